@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptions of parallel robots: URDF+ text in, immutable `Mechanism` out."""
+
+from pkm_description.errors import DescriptionError, PkmError
+from pkm_description.gallery import robot_names
+from pkm_description.load import load_mechanism
+from pkm_description.mechanism import Mechanism
+
+__all__ = ["DescriptionError", "Mechanism", "PkmError", "load_mechanism", "robot_names"]

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The graph of a description: spanning tree in topological order, platform chain, partition into limbs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pkm_description.errors import DescriptionError
+from pkm_description.mechanism import Joint, JointType, Limb, Link, Loop, frozen
+from pkm_description.transforms import inverse_transform
+
+
+def ordered_tree(links: Sequence[Link], joints: Sequence[Joint], base_link: str) -> tuple[Joint, ...]:
+    """Joints in topological order with `base_link` as the root; raises `DescriptionError` where they form no tree.
+
+    A root above the base (`world`) is allowed where only fixed joints lie between: those are turned round.
+    """
+    names = [link.name for link in links]
+    _check_joint_links(joints, names)
+    _check_mimics(joints)
+    parent = {joint.child: joint for joint in joints}
+    roots = [name for name in names if name not in parent]
+    if not roots:
+        raise DescriptionError(
+            f'<joint name="{joints[0].name}">',
+            "the joints form a cycle, there is no root link",
+            "cut one joint of the cycle and write it as <loop>",
+        )
+    joints = _rooted_at_base(joints, parent, base_link)
+    children: dict[str, list[Joint]] = {}
+    for joint in joints:
+        children.setdefault(joint.parent, []).append(joint)
+    order: list[Joint] = []
+    reached = {base_link}
+    stack = [base_link]
+    while stack:
+        # Depth first, in the order of the file: the joints of a limb stay together.
+        link = stack.pop()
+        if link != base_link:
+            order.append(next(j for j in joints if j.child == link))
+        for joint in reversed(children.get(link, [])):
+            reached.add(joint.child)
+            stack.append(joint.child)
+    missing = [name for name in names if name not in reached]
+    if missing:
+        on_cycle = [name for name in missing if any(j.child == name for j in joints)]
+        stray = [name for name in missing if name not in on_cycle]
+        if not stray:
+            cut = next(j.name for j in joints if j.child == missing[0])
+            raise DescriptionError(
+                f'<joint name="{cut}">',
+                f"the joints of {', '.join(missing)} form a cycle",
+                "cut one joint of the cycle and write it as <loop>",
+            )
+        raise DescriptionError(
+            f'<link name="{stray[0]}">',
+            f"no joint connects it to the base {base_link!r}",
+            "add the joint that carries it; a tree has one root, and loops do not carry links",
+        )
+    return tuple(order)
+
+
+def _check_joint_links(joints: Sequence[Joint], names: Sequence[str]) -> None:
+    carried: dict[str, str] = {}
+    for joint in joints:
+        label = f'<joint name="{joint.name}">'
+        for side, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in names:
+                raise DescriptionError(label, f"its {side} {link!r} is not a link", "name an existing <link>")
+        if joint.parent == joint.child:
+            raise DescriptionError(label, f"it joins {joint.parent!r} to itself", "name two different links")
+        if joint.child in carried:
+            raise DescriptionError(
+                label,
+                f"its child {joint.child!r} already has the parent joint {carried[joint.child]!r}",
+                "write one of the two joints as <loop>",
+            )
+        carried[joint.child] = joint.name
+
+
+def _check_mimics(joints: Sequence[Joint]) -> None:
+    named = {joint.name: joint for joint in joints}
+    for joint in joints:
+        if joint.mimic is None:
+            continue
+        label = f'<joint name="{joint.name}"> <mimic>'
+        leader = named.get(joint.mimic.joint)
+        if leader is None:
+            raise DescriptionError(label, f"unknown joint {joint.mimic.joint!r}", "name an existing <joint>")
+        if leader.mimic is not None or leader is joint:
+            raise DescriptionError(
+                label, f"{leader.name!r} itself mimics a joint", "name the joint that moves by itself"
+            )
+        if joint.type.dof != 1 or leader.type.dof != 1:
+            raise DescriptionError(
+                label, f"{joint.name!r} and {leader.name!r} must both have one freedom", "use joints of one freedom"
+            )
+
+
+def _rooted_at_base(joints: Sequence[Joint], parent: dict[str, Joint], base_link: str) -> list[Joint]:
+    turned: dict[str, Joint] = {}
+    link = base_link
+    while link in parent and parent[link].name not in turned:
+        joint = parent[link]
+        if joint.type is not JointType.FIXED:
+            raise DescriptionError(
+                f'<joint name="{joint.name}">',
+                f"it moves {link!r}, so the base {base_link!r} is not at the root of the tree",
+                "let the tree start at the base link, or name the root as base_link",
+            )
+        turned[joint.name] = replace(
+            joint, parent=joint.child, child=joint.parent, origin=frozen(inverse_transform(joint.origin))
+        )
+        link = joint.parent
+    return [turned.get(joint.name, joint) for joint in joints]
+
+
+def path_from_base(joints: Sequence[Joint], link: str) -> tuple[Joint, ...]:
+    """The joints from the base to `link`."""
+    parent = {joint.child: joint for joint in joints}
+    path: list[Joint] = []
+    while link in parent:
+        path.append(parent[link])
+        link = parent[link].parent
+    return tuple(reversed(path))
+
+
+def platform_chain(
+    links: Sequence[Link], joints: Sequence[Joint], loops: Sequence[Loop], platform: str
+) -> tuple[str, ...]:
+    """Names of the joints from base to platform where these are virtual joints, that is the task coordinates.
+
+    They are where each link between base and platform is massless, carries no other joint and ends no loop, and no
+    joint of the chain is actuated. Otherwise the platform hangs on a real limb and the answer is empty.
+    """
+    path = path_from_base(joints, platform)
+    between = {joint.child for joint in path[:-1]}
+    massless = {link.name for link in links if link.inertial.massless}
+    on_path = {joint.name for joint in path}
+    carries = {joint.parent for joint in joints if joint.name not in on_path}
+    closed = {link for loop in loops for link in (loop.predecessor, loop.successor)}
+    virtual = (
+        between <= massless
+        and not between & (carries | closed)
+        and not any(joint.actuated or joint.mimic for joint in path)
+    )
+    return tuple(joint.name for joint in path) if virtual else ()
+
+
+def rigid_with(joints: Sequence[Joint], link: str) -> set[str]:
+    """`link` and all links that fixed joints tie to it."""
+    group = {link}
+    grown = True
+    while grown:
+        grown = False
+        for joint in joints:
+            if joint.type is JointType.FIXED and (joint.parent in group) != (joint.child in group):
+                group |= {joint.parent, joint.child}
+                grown = True
+    return group
+
+
+def limbs(
+    links: Sequence[Link],
+    joints: Sequence[Joint],
+    loops: Sequence[Loop],
+    base: str,
+    platform: str,
+    chain: Sequence[str],
+) -> tuple[Limb, ...]:
+    """Connected parts that remain when base, platform, what is fixed to them, and the platform chain are removed.
+
+    A joint or loop that joins base and platform directly is a limb without links. Raises `DescriptionError` where
+    base and platform are one rigid body.
+    """
+    base_group, platform_group = rigid_with(joints, base), rigid_with(joints, platform)
+    if platform in base_group:
+        raise DescriptionError(
+            "<pkm>",
+            f"platform_link {platform!r} is fixed to the base",
+            "let joints of a type other than fixed carry it",
+        )
+    removed = base_group | platform_group
+    removed |= {joint.child for joint in joints if joint.name in chain}
+    group_of = {link.name: {link.name} for link in links if link.name not in removed}
+    edges = [(j.parent, j.child) for j in joints] + [(loop.predecessor, loop.successor) for loop in loops]
+    for first, second in edges:
+        if first in group_of and second in group_of and group_of[first] is not group_of[second]:
+            merged = group_of[first] | group_of[second]
+            for name in merged:
+                group_of[name] = merged
+
+    def touches(ends: tuple[str, str], group: set[str]) -> bool:
+        return bool(group & set(ends))
+
+    result: list[Limb] = []
+    seen: set[str] = set()
+    for link in links:
+        if link.name not in group_of or link.name in seen:
+            continue
+        group = group_of[link.name]
+        seen |= group
+        inside = [j for j in joints if touches((j.parent, j.child), group)]
+        result.append(
+            Limb(
+                name=_limb_name(group, len(result) + 1),
+                links=tuple(entry.name for entry in links if entry.name in group),
+                joints=tuple(j.name for j in inside),
+                loops=tuple(loop.name for loop in loops if touches((loop.predecessor, loop.successor), group)),
+                actuated=tuple(j.name for j in inside if j.actuated),
+            )
+        )
+    for joint in joints:
+        ends = {joint.parent, joint.child}
+        if joint.type is not JointType.FIXED and ends <= removed and joint.name not in chain:
+            result.append(Limb(joint.name, (), (joint.name,), (), (joint.name,) if joint.actuated else ()))
+    for loop in loops:
+        if {loop.predecessor, loop.successor} <= removed:
+            result.append(Limb(loop.name, (), (), (loop.name,), ()))
+    return _with_unique_names(result)
+
+
+def _limb_name(links: set[str], number: int) -> str:
+    """The common beginning of the links' names, up to an underscore; `limb<number>` where they share none."""
+    ordered = sorted(links)
+    first, last = ordered[0], ordered[-1]
+    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    common = first[:length]
+    if length < max(len(first), len(last)):
+        common = common.rpartition("_")[0]
+    return common or f"limb{number}"
+
+
+def _with_unique_names(found: list[Limb]) -> tuple[Limb, ...]:
+    names = [limb.name for limb in found]
+    return tuple(
+        limb if names.count(limb.name) == 1 else replace(limb, name=f"limb{number}")
+        for number, limb in enumerate(found, start=1)
+    )

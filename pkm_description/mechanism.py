@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The description of a parallel robot as plain, immutable data: what the URDF+ file says, checked and indexed.
+
+Frames follow REP 103. Lengths in m, angles in rad, masses in kg, inertias in kg m^2, efforts in N or N m.
+A transform is a (4, 4) homogeneous matrix that maps coordinates of the named frame into its parent's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class JointType(Enum):
+    """Types of a tree joint, as URDF names them."""
+
+    REVOLUTE = "revolute"
+    CONTINUOUS = "continuous"
+    PRISMATIC = "prismatic"
+    FIXED = "fixed"
+    FLOATING = "floating"
+    PLANAR = "planar"
+
+    @property
+    def dof(self) -> int:
+        """Number of freedoms that the joint allows."""
+        return {"fixed": 0, "floating": 6, "planar": 3}.get(self.value, 1)
+
+
+class LoopType(Enum):
+    """Types of a loop closure (a cut joint), as URDF+ names them."""
+
+    SPHERICAL = "spherical"
+    UNIVERSAL = "universal"
+    REVOLUTE = "revolute"
+    CYLINDRICAL = "cylindrical"
+    PRISMATIC = "prismatic"
+    PLANAR = "planar"
+    FIXED = "fixed"
+
+    @property
+    def dof(self) -> int:
+        """Number of freedoms that the cut joint allows."""
+        return {"spherical": 3, "universal": 2, "revolute": 1, "cylindrical": 2, "prismatic": 1, "planar": 3}.get(
+            self.value, 0
+        )
+
+
+def frozen(values: object, shape: tuple[int, ...] | None = None) -> Array:
+    """Return `values` as a read-only float array of the given shape."""
+    array = np.array(values, dtype=np.float64)
+    if shape is not None:
+        array = array.reshape(shape)
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Inertial:
+    """Mass, centre of mass (3,) and rotational inertia (3, 3) about it, both in the link frame."""
+
+    mass: float = 0.0
+    com: Array = field(default_factory=lambda: frozen(np.zeros(3)))
+    inertia: Array = field(default_factory=lambda: frozen(np.zeros((3, 3))))
+
+    @property
+    def massless(self) -> bool:
+        """True where the link carries neither mass nor inertia."""
+        return self.mass == 0.0 and not self.inertia.any()
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A rigid body."""
+
+    name: str
+    inertial: Inertial
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Range of a joint; infinite where the description sets none."""
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+    effort: float = np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Drive:
+    """What moves an actuated joint.
+
+    `gear_ratio` is motor speed over joint speed; `rotor_inertia` [kg m^2, or kg for a linear motor] is felt before
+    the gear, so the joint feels `armature = gear_ratio**2 * rotor_inertia`.
+    """
+
+    command_interfaces: tuple[str, ...]
+    state_interfaces: tuple[str, ...] = ("position", "velocity")
+    gear_ratio: float = 1.0
+    rotor_inertia: float = 0.0
+    initial_value: float | None = None
+
+    @property
+    def armature(self) -> float:
+        """Rotor inertia felt at the joint."""
+        return self.gear_ratio**2 * self.rotor_inertia
+
+
+@dataclass(frozen=True, eq=False)
+class Mimic:
+    """A geared joint: its position is `multiplier * position(joint) + offset`."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A tree joint: `origin` (4, 4) places the joint frame in the parent link; `axis` (3,) is a unit vector in it.
+
+    The child link frame coincides with the joint frame at position zero.
+    """
+
+    name: str
+    type: JointType
+    parent: str
+    child: str
+    origin: Array
+    axis: Array
+    limits: Limits = field(default_factory=Limits)
+    viscous_friction: float = 0.0  # N m s/rad or N s/m
+    coulomb_friction: float = 0.0  # N m or N
+    drive: Drive | None = None
+    mimic: Mimic | None = None
+
+    @property
+    def actuated(self) -> bool:
+        """True where the joint has a drive, that is a command interface."""
+        return self.drive is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop closure: the cut joint between two links of the tree.
+
+    `predecessor_frame` and `successor_frame` (4, 4) place the loop frames in their links. `axis` (3,) is a unit vector
+    in the predecessor's loop frame (revolute, cylindrical and prismatic: the joint axis; planar: the plane's normal;
+    universal: its first axis), `axis2` (3,) one in the successor's loop frame: the second axis of a universal joint,
+    and for the other types the direction that coincides with `axis` when the loop is closed.
+    """
+
+    name: str
+    type: LoopType
+    predecessor: str
+    successor: str
+    predecessor_frame: Array
+    successor_frame: Array
+    axis: Array
+    axis2: Array
+
+
+@dataclass(frozen=True)
+class Limb:
+    """A connected part of the graph between base and platform: its links, tree joints and loops, by name."""
+
+    name: str
+    links: tuple[str, ...]
+    joints: tuple[str, ...]
+    loops: tuple[str, ...]
+    actuated: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Mobility:
+    """Freedoms of the closed mechanism at a generic configuration near home, counted numerically.
+
+    `platform` is the number of freedoms of the platform, `motion` their kind (`"3T1R"`: three translations, one
+    rotation), `total` that of the whole mechanism, `idle` the freedoms that neither platform nor actuators see (a rod
+    between two spherical joints spins idly). `gruebler` is the Chebychev-Gruebler-Kutzbach count of the same graph, a
+    virtual platform chain counted as a free body; `redundant_constraints` says how many equations of the loops repeat
+    others (0: not overconstrained), `left_out` how many freedoms the loops alone would leave the platform beyond its
+    task coordinates (the body at the tip of a planar five-bar turns about its pin). `singular_home` tells that the
+    freedoms at home differ from those nearby. `uncontrolled` counts the freedoms that the platform keeps in general
+    position when every actuator is held: 0 but for robots that are singular everywhere, which must say so.
+    """
+
+    platform: int
+    motion: str
+    total: int
+    idle: int
+    gruebler: int
+    redundant_constraints: int
+    left_out: int
+    actuators: int
+    singular_home: bool
+    uncontrolled: int = 0
+
+    @property
+    def redundant_actuators(self) -> int:
+        """Actuators beyond those that the platform's freedoms need."""
+        return max(0, self.actuators - self.platform)
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A parallel robot, as its description states it. Built by `load_mechanism`, never changed.
+
+    `joints` are in topological order (a joint after the joint that carries its parent link). `platform_chain` names
+    the joints from base to platform where that chain is the robot's task coordinates (massless links that carry
+    nothing else), and is empty where the platform hangs on a real limb. `limbs` is the partition that removing base
+    and platform (with whatever is rigidly fixed to them) leaves. `home_joints` are coordinates at which every loop is
+    closed and the platform stands at `home`: one number per moving joint in the order of `moving_joints`, three for a
+    planar joint (two translations, one angle), six for a floating one (translation, rotation vector).
+    """
+
+    name: str
+    base_link: str
+    platform_link: str
+    gravity: Array  # (3,) m/s^2, base frame
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...]
+    platform_chain: tuple[str, ...]
+    limbs: tuple[Limb, ...]
+    actuated_joints: tuple[str, ...]  # in the order of the <ros2_control> block
+    home: Array  # (4, 4) platform in base frame: the description's, else found by closing the loops
+    home_joints: Array  # (n,) coordinates of the moving joints at home
+    mobility: Mobility
+    urdf: str  # the expanded URDF+ text, as published on /robot_description
+    source: str = ""  # where the text came from, for messages
+
+    @cached_property
+    def link_named(self) -> dict[str, Link]:
+        """Links by name."""
+        return {link.name: link for link in self.links}
+
+    @cached_property
+    def joint_named(self) -> dict[str, Joint]:
+        """Tree joints by name."""
+        return {joint.name: joint for joint in self.joints}
+
+    @cached_property
+    def loop_named(self) -> dict[str, Loop]:
+        """Loop closures by name."""
+        return {loop.name: loop for loop in self.loops}
+
+    @cached_property
+    def parent_joint(self) -> dict[str, Joint]:
+        """The tree joint that carries each link (the base link has none)."""
+        return {joint.child: joint for joint in self.joints}
+
+    @cached_property
+    def moving_joints(self) -> tuple[str, ...]:
+        """Names of all tree joints that are not fixed, in topological order."""
+        return tuple(j.name for j in self.joints if j.type is not JointType.FIXED)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between messages and arrays, and the checks that a request must pass on the way in.
+
+Poses are arrays (7,): x y z qx qy qz qw. Twists, accelerations and wrenches are (6,): linear (or force), then angular
+(or moment).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from geometry_msgs.msg import Accel, Inertia, Pose, Twist, Vector3, Wrench
+from numpy.typing import NDArray
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Header
+
+from pkm_description.errors import PkmError
+from pkm_interfaces.msg import SolveStatus
+
+Array = NDArray[np.float64]
+
+_QUATERNION_TOLERANCE = 1e-3  # of the length; what single precision and hand-written files leave
+
+
+class RequestError(PkmError):
+    """A request that cannot be read; the message says what is wrong with it."""
+
+
+def status(code: int, reason: str = "") -> SolveStatus:
+    """Return a status message."""
+    return SolveStatus(code=int(code), reason=reason)
+
+
+# Messages to arrays
+
+
+def vector_of(message: Vector3) -> tuple[float, float, float]:
+    """Return x, y, z of a vector or a point."""
+    return message.x, message.y, message.z
+
+
+def pose_of(message: Pose) -> Array:
+    """Return the pose (7,). A quaternion of nearly unit length is normalised; the solver refuses any other."""
+    p, q = message.position, message.orientation
+    pose = np.array((p.x, p.y, p.z, q.x, q.y, q.z, q.w))
+    length = float(np.linalg.norm(pose[3:]))
+    if abs(length - 1.0) < _QUATERNION_TOLERANCE:
+        pose[3:] /= length
+    return pose
+
+
+def poses_of(messages: Sequence[Pose], what: str = "poses") -> Array:
+    """Return poses (n, 7); raise `RequestError` where there are none."""
+    if not len(messages):
+        raise RequestError(f"{what} is empty")
+    return np.array([pose_of(message) for message in messages])
+
+
+def twist_of(message: Twist | Accel) -> Array:
+    """Return linear and angular part (6,)."""
+    return np.array((*vector_of(message.linear), *vector_of(message.angular)))
+
+
+def wrench_of(message: Wrench) -> Array:
+    """Return force and moment (6,)."""
+    return np.array((*vector_of(message.force), *vector_of(message.torque)))
+
+
+def inertia_of(message: Inertia) -> tuple[float, Array, Array]:
+    """Return mass, centre of mass (3,) and rotational inertia (3, 3)."""
+    m = message
+    matrix = np.array([[m.ixx, m.ixy, m.ixz], [m.ixy, m.iyy, m.iyz], [m.ixz, m.iyz, m.izz]])
+    return m.m, np.array(vector_of(m.com)), matrix
+
+
+def joint_values(
+    message: JointState, names: Sequence[str], field: str = "position", what: str = "joint state"
+) -> Array:
+    """Return the values of `field` for `names`, in their order.
+
+    Raises `RequestError` where a joint is missing, the field does not have one value for each name, or a value is not
+    finite.
+    """
+    values = getattr(message, field)
+    if len(values) != len(message.name):
+        raise RequestError(f"{what}: {len(message.name)} names but {len(values)} values of {field}")
+    if list(message.name) == list(names):
+        array = np.array(values, dtype=np.float64)
+    else:
+        by_name = dict(zip(message.name, values, strict=True))
+        missing = [name for name in names if name not in by_name]
+        if missing:
+            raise RequestError(f"{what}: no {field} of {', '.join(missing)}")
+        array = np.array([by_name[name] for name in names], dtype=np.float64)
+    if not np.isfinite(array).all():
+        bad = names[int(np.flatnonzero(~np.isfinite(array))[0])]
+        raise RequestError(f"{what}: {field} of {bad} is not finite")
+    return array
+
+
+def check_frame(header: Header, base_frame: str) -> None:
+    """Raise `RequestError` unless the header's frame is the base frame, or empty, which means the same."""
+    frame = header.frame_id.lstrip("/")
+    if frame and frame != base_frame:
+        raise RequestError(f"frame '{frame}' is not the base frame '{base_frame}'; transform the request into it first")
+
+
+# Arrays to messages
+
+
+def to_vector(values: Array) -> Vector3:
+    """Return a vector message."""
+    return Vector3(x=float(values[0]), y=float(values[1]), z=float(values[2]))
+
+
+def to_pose(pose: Array) -> Pose:
+    """Return a pose message."""
+    message = Pose()
+    p, q = message.position, message.orientation
+    p.x, p.y, p.z, q.x, q.y, q.z, q.w = pose.tolist()
+    return message
+
+
+def to_twist(twist: Array) -> Twist:
+    """Return a twist message."""
+    return Twist(linear=to_vector(twist[:3]), angular=to_vector(twist[3:]))
+
+
+def to_acceleration(acceleration: Array) -> Accel:
+    """Return an acceleration message."""
+    return Accel(linear=to_vector(acceleration[:3]), angular=to_vector(acceleration[3:]))

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a process that holds one node."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+
+_LOOK_EVERY = 0.1  # s, between two looks whether to end, while nothing else happens
+
+
+def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
+    """Run a node until it is interrupted or ends by itself; return the exit code.
+
+    Ctrl-C and SIGTERM end it in order: the node first, with the threads it may have, then the context that they use. So
+    signals are not left to rclpy, which would take the context away under the threads. A node ends by itself by setting
+    its attribute `exit_code`.
+    """
+    stopping: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda got, _: stopping.append(got))
+    rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
+    node = make()
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        while not stopping and getattr(node, "exit_code", None) is None:
+            executor.spin_once(timeout_sec=_LOOK_EVERY)
+    finally:
+        executor.shutdown()
+        node.destroy_node()
+        rclpy.shutdown()
+    return int(getattr(node, "exit_code", None) or 0)

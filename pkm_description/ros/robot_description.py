@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a node gets its robot: from the latched topic /robot_description, or from a parameter of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rclpy.node import Node
+from std_msgs.msg import String
+
+from pkm_description.errors import PkmError
+from pkm_description.load import load_mechanism
+from pkm_description.mechanism import Mechanism
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.topics import LATCHED, ROBOT_DESCRIPTION
+
+_REMIND_EVERY = 3.0  # s
+
+
+class RobotDescription:
+    """Waits for the description and calls `ready(mechanism)` with each new one; says so while none has come.
+
+    A description that cannot be used is logged with its reason and changes nothing: the node keeps the robot it has.
+    `problem` says why there is no robot, and is empty when there is one.
+    """
+
+    def __init__(self, node: Node, ready: Callable[[Mechanism], None]) -> None:
+        self._node = node
+        self._ready = ready
+        self._text = ""
+        self.mechanism: Mechanism | None = None
+        self.problem = f"no robot description has come on {node.resolve_topic_name(ROBOT_DESCRIPTION)} yet"
+        text = declare(node, "robot_description", "", "URDF+ text; empty: the topic robot_description", fixed=True)
+        self._reminder = node.create_timer(_REMIND_EVERY, self._remind)
+        if text:
+            self._take(text)
+        else:
+            self._subscription = node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, LATCHED)
+
+    def _heard(self, message: String) -> None:
+        self._take(message.data)
+
+    def _take(self, text: str) -> None:
+        if text == self._text:
+            return
+        self._text = text
+        try:
+            mechanism = load_mechanism(text)
+            self._ready(mechanism)
+        except (PkmError, ValueError) as error:
+            self._node.get_logger().error(f"the robot description cannot be used: {error}")
+            if self.mechanism is None:
+                self.problem = f"the robot description cannot be used: {error}"
+            return
+        self.mechanism = mechanism
+        self.problem = ""
+        self._reminder.cancel()
+        self._node.get_logger().info(f"robot '{mechanism.name}' with {len(mechanism.actuated_joints)} actuated joints")
+
+    def _remind(self) -> None:
+        self._node.get_logger().warning(self.problem)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and quality of service of every topic. All names are relative, so that a robot lives in any namespace.
+
+Streams (states, commands, references) are offered reliably and asked for as best effort with a queue of one: any
+publisher and any subscriber of the ROS world match them, and a late reader gets the newest value instead of a queue of
+old ones. Whoever records a stream asks for all of it. The description is latched. Everything slower is reliable with a
+short queue.
+"""
+
+from __future__ import annotations
+
+from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
+
+ROBOT_DESCRIPTION = "robot_description"  # std_msgs/String, latched: URDF+ text
+ACTUATED_JOINT_STATES = "actuated_joint_states"  # sensor_msgs/JointState: the driven joints as measured
+JOINT_STATES = "joint_states"  # sensor_msgs/JointState: every joint, passive ones too
+PLATFORM_STATE = "platform_state"  # pkm_interfaces/PlatformState
+PLATFORM_PATH = "platform_path"  # nav_msgs/Path: where the platform has been, for RViz
+PLATFORM_TRAJECTORY = "platform_trajectory"  # pkm_interfaces/PlatformTrajectory: a motion to follow, without an answer
+PLATFORM_REFERENCE = "platform_reference"  # pkm_interfaces/PlatformReference: what the platform should do now
+CONTROLLER_STATE = "controller_state"  # pkm_interfaces/ControllerState
+REFERENCE_EFFORTS = "reference_efforts"  # sensor_msgs/JointState: inverse dynamics of the reference
+JOINT_COMMANDS = "joint_commands"  # sensor_msgs/JointState: what the drives are to do
+HARDWARE_COMMANDS = "hardware/joint_commands"  # the same two, as the hardware names them: the topics that
+HARDWARE_STATES = "hardware/joint_states"  # JointStateTopicSystem of the <ros2_control> block speaks
+LOOP_STATISTICS = "~/loop_statistics"  # pkm_interfaces/LoopStatistics
+DIAGNOSTICS = "/diagnostics"  # diagnostic_msgs/DiagnosticArray; global, as everywhere in ROS
+
+SOLVE_INVERSE = "solve_inverse"  # services
+SOLVE_FORWARD = "solve_forward"
+INVERSE_DYNAMICS = "inverse_dynamics"
+DIRECT_DYNAMICS = "direct_dynamics"
+FOLLOW_TRAJECTORY = "follow_platform_trajectory"  # action
+
+LATCHED = QoSProfile(
+    depth=1,
+    history=HistoryPolicy.KEEP_LAST,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+STREAM_OUT = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+STREAM_IN = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
+EVENTS = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+STREAM_RECORD = QoSProfile(depth=10000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
