@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward kinematics of spherical robots (3-RRR, agile eye class): rotations with three given angles, at most 8.
+
+With the actuators locked, limb i fixes the angle alpha_i between a base direction w_i and a platform direction v_i:
+w_i . (R v_i) = cos(alpha_i). In quaternions these are three quadrics in P^3, which meet in 8 points by Bezout's theorem
+(Gosselin, Sefrioui and Richard, 1994). They are tracked from eight solutions known in advance, `e_k^2 = e_0^2`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pkm_kinematics.assembly.modes import Array, AssemblyModes, AssemblyStatus, no_modes
+from pkm_kinematics.assembly.quadrics import Complex
+from pkm_kinematics.assembly.roots import all_roots
+from pkm_kinematics.assembly.self_motion import real_samples
+from pkm_kinematics.assembly.study import rotation_form
+
+SOLUTIONS = 8
+NO_ROTATION = (1e-7, 1e-13)  # |e . e| of a unit quaternion below which there is no rotation: multiple, simple
+UNIT = 1e-6  # deviation of a direction's length from 1 that is put right without complaint
+
+
+@lru_cache(maxsize=8)
+def _start_system(seed: int) -> tuple[Complex, Complex]:
+    """Three quadrics (3, 4, 4) with generic complex coefficients and their 8 solutions (8, 4)."""
+    rng = np.random.default_rng([1985, seed])
+    system = np.zeros((3, 4, 4), dtype=np.complex128)
+    for k in range(3):
+        system[k, 0, 0], system[k, k + 1, k + 1] = -1.0, 1.0
+    signs = np.array([[1, a, b, c] for a in (1, -1) for b in (1, -1) for c in (1, -1)], dtype=np.complex128)
+    phases = np.exp(2j * np.pi * rng.random(3))  # the phases that make the straight line generic
+    change, _ = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))  # and so do coordinates
+    turned = np.einsum("i,ijk,aj,bk->iab", phases, system, change.conj(), change.conj())
+    return turned / np.sqrt(2.0), 0.5 * signs @ change.T
+
+
+def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consistency: float = 1e-7) -> AssemblyModes:
+    """All rotations R with base_i . (R platform_i) = cosines_i, i = 1 .. k, k >= 3.
+
+    base (k, 3) and platform (k, 3) hold unit vectors, in the base and the platform frame, cosines (k,) numbers in
+    [-1, 1]. Solutions are quaternions (n, 4): qx qy qz qw, qw >= 0; residuals are errors of cosines. With more than
+    three constraints the first three make the candidates, and those that violate any by more than `consistency` are
+    dropped. Where the equations allow a self-motion, samples of it (multiplicity 0) follow the isolated solutions.
+    """
+    w, v, cosine = (np.asarray(x, dtype=np.float64) for x in (base, platform, cosines))
+    if not (w.ndim == 2 and w.shape == v.shape == (len(w), 3) and len(w) >= 3 and cosine.shape == (len(w),)):
+        return no_modes((4,), AssemblyStatus.INVALID_INPUT)
+    if not (np.isfinite(w).all() and np.isfinite(v).all() and np.all(np.abs(cosine) <= 1.0 + UNIT)):
+        return no_modes((4,), AssemblyStatus.INVALID_INPUT)
+    lengths = np.linalg.norm([w, v], axis=2)
+    if np.max(np.abs(lengths - 1.0)) > UNIT:
+        return no_modes((4,), AssemblyStatus.INVALID_INPUT)
+    w, v = w / lengths[0][:, None], v / lengths[1][:, None]
+    forms = np.array([rotation_form(*row) for row in zip(w, v, cosine, strict=True)])
+    system = forms[:3] / np.linalg.norm(forms[:3], axis=(1, 2))[:, None, None]
+    roots = all_roots(system, _start_system, _no_rotation)
+    listed = roots.real & ~roots.on_component
+    points, multiplicity = list(roots.points[listed]), roots.multiplicity[listed]
+    if roots.on_component.any():
+        samples = real_samples(system, _no_rotation)
+        points += [z.astype(np.complex128) for z in samples]
+        multiplicity = np.append(multiplicity, np.zeros(len(samples), dtype=np.int64))
+    solutions = np.array([_real_quaternion(z) for z in points]).reshape(-1, 4)
+    residuals = np.array([np.max(np.abs(np.einsum("iab,a,b->i", forms, e, e))) for e in solutions])
+    n_complex = int(roots.multiplicity[~roots.on_component].sum())
+    if len(w) > 3:
+        good = residuals < consistency
+        solutions, residuals, multiplicity = solutions[good], residuals[good], multiplicity[good]
+    order = np.lexsort(np.round(solutions[:, ::-1], 6).T)
+    if roots.on_component.any():
+        status = AssemblyStatus.POSITIVE_DIMENSIONAL
+    elif roots.lost:
+        status = AssemblyStatus.INCOMPLETE
+    elif len(w) > 3 and not len(solutions):
+        status = AssemblyStatus.INCONSISTENT
+    else:
+        status = AssemblyStatus.SINGULAR if np.any(multiplicity > 1) else AssemblyStatus.COMPLETE
+    listed_first = solutions[:, [1, 2, 3, 0]]
+    return AssemblyModes(listed_first[order], residuals[order], multiplicity[order], n_complex, status)
+
+
+def _no_rotation(z: Complex, simple: bool) -> bool:
+    return bool(abs(z @ z) < NO_ROTATION[simple])
+
+
+def _real_quaternion(z: Complex) -> Array:
+    """Unit quaternion (w, x, y, z), w >= 0, of a point of P^3 that is its own conjugate."""
+    e = (z * np.exp(-0.5j * np.angle(z @ z))).real
+    e /= np.linalg.norm(e)
+    return -e if e[0] < 0.0 else e

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check a robot's description and print what the suite makes of it.
+
+`python -m pkm_kinematics.check my_robot.urdf.xacro` (installed: `check_pkm`) prints the graph, the mobility, how each
+limb is solved, the home pose, the modes, the margins from singularities, and whatever is wrong or worth a second look.
+The exit status is 0 for a robot that can be used, 1 for one that cannot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from pkm_description.errors import DescriptionError, PkmError
+from pkm_description.graph import ordered_tree, platform_chain
+from pkm_description.load import expand, mechanism_from_text
+from pkm_description.mechanism import Joint, Loop, Mechanism
+from pkm_description.urdf_plus import parse
+from pkm_kinematics.kernels import records
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.status import Status
+
+MODES_SHOWN = 16
+NEAR_SINGULAR = 1e-3  # margins at home below this are remarked upon
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """What makes a description unusable: the element, what is wrong with it, what to do."""
+
+    element: str
+    problem: str
+    remedy: str
+
+
+@dataclass
+class Report:
+    """Everything that the check found; lengths in m, angles in rad. Empty where the check did not get that far."""
+
+    source: str
+    usable: bool = False
+    complaints: list[Complaint] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    description: dict[str, Any] = field(default_factory=dict)  # name, base, platform, links, joints, loops, limbs
+    mobility: dict[str, Any] = field(default_factory=dict)
+    limbs: list[dict[str, Any]] = field(default_factory=list)
+    actuators: list[dict[str, Any]] = field(default_factory=list)
+    home: dict[str, Any] = field(default_factory=dict)
+    modes: dict[str, Any] = field(default_factory=dict)
+    singularity: dict[str, float] = field(default_factory=dict)
+    tree: list[str] = field(default_factory=list)  # the graph as lines of text
+    loops: list[str] = field(default_factory=list)
+
+
+def examine(source: str, xacro_args: dict[str, str] | None = None, modes: bool = True) -> Report:
+    """Load a robot (as `load_mechanism` does) and report on it. Never raises for a bad description.
+
+    `modes=False` leaves out the search for working and assembly modes, the slow part.
+    """
+    report = Report(source if not source.lstrip().startswith("<") else "text")
+    try:
+        text, origin = expand(source, xacro_args)
+        _sketch(report, text)
+        mechanism = mechanism_from_text(text, origin)
+        _describe(report, mechanism)
+        kinematics = Kinematics(mechanism)
+        _solve(report, kinematics, modes)
+    except DescriptionError as error:
+        report.complaints.append(Complaint(error.element, error.problem, error.remedy))
+    except PkmError as error:
+        report.complaints.append(Complaint(f"robot {report.source}", str(error), "see the docs on descriptions"))
+    report.usable = not report.complaints
+    return report
+
+
+def _sketch(report: Report, text: str) -> None:
+    """The graph alone, so that it is there to look at when the loops do not close."""
+    with contextlib.suppress(DescriptionError):  # told when the mechanism is built
+        said = parse(text)
+        joints = ordered_tree(said.links, said.joints, said.base_link)
+        chain = platform_chain(said.links, joints, said.loops, said.platform_link)
+        report.tree = _tree(joints, said.loops, {said.base_link: "base", said.platform_link: "platform"}, chain)
+        report.loops = [
+            f"{loop.name}: {loop.type.value}, {loop.predecessor} -- {loop.successor}" for loop in said.loops
+        ]
+
+
+def _describe(report: Report, mechanism: Mechanism) -> None:
+    m = mechanism.mobility
+    report.description = {
+        "name": mechanism.name,
+        "base_link": mechanism.base_link,
+        "platform_link": mechanism.platform_link,
+        "links": len(mechanism.links),
+        "joints": len(mechanism.moving_joints),
+        "loops": len(mechanism.loops),
+        "mass": float(sum(link.inertial.mass for link in mechanism.links)),
+        "task_coordinates": list(mechanism.platform_chain),
+    }
+    report.mobility = {**asdict(m), "redundant_actuators": m.redundant_actuators}
+    report.limbs = [
+        {"name": b.name, "joints": list(b.joints), "actuated": list(b.actuated), "loops": list(b.loops), "blocks": []}
+        for b in mechanism.limbs
+    ]
+    report.remarks += _remarks(mechanism)
+
+
+def _remarks(mechanism: Mechanism) -> list[str]:
+    m = mechanism.mobility
+    said = []
+    if m.singular_home:
+        said.append("home is a singularity: the freedoms there differ from those nearby; move <home>")
+    if m.uncontrolled:
+        said.append(f"the actuators leave the platform {m.uncontrolled} freedom(s) everywhere (accepted by the file)")
+    if m.redundant_actuators:
+        said.append(f"{m.redundant_actuators} actuator(s) more than freedoms: efforts are shared by minimum norm")
+    if m.redundant_constraints:
+        said.append(
+            f"overconstrained: {m.redundant_constraints} equation(s) of the loops repeat others; "
+            "the real machine needs these lengths and directions to be exact, the solvers cope"
+        )
+    if m.idle:
+        said.append(f"{m.idle} idle freedom(s) that neither platform nor actuators see, such as rods that spin")
+    if m.left_out:
+        said.append(f"the loops alone leave the platform {m.left_out} freedom(s) beyond its task coordinates")
+    for limb in mechanism.limbs:
+        if not limb.actuated:
+            said.append(f"limb {limb.name} has no actuator: it only guides the platform")
+        if len(limb.actuated) > 1:
+            said.append(f"limb {limb.name} has {len(limb.actuated)} actuators")
+    for name in mechanism.actuated_joints:
+        limits = mechanism.joint_named[name].limits
+        open_ends = [what for what in ("velocity", "effort") if not np.isfinite(getattr(limits, what))]
+        if open_ends:
+            said.append(f"joint {name} is actuated and has no limit of {' and '.join(open_ends)}")
+    return said
+
+
+def _tree(joints: Sequence[Joint], loops: Sequence[Loop], marked: dict[str, str], chain: Sequence[str]) -> list[str]:
+    """The spanning tree as lines of text, with the loops that end at each link."""
+    children: dict[str, list[Joint]] = {}
+    for joint in joints:
+        children.setdefault(joint.parent, []).append(joint)
+    ends: dict[str, list[str]] = {}
+    for loop in loops:
+        for link in (loop.predecessor, loop.successor):
+            ends.setdefault(link, []).append(loop.name)
+
+    def label(link: str) -> str:
+        mark = f" [{marked[link]}]" if link in marked else ""
+        return f"{link}{mark}" + (f"  ~ {', '.join(ends[link])}" if link in ends else "")
+
+    def branch(link: str, prefix: str) -> list[str]:
+        lines = []
+        for joint in children.get(link, []):
+            last = joint is children[link][-1]
+            driven = ", driven" if joint.actuated else ""
+            virtual = ", task coordinate" if joint.name in chain else ""
+            geared = f", mimics {joint.mimic.joint}" if joint.mimic else ""
+            text = f"({joint.name}: {joint.type.value}{driven}{virtual}{geared}) {label(joint.child)}"
+            lines.append(f"{prefix}{'└─ ' if last else '├─ '}{text}")
+            lines += branch(joint.child, prefix + ("   " if last else "│  "))
+        return lines
+
+    return [label(next(iter(marked))), *branch(next(iter(marked)), "")]
+
+
+def _solve(report: Report, kinematics: Kinematics, modes: bool) -> None:
+    mechanism = kinematics.mechanism
+    for limb in report.limbs:
+        limb["blocks"] = []
+    for block in kinematics.tables.blocks:
+        said = _block(kinematics, block)
+        owner = next((limb for limb in report.limbs if _belongs(said, limb)), None)
+        if owner is None:
+            owner = {"name": "(coupled)", "joints": [], "actuated": [], "loops": [], "blocks": []}
+            report.limbs.append(owner)
+        owner["blocks"].append(said)
+    home = kinematics.home
+    column = {name: k for k, name in enumerate(kinematics.joint_names)}
+    report.home = {
+        "pose": home.tolist(),
+        "rpy": Rotation.from_quat(home[3:]).as_euler("xyz").tolist(),
+        "joints": {name: float(kinematics.home_joints[k]) for name, k in column.items()},
+    }
+    for name in kinematics.actuated_names:
+        joint = mechanism.joint_named[name]
+        limits = joint.limits
+        report.actuators.append(
+            {
+                "joint": name,
+                "type": joint.type.value,
+                "home": float(kinematics.home_joints[column[name]]),
+                "lower": _plain(limits.lower),
+                "upper": _plain(limits.upper),
+                "velocity": _plain(limits.velocity),
+                "effort": _plain(limits.effort),
+                "command_interfaces": list(joint.drive.command_interfaces) if joint.drive else [],
+                "armature": joint.drive.armature if joint.drive else 0.0,
+            }
+        )
+    at_home = kinematics.inverse(home)
+    if at_home.status not in (Status.CONVERGED, Status.SINGULAR):
+        report.remarks.append(f"home: {at_home.reason()}")
+    margins = kinematics.singularity(home)
+    report.singularity = {
+        "slowest_platform": float(margins.slowest_platform),
+        "slowest_actuation": float(margins.slowest_actuation),
+        "force_amplification": float(margins.force_amplification),
+        "constraint_hold": float(margins.constraint_hold),
+        "limb_regularity": float(margins.limb_regularity),
+        "characteristic_length": margins.characteristic_length,
+    }
+    _remark_margins(report)
+    if modes:
+        count = kinematics.n_modes
+        found = kinematics.forward_all(kinematics.home_joints[[column[n] for n in kinematics.actuated_names]])
+        report.modes = {
+            "working": count,
+            "working_labels": [kinematics.mode_label(k) for k in range(min(count, MODES_SHOWN))],
+            "assembly": len(found),
+            "assembly_method": kinematics.assembly_method,
+            "assembly_certified": kinematics.assembly_method != "search",
+            "assembly_modes": [{"label": one.label, "pose": np.asarray(one.pose).tolist()} for one in found],
+        }
+
+
+def _remark_margins(report: Report) -> None:
+    s = report.singularity
+    if not np.isfinite(s["slowest_actuation"]):
+        report.remarks.append("home is singular inside a limb: no Jacobian there; move <home>")
+        return
+    if s["slowest_actuation"] < NEAR_SINGULAR:
+        report.remarks.append("home is at or near a type 2 singularity: the actuators hardly hold the platform there")
+    if s["slowest_platform"] < NEAR_SINGULAR:
+        report.remarks.append("home is at or near a type 1 singularity: a limb is stretched or folded there")
+    if s["constraint_hold"] < NEAR_SINGULAR:
+        report.remarks.append("home is at or near a constraint singularity: the limbs hardly block what they should")
+
+
+def _block(kinematics: Kinematics, block: Any) -> dict[str, Any]:
+    tables = kinematics.tables
+    span = range(int(block["start"]), int(block["start"] + block["count"]))
+    first = int(block["closure_start"])
+    kinds = [int(k) for k in tables.closures["kind"][first : first + int(block["closure_count"])]]
+    names = ("spherical", "universal", "revolute", "cylindrical", "prismatic", "planar", "fixed")
+    if block["solver"] == records.CLOSED_FORM:
+        where = "on a sphere" if block["spherical"] else "in a plane" if block["planar"] else "in space"
+        how = f"closed form {where}, {int(block['branches'])} branch{'es' if block['branches'] > 1 else ''}"
+    elif block["count"]:
+        how = "iteration (Newton's method)"
+    else:
+        how = "nothing to solve"
+    return {
+        "joints": [tables.names[i] for i in span],
+        "closures": [names[k] for k in kinds],
+        "equations": int(block["rows"]),
+        "idle": int(block["idle"]),
+        "solved_by": how,
+    }
+
+
+def _belongs(block: dict[str, Any], limb: dict[str, Any]) -> bool:
+    """True where the limb carries a joint of the block; parts of a many-freedom joint are `joint/part`."""
+    return any(name.split("/")[0] in limb["joints"] for name in block["joints"])
+
+
+def _plain(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def as_text(report: Report) -> str:
+    """The report for a person."""
+    lines: list[str] = []
+    if report.description:
+        d = report.description
+        lines += [
+            f"Robot {d['name']}: {d['links']} links, {d['joints']} moving joints, {d['loops']} loops, "
+            f"{d['mass']:.4g} kg",
+        ]
+    if report.tree:
+        lines += ["", "Graph (~: loops that end at the link)", *(f"  {line}" for line in report.tree)]
+        lines += ["", "Loops", *(f"  {line}" for line in report.loops)]
+    if report.description:
+        lines += ["", *_mobility_text(report)]
+        lines += ["", "Limbs", *(line for limb in report.limbs for line in _limb_text(limb))]
+    if report.home:
+        pose, rpy = report.home["pose"], report.home["rpy"]
+        lines += ["", "Actuators", *(_actuator_text(a) for a in report.actuators)]
+        lines += ["", f"Home  xyz {_vector(pose[:3])} m, rpy {_vector(rpy)} rad"]
+    if report.modes:
+        lines += _modes_text(report.modes)
+    if report.singularity:
+        lines += _singularity_text(report.singularity)
+    if report.remarks:
+        lines += ["", "Remarks", *(f"  - {line}" for line in report.remarks)]
+    for complaint in report.complaints:
+        lines += ["", f"ERROR {complaint.element}", f"  problem: {complaint.problem}", f"  remedy:  {complaint.remedy}"]
+    lines += ["", f"{report.source}: {'usable' if report.usable else 'NOT usable'}"]
+    return "\n".join(lines).lstrip("\n")
+
+
+def _mobility_text(report: Report) -> list[str]:
+    m = report.mobility
+    lines = [
+        f"Mobility  {m['platform']} ({m['motion']}), {m['actuators']} actuator(s), {m['idle']} idle freedom(s)",
+        f"  Chebychev-Gruebler-Kutzbach count {m['gruebler']}, redundant constraints {m['redundant_constraints']}",
+    ]
+    if report.description["task_coordinates"]:
+        lines.append(f"  task coordinates: {', '.join(report.description['task_coordinates'])}")
+    return lines
+
+
+def _limb_text(limb: dict[str, Any]) -> list[str]:
+    driven = ", ".join(limb["actuated"]) or "none"
+    lines = [f"  {limb['name']}: {len(limb['joints'])} joints, driven: {driven}, loops: {', '.join(limb['loops'])}"]
+    for block in limb["blocks"]:
+        idle = f", {block['idle']} idle" if block["idle"] else ""
+        lines.append(
+            f"    {', '.join(block['joints']) or 'no joint'} | {', '.join(block['closures'])} closure, "
+            f"{block['equations']} equations{idle}: {block['solved_by']}"
+        )
+    return lines
+
+
+def _actuator_text(a: dict[str, Any]) -> str:
+    length, force = ("m", "N") if a["type"] == "prismatic" else ("rad", "N m")
+    lower, upper = ("-inf" if a["lower"] is None else f"{a['lower']:.4g}", _or_none(a["upper"], ""))
+    return (
+        f"  {a['joint']} ({a['type']}): home {a['home']:.4f} {length}, range {lower} to {upper} {length}, "
+        f"at most {_or_none(a['velocity'], f' {length}/s')}, {_or_none(a['effort'], f' {force}')}"
+    )
+
+
+def _or_none(value: float | None, unit: str) -> str:
+    return f"inf{unit}" if value is None else f"{value:.4g}{unit}"
+
+
+def _modes_text(modes: dict[str, Any]) -> list[str]:
+    labels = modes["working_labels"]
+    listed = f" ({', '.join(labels)}{', ...' if len(labels) < modes['working'] else ''})" if len(labels) > 1 else ""
+    trust = "every real one" if modes["assembly_certified"] else "those that a search met"
+    lines = ["", f"Working modes at home  {modes['working']}{listed}"]
+    lines.append(f"Assembly modes at home  {modes['assembly']} by method '{modes['assembly_method']}': {trust}")
+    for mode in modes["assembly_modes"][:MODES_SHOWN]:
+        lines.append(f"  {mode['label']}: xyz {_vector(mode['pose'][:3])} m, quaternion {_vector(mode['pose'][3:])}")
+    return lines
+
+
+def _singularity_text(s: dict[str, float]) -> list[str]:
+    return [
+        "",
+        f"Margins from singularity at home (rotations at {s['characteristic_length']:.4g} m)",
+        f"  type 1: slowest platform speed at unit actuator speed {s['slowest_platform']:.4g}",
+        f"  type 2: slowest actuator speed at unit platform speed {s['slowest_actuation']:.4g}, "
+        f"force amplification {s['force_amplification']:.4g}",
+        f"  constraint: {s['constraint_hold']:.4g}; inside the limbs: {s['limb_regularity']:.4g}",
+    ]
+
+
+def _vector(values: Sequence[float]) -> str:
+    return " ".join(f"{value + 0.0:.5g}" if abs(value) > 1e-12 else "0" for value in values)
+
+
+def _json(report: Report) -> str:
+    def strict(value: Any) -> Any:  # JSON has neither infinities nor NaN
+        if isinstance(value, dict):
+            return {key: strict(entry) for key, entry in value.items()}
+        if isinstance(value, list):
+            return [strict(entry) for entry in value]
+        return None if isinstance(value, float) and not np.isfinite(value) else value
+
+    return json.dumps(strict(asdict(report)), indent=1, ensure_ascii=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 0 where every robot can be used, 1 where one cannot."""
+    parser = argparse.ArgumentParser(
+        prog="check_pkm",
+        description="Check the URDF+ description of a parallel robot and print what the suite makes of it. "
+        "Lengths in m, angles in rad, efforts in N or N m.",
+        epilog="Exit status: 0 usable, 1 not usable, 2 wrong command line.",
+    )
+    parser.add_argument("robot", metavar="FILE|NAME", help="a .urdf or .xacro file, or a robot of the gallery")
+    parser.add_argument("xacro_args", metavar="name:=value", nargs="*", help="xacro arguments")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON (infinite or undefined: null)")
+    parser.add_argument("--no-modes", action="store_true", help="skip the search for working and assembly modes")
+    given = parser.parse_args(arguments)
+    wrong = [pair for pair in given.xacro_args if ":=" not in pair]
+    if wrong:
+        parser.error(f"xacro arguments are written name:=value, not {wrong[0]!r}")
+    pairs = dict(pair.split(":=", 1) for pair in given.xacro_args)
+    report = examine(given.robot, pairs, modes=not given.no_modes)
+    print(_json(report) if given.json else as_text(report))
+    return 0 if report.usable else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the limbs do not let the platform do, whatever the actuators: constraint wrenches and motion space.
+
+A limb's closure equations J qd + G V = 0 constrain the platform's twist V alone by W V = 0, W = U^T G, where U spans
+the left null space of J: the reciprocal screws of the limb. Twists that satisfy all limbs are the motion space, which
+for robots such as the 3-PRS turns and shears with the pose ("parasitic motion").
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.kernels.limb_system import limb_system
+from pkm_kinematics.kernels.motion import accelerations, closure_accelerations, move_platform, velocities
+
+if TYPE_CHECKING:
+    from pkm_kinematics.tables import Tables
+
+# Left null vectors of a limb: singular values below this part of the largest. Lengths and angles mix in J.
+RANK = 1e-9
+# Constraint wrenches that span what the platform cannot do, against rounding in overconstrained robots.
+INDEPENDENT = 1e-7
+
+
+def limb_constraints(
+    tables: Tables, state: NDArray[Any], rows: NDArray[Any], length: float
+) -> list[tuple[slice, Array, Array]]:
+    """For each limb its equations (as a slice), U (m, k) and W (k, 6), at the positions in the state.
+
+    W acts on twists whose angular part is multiplied by `length`, so that all six components are speeds.
+    """
+    found = []
+    for first, stop in tables.limbs:
+        blocks = tables.blocks[first:stop]
+        closures = (int(blocks["closure_start"][0]), int(blocks["closure_start"][-1] + blocks["closure_count"][-1]))
+        start = int(blocks["start"][0])
+        n, m = int(blocks["count"].sum()), int(blocks["rows"].sum())
+        J, G = np.zeros((m, n)), np.zeros((m, 6))
+        limb_system(tables.bodies, tables.closures, state, rows, *closures, start, J, G)
+        U, values, _ = np.linalg.svd(J) if n else (np.eye(m), np.zeros(0), None)
+        rank = int(np.sum(values > RANK * max(float(values[0]) if len(values) else 0.0, 1e-300)))
+        at = int(blocks["rows_at"][0])
+        found.append((slice(at, at + m), U[:, rank:], U[:, rank:].T @ G / scaling(length)))
+    return found
+
+
+def scaling(length: float) -> Array:
+    """Divisors (6,) of a wrench that go with an angular velocity multiplied by `length`."""
+    return np.array([1.0, 1.0, 1.0, length, length, length])
+
+
+def constraint_wrenches(tables: Tables, state: NDArray[Any], rows: NDArray[Any], length: float) -> Array:
+    """Orthonormal constraint wrenches of every limb, stacked (k, 6), scaled as in `limb_constraints`."""
+    stacked = [np.zeros((0, 6))]
+    for _, _, W in limb_constraints(tables, state, rows, length):
+        _, s, Vt = np.linalg.svd(W, full_matrices=False)
+        stacked.append(Vt[s > INDEPENDENT])
+    return np.vstack(stacked)
+
+
+def constraint_margin(W: Array, blocked: int) -> float:
+    """The singular value whose vanishing would free one of the `blocked` freedoms; inf where there are none."""
+    if blocked == 0:
+        return float("inf")
+    values = np.linalg.svd(W, compute_uv=False)
+    return float(values[blocked - 1]) if len(values) >= blocked else 0.0
+
+
+def motion_space(
+    tables: Tables,
+    workspace: tuple[NDArray[Any], NDArray[Any], Array],
+    allowed: Array,
+    mobility: int,
+    length: float,
+    twist: Array | None = None,
+) -> tuple[Array, Array]:
+    """Basis S (6, mobility) of the platform's twists at solved positions, and its acceleration bias (6,).
+
+    `allowed` (6, c) spans the twists of the platform's own branch. The acceleration is that which the constraints alone
+    impose at `twist`, of minimum norm; zero without `twist`. Blocks must have been inverted.
+    """
+    state, rows, work = workspace
+    scale = scaling(length)
+    constraints = limb_constraints(tables, state, rows, length)
+    blocked = np.linalg.svd(allowed.T * scale)[2][allowed.shape[1] :] if allowed.shape[1] < 6 else np.zeros((0, 6))
+    W = np.vstack([blocked, *(w for _, _, w in constraints)])
+    S = np.linalg.svd(W)[2][6 - mobility :].T / scale[:, None]
+    if twist is None:
+        return S, np.zeros(6)
+    move_platform(state, twist, np.zeros(6))
+    velocities(tables.bodies, tables.closures, tables.blocks, state, rows, work)
+    accelerations(tables.bodies, tables.closures, tables.blocks, state, rows, work)
+    rates = np.zeros(tables.n_rows)
+    closure_accelerations(tables.closures, state, rows, rates)
+    right = np.concatenate([np.zeros(len(blocked)), *(U.T @ rates[at] for at, U, _ in constraints)])
+    bias = -np.linalg.lstsq(W, right, rcond=INDEPENDENT)[0] / scale
+    return S, bias

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The solves behind `Kinematics` and `Dynamics`: plain arrays of rows in, plain arrays out.
+
+One engine holds what is constant of a robot: the tables, the platform's task, names and their columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from pkm_description.mechanism import Array, JointType, Mechanism
+from pkm_description.mobility import beside_home, check_gears
+from pkm_kinematics.batch import ShapeError, over_cores, rows_for
+from pkm_kinematics.blocks import build_tables
+from pkm_kinematics.constraints import motion_space, scaling
+from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.chain import place_chain, read_chain
+from pkm_kinematics.kernels.motion import invert_blocks
+from pkm_kinematics.kernels.solve import INSIDE, NEARLY_SINGULAR, solve_many, solve_pose
+from pkm_kinematics.pose import pose_of, transform_of
+from pkm_kinematics.status import Status
+from pkm_kinematics.task import Task, build_task, chain_state
+from pkm_kinematics.whole import FREE
+
+NO_RATES = np.empty((0, 6))
+CLOSES = (Status.CONVERGED, Status.JOINT_LIMIT)  # statuses that come with a configuration
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Rows of a solve; NaN where there is no configuration."""
+
+    q: Array  # (n, n_joints)
+    qd: Array
+    qdd: Array
+    status: NDArray[np.int64]  # (n,)
+    residual: Array
+    iterations: NDArray[np.int64]
+    regularity: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A workspace with every body in place at one pose."""
+
+    state: NDArray[Any]
+    rows: NDArray[Any]
+    work: Array
+    status: int
+
+    @property
+    def closed(self) -> bool:
+        """True where there is a configuration."""
+        return self.status in CLOSES
+
+
+class Engine:
+    """Constant data of one robot, and solves over rows. Calls may run in several threads at once."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.home_by_name = home_by_name(mechanism)
+        self.task: Task = build_task(mechanism, self.home_by_name)
+        self.home: Array = pose_of(mechanism.home)
+        check_gears(mechanism)
+        generic = None
+        if mechanism.mobility.singular_home:
+            beside = beside_home(mechanism)
+            generic = pose_of(beside.home), home_by_name(beside)
+        self.tables = build_tables(mechanism, self.home, self.home_by_name, generic)
+        self.joint_names: tuple[str, ...] = tuple(self.home_by_name)
+        self.actuated_names: tuple[str, ...] = mechanism.actuated_joints
+        column = {name: k for k, name in enumerate(self.joint_names)}
+        self.body_column = np.array([column.get(name, -1) for name in self.tables.names])
+        self.chain_column = np.array([-1] + [column[name] for name in self.task.names])
+        self.actuated_column = np.array([column[name] for name in self.actuated_names])
+        self.home_joints: Array = np.array([self.home_by_name[name] for name in self.joint_names])
+        self.home_joints[self.body_column[2:]] = self.tables.bodies["home"][2:]
+        slides = dict(zip(self.tables.names, self.tables.bodies["prismatic"] == 1, strict=True))
+        self.actuated_turning = np.array([not slides[name] for name in self.actuated_names])
+        for array in (self.home, self.home_joints):
+            array.setflags(write=False)
+
+    @property
+    def mobility(self) -> int:
+        """Number of freedoms of the platform."""
+        return self.mechanism.mobility.platform
+
+    @cached_property
+    def constant_space(self) -> bool:
+        """True where the platform's possible twists are the same at every pose."""
+        return self.task.constant and self.task.subspace.shape[1] == self.mobility
+
+    @cached_property
+    def characteristic_length(self) -> float:
+        """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints."""
+        c = self.tables.closures
+        points = np.vstack(
+            [
+                c["successor_point"][c["successor"] == records.PLATFORM],
+                c["predecessor_point"][c["predecessor"] == records.PLATFORM],
+            ]
+        )
+        length = float(np.linalg.norm(points, axis=1).mean()) if len(points) else 0.0
+        return length if length > 1e-9 else 1.0
+
+    # -- input ------------------------------------------------------------------------------------------------------
+
+    def poses(self, pose: ArrayLike) -> tuple[Array, tuple[int, ...]]:
+        """Rows (n, 7) and leading axes of poses (..., 7) or of task coordinates. Raises `ShapeError`."""
+        array = np.ascontiguousarray(pose, dtype=np.float64)
+        if array.ndim and array.shape[-1] == 7:
+            return array.reshape(-1, 7), array.shape[:-1]
+        if array.ndim and array.shape[-1] == len(self.task.names) > 0:
+            coordinates = array.reshape(-1, array.shape[-1])
+            return np.array([self.pose_at(c) for c in coordinates]).reshape(-1, 7), array.shape[:-1]
+        wanted = f"(..., {len(self.task.names)}) or " if self.task.names else ""
+        raise ShapeError(f"pose: expected {wanted}(..., 7), got {array.shape}")
+
+    def pose_at(self, coordinates: Array) -> Array:
+        """Pose (7,) at task coordinates; NaN where they are not finite."""
+        if not np.isfinite(coordinates).all():
+            return np.full(7, np.nan)
+        state, task = chain_state(self.task), self.task
+        state["q"][1:] = coordinates
+        T = np.eye(4)
+        R, p = np.eye(3), np.zeros(3)
+        place_chain(task.chain, task.tail, task.tail_point, state, R, p)
+        T[:3, :3], T[:3, 3] = R, p
+        return pose_of(T)
+
+    def branch_at(self, pose: Array) -> dict[str, float]:
+        """Positions of the platform's branch at a pose (7,), or of the six joints that stand for it, by name."""
+        if self.task.names:
+            return dict(zip(self.task.names, (float(q) for q in self._read_chain(pose)["q"][1:]), strict=True))
+        relative = np.linalg.inv(transform_of(self.home)) @ transform_of(pose)
+        values = (*relative[:3, 3], *Rotation.from_matrix(relative[:3, :3]).as_euler("ZYX"))
+        return {f"platform/{name}": float(v) for name, v in zip(FREE, values, strict=True)}
+
+    def _read_chain(self, pose: Array) -> NDArray[Any]:
+        """State of the platform's branch at a pose (7,)."""
+        state, task = chain_state(self.task), self.task
+        R = np.ascontiguousarray(transform_of(pose)[:3, :3])
+        read_chain(task.chain, task.sliding, task.spread, task.tail, task.tail_point, state, R, pose[:3])
+        return state
+
+    def rates(self, twist: ArrayLike, acceleration: ArrayLike | None, n: int) -> tuple[Array, Array]:
+        """Twists and accelerations as (n, 6) rows. Raises `ShapeError`."""
+        pair = (("twist", twist), ("acceleration", np.zeros(6) if acceleration is None else acceleration))
+        twists, accelerations = (np.broadcast_to(rows_for(values, 6, n, what), (n, 6)) for what, values in pair)
+        return np.ascontiguousarray(twists), np.ascontiguousarray(accelerations)
+
+    def seeds(self, seed: ArrayLike | None, n: int) -> Array:
+        """Joint positions (1 or n, n_joints) to start from; home where none are given. Raises `ShapeError`."""
+        return self.home_joints[None] if seed is None else rows_for(seed, len(self.joint_names), n, "seed")
+
+    # -- solves -----------------------------------------------------------------------------------------------------
+
+    def solve(
+        self, poses: Array, seeds: Array, mode: int = -1, twists: Array = NO_RATES, accelerations: Array = NO_RATES
+    ) -> Solved:
+        """Positions of all joints at poses (n, 7), and their rates where twists are given; on all cores if it pays."""
+        n, width = len(poses), len(self.joint_names)
+        q, qd, qdd = np.full((n, width), np.nan), np.full((n, width), np.nan), np.full((n, width), np.nan)
+        status, iterations = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        residual, regularity = np.zeros(n), np.zeros(n)
+
+        def part(at: slice) -> None:
+            t, task = self.tables, self.task
+            rates = at if len(twists) else slice(0, 0)
+            solve_many(
+                t.bodies, t.closures, t.blocks, *t.workspace(),
+                task.chain, task.sliding, task.spread, task.tail, task.tail_point, chain_state(task),
+                self.body_column, self.chain_column,
+                poses[at], twists[rates], accelerations[rates], seeds[at] if len(seeds) > 1 else seeds, mode,
+                q[at], qd[at], qdd[at], status[at], residual[at], iterations[at], regularity[at],
+            )  # fmt: skip
+
+        over_cores(part, n)
+        return Solved(q, qd, qdd, status, residual, iterations, regularity)
+
+    def placed(self, pose: Array, seed: Array, mode: int = -1) -> Placed:
+        """All bodies in place at one pose (7,), from joint positions `seed` (n_joints,), or in a working mode."""
+        t, task = self.tables, self.task
+        state, rows, work = t.workspace()
+        state["q"][2:] = seed[self.body_column[2:]]
+        state["c"], state["s"] = np.cos(state["q"]), np.sin(state["q"])
+        status, _, _ = solve_pose(
+            t.bodies, t.closures, t.blocks, state, rows, work,
+            task.chain, task.sliding, task.spread, task.tail, task.tail_point, chain_state(task), pose, mode,
+        )  # fmt: skip
+        return Placed(state, rows, work, int(status))
+
+    def inverted(self, pose: Array, seed: Array) -> Placed | None:
+        """As `placed`, with every block inverted; None where there is no configuration or a limb is singular."""
+        at = self.placed(pose, seed)
+        t = self.tables
+        if not at.closed:
+            return None
+        regularity = invert_blocks(t.bodies, t.closures, t.blocks, at.state, at.rows, at.work)
+        return at if regularity > NEARLY_SINGULAR else None
+
+    # -- motion space -----------------------------------------------------------------------------------------------
+
+    def space_at(self, pose: Array, seed: Array, twist: Array | None = None) -> tuple[Array, Array]:
+        """Motion space S (6, mobility) at one pose (7,), and the acceleration (6,) that `twist` imposes through it.
+
+        NaN where the pose has no regular configuration.
+        """
+        if self.constant_space:
+            return self.task.subspace, np.zeros(6)
+        at = self.inverted(pose, seed)
+        if at is None:
+            return np.full((6, self.mobility), np.nan), np.full(6, np.nan)
+        workspace = (at.state, at.rows, at.work)
+        length = self.characteristic_length
+        return motion_space(self.tables, workspace, self._allowed(pose), self.mobility, length, twist)
+
+    def _allowed(self, pose: Array) -> Array:
+        """Twists (6, c) that the platform's own branch allows at a pose."""
+        task = self.task
+        if task.constant:
+            return task.subspace
+        at = self._read_chain(pose)
+        axes, arms = at["R"][1:, :, 2], pose[:3] - at["p"][1:]
+        slides = task.chain["prismatic"][1:, None] == 1
+        linear = np.where(slides, axes, np.cross(axes, arms))
+        return np.concatenate([linear, np.where(slides, 0.0, axes)], axis=1).T
+
+    def outside(self, poses: Array, rates: Array, seeds: Array) -> NDArray[np.bool_]:
+        """Which of the twists or accelerations (n, 6) at poses (n, 7) the platform cannot have."""
+        if self.constant_space and self.mobility == 6:
+            return np.zeros(len(rates), dtype=bool)
+        scale = scaling(self.characteristic_length)
+        scaled = rates * scale
+        allowance = INSIDE * (1.0 + np.linalg.norm(scaled, axis=1))
+        if self.constant_space:
+            Q = np.linalg.qr(self.task.subspace * scale[:, None])[0]
+            return np.asarray(np.linalg.norm(scaled - scaled @ Q @ Q.T, axis=1) > allowance)
+        astray = np.zeros(len(rates), dtype=bool)
+        for k in range(len(rates)):
+            S = self.space_at(poses[k], seeds[k if len(seeds) > 1 else 0])[0] * scale[:, None]
+            if np.isfinite(S).all():
+                Q = np.linalg.qr(S)[0]
+                astray[k] = np.linalg.norm(scaled[k] - Q @ (Q.T @ scaled[k])) > allowance[k]
+        return astray
+
+
+def home_by_name(mechanism: Mechanism) -> dict[str, float]:
+    """Home position of every one-freedom joint, by name, in the order of the description."""
+    values: dict[str, float] = {}
+    at = 0
+    suffixes = {JointType.PLANAR: ("x", "y", "angle"), JointType.FLOATING: ("x", "y", "z", "yaw", "pitch", "roll")}
+    for name in mechanism.moving_joints:
+        joint = mechanism.joint_named[name]
+        names: Iterable[str] = (f"{name}/{s}" for s in suffixes[joint.type]) if joint.type in suffixes else (name,)
+        for part in names:
+            values[part] = float(mechanism.home_joints[at])
+            at += 1
+    return values

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statuses in words for a person, with the joint or the gap that explains them."""
+
+from __future__ import annotations
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.engine import Engine
+from pkm_kinematics.kernels.solve import LIMIT_SLACK
+from pkm_kinematics.status import Status
+
+
+def explain_inverse(engine: Engine, status: int, joints: Array, residual: float) -> str:
+    """Why an inverse solve ended with `status`; `joints` (n_joints,), `residual` [m]."""
+    if status == Status.JOINT_LIMIT:
+        return "; ".join(limit_violations(engine, joints)) or Status(status).meaning
+    if status == Status.INVALID_INPUT and residual > 0.0:
+        return f"the pose lies {residual:.3g} m or rad outside the platform's motion space"
+    if status == Status.INVALID_INPUT:
+        return "the pose is not finite, or its quaternion is not of unit length"
+    if status in (Status.UNREACHABLE, Status.DIVERGED):
+        return f"{Status(status).meaning} (a loop stays open by {residual:.3g} m)"
+    return Status(status).meaning
+
+
+def explain_forward(engine: Engine, status: int, joints: Array, residual: float) -> str:
+    """Why a forward solve ended with `status`; `residual` is the largest error of an actuated joint."""
+    if status == Status.JOINT_LIMIT:
+        return "; ".join(limit_violations(engine, joints)) or Status(status).meaning
+    if status == Status.INVALID_INPUT:
+        return "a joint position is not finite, or the pose to start from is not usable"
+    if status == Status.UNREACHABLE:
+        return "the limbs do not reach the pose to start from"
+    return Status(status).meaning
+
+
+def limit_violations(engine: Engine, joints: Array) -> list[str]:
+    """One sentence per limb joint of `joints` (n_joints,) that is outside its range."""
+    said = []
+    for i in range(2, len(engine.tables.bodies)):
+        body, q = engine.tables.bodies[i], joints[engine.body_column[i]]
+        if q < body["lower"] - LIMIT_SLACK or q > body["upper"] + LIMIT_SLACK:
+            unit = "m" if body["prismatic"] else "rad"
+            name = engine.tables.names[i]
+            said.append(f"joint '{name}' at {q:.4g} {unit} is outside [{body['lower']:.4g}, {body['upper']:.4g}]")
+    return said

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small dense linear algebra in place, without allocation."""
+
+from math import sqrt
+
+from pkm_kinematics.kernels.compiled import compiled
+
+
+@compiled
+def solve_in_place(A, b, n):
+    """Solve A x = b for the leading (n, n) part of A by elimination with row pivots; x replaces b, A is overwritten.
+
+    Returns the smallest pivot over the largest: zero where A is singular, and then b is not a solution.
+    """
+    smallest = 1e300
+    largest = 0.0
+    for k in range(n):
+        pivot = k
+        for r in range(k + 1, n):
+            if abs(A[r, k]) > abs(A[pivot, k]):
+                pivot = r
+        size = abs(A[pivot, k])
+        smallest = min(smallest, size)
+        largest = max(largest, size)
+        if size == 0.0:
+            return 0.0
+        if pivot != k:
+            for c in range(k, n):
+                A[k, c], A[pivot, c] = A[pivot, c], A[k, c]
+            b[k], b[pivot] = b[pivot], b[k]
+        inverse = 1.0 / A[k, k]
+        for r in range(k + 1, n):
+            factor = A[r, k] * inverse
+            if factor != 0.0:
+                for c in range(k + 1, n):
+                    A[r, c] -= factor * A[k, c]
+                b[r] -= factor * b[k]
+        A[k, k] = inverse
+    for k in range(n - 1, -1, -1):
+        value = b[k]
+        for c in range(k + 1, n):
+            value -= A[k, c] * b[c]
+        b[k] = value * A[k, k]
+    return smallest / largest
+
+
+@compiled
+def solve_positive(A, b, n):
+    """Solve A x = b for the leading (n, n) part of a symmetric positive definite A, by Cholesky; x replaces b.
+
+    Only the lower triangle is read, and overwritten. Returns False where A is not positive definite.
+    """
+    for c in range(n):
+        value = A[c, c]
+        for k in range(c):
+            value -= A[c, k] * A[c, k]
+        if not value > 0.0:
+            return False
+        inverse = 1.0 / sqrt(value)
+        A[c, c] = inverse
+        for r in range(c + 1, n):
+            value = A[r, c]
+            for k in range(c):
+                value -= A[r, k] * A[c, k]
+            A[r, c] = value * inverse
+    for r in range(n):
+        value = b[r]
+        for k in range(r):
+            value -= A[r, k] * b[k]
+        b[r] = value * A[r, r]
+    for r in range(n - 1, -1, -1):
+        value = b[r]
+        for k in range(r + 1, n):
+            value -= A[k, r] * b[k]
+        b[r] = value * A[r, r]
+    return True

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record layouts of the tables (constant per robot) and of the workspace (scratch of one call).
+
+A *body* is a rigid link with the one-freedom tree joint that carries it. Body 0 is the base and body 1 the platform,
+which is free: its pose is given. A body frame has its origin on the joint and its z axis along the joint axis, so
+that the axis is the third column of the body's rotation. A *closure* is a cut joint. A *block* is the smallest set of
+bodies that a set of closures determines once the blocks before it are known; blocks are in solving order, the bodies
+and closures of a block are consecutive, and a body's parent lies in the same or an earlier block.
+
+All state is in the axes of the base frame. The base accelerates with minus gravity, so that weights are inertia forces.
+"""
+
+import numpy as np
+
+BASE = 0
+PLATFORM = 1
+
+f, i = np.float64, np.int64
+
+BODY = np.dtype(
+    [
+        ("parent", i),
+        ("prismatic", i),  # 1 where the joint slides along z, 0 where it turns about z
+        ("rotation", f, (3, 3)),  # joint frame at position zero, in the parent's body frame
+        ("translation", f, (3,)),
+        ("mass", f),  # kg
+        ("moment", f, (3,)),  # mass times centre of mass, body frame, kg m
+        ("inertia", f, (6,)),  # xx xy xz yy yz zz about the body origin, body frame, kg m^2
+        ("massless", i),
+        ("armature", f),  # rotor inertia felt at the joint, kg m^2 or kg
+        ("viscous", f),  # N m s/rad or N s/m
+        ("coulomb", f),  # N m or N
+        ("actuator", i),  # index of the actuator, -1 for a passive joint
+        ("held", i),  # 1 where solvers must leave the joint where it is
+        ("lower", f),
+        ("upper", f),
+        ("velocity", f),
+        ("effort", f),
+        ("home", f),
+    ],
+    align=True,
+)
+
+# Kinds of closure.
+SPHERICAL, UNIVERSAL, REVOLUTE, CYLINDRICAL, PRISMATIC, PLANAR, FIXED = range(7)
+
+CLOSURE = np.dtype(
+    [
+        ("kind", i),
+        ("predecessor", i),  # body
+        ("successor", i),  # body
+        ("predecessor_anchor", i),  # nearest ancestor of the predecessor that lies outside the block
+        ("successor_anchor", i),
+        ("predecessor_rotation", f, (3, 3)),  # loop frame in the body frame; its z axis is the joint's axis
+        ("predecessor_point", f, (3,)),
+        ("successor_rotation", f, (3, 3)),
+        ("successor_point", f, (3,)),
+        ("rows", i),  # scalar equations
+        ("rows_at", i),  # first of them in the workspace's table of rows
+    ],
+    align=True,
+)
+
+# How a block finds its positions: by Newton's method, or by the closed form of a driven joint, a pointing joint and an
+# extension (see kernels/closed_form.py). A missing member has body -1.
+NEWTON, CLOSED_FORM = range(2)
+
+BLOCK = np.dtype(
+    [
+        ("limb_first", i),  # first block of the limb
+        ("start", i),  # first body
+        ("count", i),
+        ("closure_start", i),
+        ("closure_count", i),
+        ("rows", i),
+        ("rows_at", i),
+        ("inverse_at", i),  # where the block's pseudo-inverse (count, rows) lies in the workspace
+        ("scratch_at", i),  # where rows * count + count**2 further values of it may be overwritten
+        ("idle", i),  # joints that the closures leave free by design, such as the spin of a rod between two balls
+        ("solver", i),
+        ("driver", i),  # body whose position the distance equation gives, -1 if none
+        ("pointing", i),  # first body of the one or two joints that aim at the target
+        ("pointing_count", i),
+        ("extension", i),  # body that slides along the aimed line, -1 if none
+        ("lift", i),  # body that slides until the rest of the chain lies in the plane of the target, -1 if none
+        ("offset", f),  # how far along the axes the closure then is from the lift's origin
+        ("planar", i),  # 1 where distances count in the plane across the joint axes only
+        ("spherical", i),  # 1 where all axes meet and the target is a direction, the closure's axis
+        ("flip", f),  # which of the two ways a universal joint aims, +1 or -1
+        ("reach", f),  # sign of the extension
+        ("home_sign", f),  # sign of the driver's branch 0, the one that holds at home
+        ("branches", i),  # number of working modes of the block
+        ("stride", i),  # branch = (mode // stride) % branches
+        ("actuators", i),  # number of actuated joints in the block
+        ("direct", i),  # 1 where the block's only actuated joint is its driver or extension, carried by the base
+    ],
+    align=True,
+)
+
+STATE = np.dtype(
+    [
+        ("R", f, (3, 3)),  # body frame to base axes
+        ("p", f, (3,)),  # body origin
+        ("w", f, (3,)),  # angular velocity
+        ("v", f, (3,)),  # velocity of the body origin
+        ("dw", f, (3,)),  # angular acceleration
+        ("dv", f, (3,)),  # acceleration of the body origin, minus gravity
+        ("extra_dw", f, (3,)),  # what the joint accelerations of the own block add to dw and dv
+        ("extra_dv", f, (3,)),
+        ("force", f, (3,)),  # accumulated wrench at the body origin
+        ("torque", f, (3,)),
+        ("inertia", f, (6,)),  # about the body origin, base axes
+        ("moment", f, (3,)),  # mass times (centre of mass - origin), base axes
+        ("mass", f),  # carried by the joint, where composite inertias are computed
+        ("c", f),  # cosine and sine of a turning joint
+        ("s", f),
+        ("q", f),  # joint position, velocity, acceleration, generalised force
+        ("qd", f),
+        ("qdd", f),
+        ("effort", f),
+        ("column", f, (6,)),  # joint rate per independent platform velocity: the joint's row of K
+        ("weighted", f, (6,)),  # the same row of M K
+    ],
+    align=True,
+)
+
+ROW = np.dtype(
+    [
+        ("force", f, (3,)),  # the scalar equation holds force . v_rel(point) + moment . w_rel = 0
+        ("moment", f, (3,)),
+        ("point", f, (3,)),  # on the successor, base axes: kept in the first equation of each closure
+        ("gap", f),  # position error of the equation
+    ],
+    align=True,
+)

@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kinematics of any parallel robot: positions, modes, velocities, accelerations and Jacobians.
+
+Arrays are batched along their leading axes. Poses are (..., 7): x y z [m] and the unit quaternion qx qy qz qw of the
+platform in the base frame; twists and accelerations (..., 6) are linear [m/s], then angular [rad/s], at the platform's
+origin, in base axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array, Mechanism
+from pkm_kinematics.assembly_modes import assembly_sign, find_all, method_of, search
+from pkm_kinematics.batch import ShapeError, as_rows, rows_for
+from pkm_kinematics.constraints import constraint_margin, constraint_wrenches, scaling
+from pkm_kinematics.engine import Engine, Solved
+from pkm_kinematics.explain import explain_forward, explain_inverse, limit_violations
+from pkm_kinematics.forward import Forward, Found
+from pkm_kinematics.kernels.distances import forward_translation
+from pkm_kinematics.kernels.forward import forward_newton
+from pkm_kinematics.kernels.motion import invert_blocks
+from pkm_kinematics.kernels.placement import place_platform
+from pkm_kinematics.kernels.projection import inverse_jacobian
+from pkm_kinematics.kernels.solve import inverse_direct, inverse_whole
+from pkm_kinematics.lean import bind
+from pkm_kinematics.limb_constraints import LockedLimbs
+from pkm_kinematics.singularity import Singularity, margins
+from pkm_kinematics.solutions import ForwardSolution, InverseSolution, Motion
+from pkm_kinematics.status import Status
+from pkm_kinematics.working_modes import WorkingModes
+
+ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated joint positions this well
+
+__all__ = ["Kinematics", "ShapeError"]
+
+
+class Kinematics:
+    """Kinematics of one mechanism. Immutable after construction; calls may run in several threads at once."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.engine = Engine(mechanism)
+        self.tables = self.engine.tables
+        self.task = self.engine.task
+        self.joint_names: tuple[str, ...] = self.engine.joint_names
+        self.actuated_names: tuple[str, ...] = self.engine.actuated_names
+        self.home: Array = self.engine.home
+        self.home_joints: Array = self.engine.home_joints
+        self._forward = Forward(self.engine)
+        self._modes = WorkingModes(self.engine)
+
+    # -- what the robot is ------------------------------------------------------------------------------------------
+
+    @property
+    def mobility(self) -> int:
+        """Number of freedoms of the platform."""
+        return self.engine.mobility
+
+    @property
+    def constant_space(self) -> bool:
+        """True where the platform's possible twists are the same at every pose."""
+        return self.engine.constant_space
+
+    @property
+    def characteristic_length(self) -> float:
+        """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints."""
+        return self.engine.characteristic_length
+
+    @property
+    def n_modes(self) -> int:
+        """Number of working modes: of the closed forms, times those found at home of limbs solved by iteration."""
+        return self._modes.count
+
+    def mode_label(self, mode: int) -> str:
+        """Name of a working mode: a sign per limb with two branches, limb by limb, `+` for home's branch."""
+        return self._modes.label(mode)
+
+    # -- positions --------------------------------------------------------------------------------------------------
+
+    def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> InverseSolution:
+        """Joint positions for platform poses (..., 7), or for task coordinates (..., mobility).
+
+        `mode` asks for one working mode; otherwise the one nearest to `seed` (n_joints,) or (..., n_joints) is taken,
+        home if there is none. Raises `ShapeError`.
+        """
+        e = self.engine
+        poses, shape = e.poses(pose)
+        seeds = e.seeds(seed, len(poses)) if mode is None or seed is not None else self._modes.seed(mode)[None]
+        solved = e.solve(poses, seeds, self._modes.kernel_mode(mode))
+        return self._inverse_solution(solved, shape, mode)
+
+    def inverse_all(self, pose: ArrayLike) -> list[InverseSolution]:
+        """One solution per working mode of a single pose (7,), those without a real configuration included.
+
+        Limbs in closed form give all their branches; limbs solved by iteration give those that a search meets.
+        """
+        poses, _ = self.engine.poses(pose)
+        if len(poses) != 1:
+            raise ShapeError(f"pose: expected a single pose, got {len(poses)}")
+        return [
+            self._inverse_solution(solved, (), mode, label) for mode, label, solved in self._modes.solutions(poses[0])
+        ]
+
+    def _inverse_solution(
+        self, solved: Solved, shape: tuple[int, ...], mode: int | None, label: str | None = None
+    ) -> InverseSolution:
+        if label is None:
+            label = "nearest" if mode is None else self.mode_label(mode)
+        q = solved.q
+        return InverseSolution(
+            q.reshape(*shape, q.shape[1]),
+            q[:, self.engine.actuated_column].reshape(*shape, len(self.actuated_names)),
+            solved.status.reshape(shape),
+            solved.residual.reshape(shape),
+            solved.iterations.reshape(shape),
+            mode,
+            label,
+            lambda status, joints, residual: explain_inverse(self.engine, status, joints, residual),
+        )
+
+    def forward(self, q: ArrayLike, near: ArrayLike | None = None) -> ForwardSolution:
+        """Platform poses for actuated joint positions (..., n_actuated): the assembly mode that continues `near`.
+
+        `near` (7,) or (..., 7) is a pose from which Newton's method starts, home if there is none.
+        """
+        targets, shape = as_rows(q, len(self.actuated_names), "q")
+        starts, _ = self.engine.poses(self.home if near is None else near)
+        starts = rows_for(starts, 7, len(targets), "near")
+        found = [self._forward.near(x, starts[k if len(starts) > 1 else 0]) for k, x in enumerate(targets)]
+        return self._forward_solution(found, shape)
+
+    def nearest(self, pose: ArrayLike, seed: ArrayLike | None = None) -> ForwardSolution:
+        """A configuration near a pose (7,) that need not be reachable exactly, all joints free to move.
+
+        For robots whose platform moves parasitically (a 3-PRS): ask for a pose roughly, get one that exists.
+        """
+        poses, _ = self.engine.poses(pose)
+        return self._forward_solution([self._forward.nearest(poses[0], self.engine.seeds(seed, 1)[0])], ())
+
+    def forward_all(self, q: ArrayLike) -> list[ForwardSolution]:
+        """One solution per assembly mode for a single set of actuated joint positions (n_actuated,).
+
+        `assembly_method` says how they are found: all but `search` find every real solution. Labels are the sign of
+        the direct Jacobian's determinant against home's, which changes only where assembly modes meet, and a number.
+        """
+        target = as_rows(q, len(self.actuated_names), "q")[0][0]
+        if not np.isfinite(target).all():
+            return []
+        e = self.engine
+        method = self.assembly_method
+        found = search(self._forward, target) if method == "search" else find_all(self, target, method)
+        seed = self.home_joints.copy()
+        seed[e.actuated_column] = target
+        home_sign = assembly_sign(self, self.home, self.home_joints)
+        answers = []
+        counts = {"+": 0, "-": 0}
+        for k, pose in enumerate(found.poses):
+            solved = e.solve(pose[None], seed[None] if found.joints is None else found.joints[k : k + 1])
+            joints, status = solved.q[0], Status(int(solved.status[0]))
+            error = _joint_error(joints[e.actuated_column] - target, e.actuated_turning)
+            if not error < ASSEMBLED:  # a limb also reaches the pose with its actuator elsewhere: insist on `target`
+                insisted = self._forward.joints_at(target, pose)
+                if insisted is None:
+                    continue  # no configuration with these actuated positions: not a mode of theirs
+                solved = e.solve(pose[None], insisted[None])
+                joints, status = solved.q[0], Status(int(solved.status[0]))
+                error = _joint_error(joints[e.actuated_column] - target, e.actuated_turning)
+                if not error < ASSEMBLED:  # the pose leaves the actuator free: a limb is in a singularity of its own
+                    joints, status, error = insisted, Status.SINGULAR, 0.0
+            sign = "+" if assembly_sign(self, pose, joints) * home_sign >= 0.0 else "-"
+            counts[sign] += 1
+            one = Found(pose, joints, status, error, int(solved.iterations[0]))
+            answers.append(self._forward_solution([one], (), f"{sign}{counts[sign]}"))
+        return answers
+
+    @cached_property
+    def assembly_method(self) -> str:
+        """How `forward_all` works: by an algebraic method, or by search, which is not certified."""
+        return method_of(self)
+
+    @cached_property
+    def locked_limbs(self) -> LockedLimbs:
+        """What the limbs demand of the platform when their actuators are locked, as far as it is known."""
+        return LockedLimbs(self.engine.mechanism)
+
+    def _forward_solution(self, found: list[Found], shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
+        return ForwardSolution(
+            np.array([f.pose for f in found]).reshape(*shape, 7),
+            np.array([f.joints for f in found]).reshape(*shape, len(self.joint_names)),
+            np.array([int(f.status) for f in found]).reshape(shape),
+            np.array([f.residual for f in found]).reshape(shape),
+            np.array([f.iterations for f in found]).reshape(shape),
+            label,
+            lambda status, joints, residual: explain_forward(self.engine, status, joints, residual),
+        )
+
+    def limit_violations(self, joints: ArrayLike) -> list[str]:
+        """One sentence per limb joint of `joints` (n_joints,) that is outside its range."""
+        return limit_violations(self.engine, np.asarray(joints, dtype=np.float64))
+
+    # -- motion -----------------------------------------------------------------------------------------------------
+
+    def motion(
+        self,
+        pose: ArrayLike,
+        twist: ArrayLike,
+        acceleration: ArrayLike | None = None,
+        seed: ArrayLike | None = None,
+        mode: int | None = None,
+    ) -> Motion:
+        """All joint positions, velocities and accelerations for platform motions.
+
+        `twist` and `acceleration` (..., 6) must lie in the motion space; elsewhere the status is INVALID_INPUT.
+        """
+        e = self.engine
+        poses, shape = e.poses(pose)
+        twists, accelerations = e.rates(twist, acceleration, len(poses))
+        seeds = e.seeds(seed, len(poses)) if mode is None or seed is not None else self._modes.seed(mode)[None]
+        solved = e.solve(poses, seeds, self._modes.kernel_mode(mode), twists, accelerations)
+        astray = e.outside(poses, twists, seeds)
+        if e.constant_space:
+            astray |= e.outside(poses, accelerations, seeds)
+        status = np.where(astray & (solved.status == Status.CONVERGED), int(Status.INVALID_INPUT), solved.status)
+        solved.qd[astray], solved.qdd[astray] = np.nan, np.nan
+        parts = [x.reshape(*shape, x.shape[1]) for x in (solved.q, solved.qd, solved.qdd)]
+        return Motion(
+            parts[0],
+            parts[1],
+            parts[2],
+            parts[0][..., e.actuated_column],
+            parts[1][..., e.actuated_column],
+            parts[2][..., e.actuated_column],
+            status.reshape(shape),
+            solved.residual.reshape(shape),
+            solved.regularity.reshape(shape),
+        )
+
+    def inverse_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
+        """Actuated joint rates per platform twist (..., n_actuated, 6), NaN where the pose has no regular solution.
+
+        Only its action on the motion space is defined; `task_jacobian` is that part alone.
+        """
+        e, t = self.engine, self.tables
+        poses, shape = e.poses(pose)
+        seeds = e.seeds(seed, len(poses))
+        out = np.full((len(poses), len(self.actuated_names), 6), np.nan)
+        for k in range(len(poses)):
+            at = e.inverted(poses[k], seeds[k if len(seeds) > 1 else 0])
+            if at is not None:
+                inverse_jacobian(t.bodies, t.closures, t.blocks, at.state, at.rows, at.work, out[k])
+        return out.reshape(*shape, *out.shape[1:])
+
+    def task_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
+        """`inverse_jacobian @ subspace` (..., n_actuated, mobility): actuated rates per independent velocity."""
+        return self.inverse_jacobian(pose, seed) @ self.subspace(pose, seed)
+
+    def forward_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
+        """Platform twist per actuated joint rates (..., 6, n_actuated); NaN at a type 2 singularity."""
+        K = self.task_jacobian(pose, seed)
+        values = np.linalg.svd(np.nan_to_num(K), compute_uv=False)
+        regular = np.isfinite(K).all((-1, -2)) & (values[..., -1] > 1e-12 * values[..., 0])
+        safe = np.where(regular[..., None, None], K, np.eye(*K.shape[-2:]))
+        return np.where(regular[..., None, None], self.subspace(pose, seed) @ np.linalg.pinv(safe), np.nan)
+
+    def platform_twist(self, pose: ArrayLike, rates: ArrayLike, seed: ArrayLike | None = None) -> Array:
+        """Platform twist (..., 6) for actuated joint rates (..., n_actuated) at known poses."""
+        return np.einsum("...ij,...j->...i", self.forward_jacobian(pose, seed), np.asarray(rates, dtype=np.float64))
+
+    def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
+        """Basis (..., 6, mobility) of the platform's possible twists; NaN where the pose has no regular solution."""
+        e = self.engine
+        poses, shape = e.poses(pose)
+        if e.constant_space:
+            return np.broadcast_to(self.task.subspace, (*shape, *self.task.subspace.shape))
+        seeds = e.seeds(seed, len(poses))
+        S = [e.space_at(poses[k], seeds[k if len(seeds) > 1 else 0])[0] for k in range(len(poses))]
+        return np.array(S).reshape(*shape, 6, self.mobility)
+
+    def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Singularity:
+        """Distances from the singularities of every type, at poses (..., 7); see `pkm_kinematics.singularity`."""
+        e, t = self.engine, self.tables
+        poses, shape = e.poses(pose)
+        seeds = e.seeds(seed, len(poses))
+        K, S = self.task_jacobian(poses, seed), np.nan_to_num(self.subspace(poses, seed))
+        hold, regularity = np.full(len(poses), np.nan), np.full(len(poses), np.nan)
+        blocked = 6 - self.mobility - self.mechanism.mobility.left_out
+        for k in range(len(poses)):
+            at = e.placed(poses[k], seeds[k if len(seeds) > 1 else 0])
+            if at.closed:
+                regularity[k] = invert_blocks(t.bodies, t.closures, t.blocks, at.state, at.rows, at.work)
+                W = constraint_wrenches(t, at.state, at.rows, e.characteristic_length)
+                hold[k] = constraint_margin(W, blocked)
+        # columns of unit speed, the speed of a rotation being that of a point at the characteristic length
+        speeds = np.linalg.norm(S * scaling(e.characteristic_length)[:, None], axis=-2)
+        found = margins(K / np.where(speeds > 0.0, speeds, 1.0)[:, None, :], hold, regularity, e.characteristic_length)
+        return found.reshaped(shape)
+
+    # -- lean calls -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def direct_inverse(self) -> bool:
+        """True where each actuated joint follows from one scalar equation, whatever the passive joints do."""
+        blocks = self.tables.blocks
+        return bool((blocks["direct"][blocks["actuators"] > 0] == 1).all())
+
+    def lean_inverse(self, mode: int = 0) -> Callable[[Array, Array], int]:
+        """`call(pose, q) -> status`: inverse kinematics with arrays in and arrays out, for loops that count time.
+
+        `pose` (7,) must be finite with a unit quaternion inside the motion space; q (n_actuated,) is written. Both
+        must be contiguous float64 arrays: nothing is checked, joint limits neither. One call at a time per object
+        returned.
+        """
+        t = self.tables
+        return bind(
+            inverse_direct if self.direct_inverse else inverse_whole,
+            (t.bodies, t.closures, t.blocks, *t.workspace(), mode),
+            (self.home.copy(), np.zeros(len(self.actuated_names))),
+        )
+
+    def lean_track(self) -> Callable[[Array, Array], tuple[int, float, int]]:
+        """`call(q, pose) -> (status, error, iterations)`: forward kinematics that moves `pose` (7,) along with q.
+
+        For control loops: `pose` holds the last one on entry and the new one on return, and is left alone where the
+        status is not CONVERGED on the first step; `error` is the largest of an actuated joint. Contiguous float64
+        arrays, nothing is checked. Raises `PkmError` for robots whose motion space changes with the pose.
+        """
+        if not self.constant_space:
+            raise PkmError("lean_track needs a motion space that is the same at every pose")
+        t, m, f = self.tables, len(self.actuated_names), self.mobility
+        scratch = (np.empty(7), np.empty((m, 6)), np.empty((f, f)), np.empty(max(m, f)), np.empty(6))
+        call = bind(
+            forward_newton,
+            (t.bodies, t.closures, t.blocks, *t.workspace(), self.task.subspace, *scratch),
+            (self.home_joints[self.engine.actuated_column], self.home.copy()),
+        )
+        return cast(Callable[[Array, Array], tuple[int, float, int]], call)
+
+    def lean_forward(self) -> Callable[[Array, Array], int]:
+        """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3).
+
+        For robots whose `assembly_method` is "spheres" with three actuators; raises `PkmError` for others.
+        """
+        if self.assembly_method != "spheres" or len(self.actuated_names) != 3:
+            raise PkmError("lean_forward needs a translational platform on three distances")
+        t = self.tables
+        state, _, _ = t.workspace()
+        place_platform(state, self.home)
+        return bind(
+            forward_translation,
+            (t.bodies, t.closures, t.blocks, state, np.zeros((3, 3)), np.zeros((3, 3)), np.zeros(3)),
+            (self.home_joints[self.engine.actuated_column], np.zeros((2, 3))),
+        )
+
+
+def _joint_error(difference: Array, turning: NDArray[np.bool_]) -> float:
+    """Largest difference of joint positions, turning joints by the shortest way."""
+    return float(np.abs(np.where(turning, (difference + np.pi) % (2.0 * np.pi) - np.pi, difference)).max())

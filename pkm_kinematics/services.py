@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The services of the kinematics: a request message in, one call into the library, a response message out.
+
+Functions of the solver alone, so that they can be called without a node. `RequestError` says what is wrong with a
+request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.ros import messages
+from pkm_description.ros.messages import RequestError
+from pkm_interfaces.msg import FkSolution, IkSolution, SolveStatus
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.status import Status
+
+Array = NDArray[np.float64]
+
+
+def solve_inverse(kinematics: Kinematics, request: Any, response: Any, measured: Array | None) -> None:
+    """Answer SolveInverse. `measured` (n_joints,): joints that pick the working mode where the request names none."""
+    messages.check_frame(request.header, kinematics.mechanism.base_link)
+    poses = messages.poses_of(request.poses)
+    seed = measured
+    if request.seed.name or request.seed.position:
+        seed = _seed_of(kinematics, request.seed)
+    if request.all_modes:
+        groups = [kinematics.inverse_all(pose) for pose in poses]
+        response.solutions = [_ik(k, one, 0, one.label) for k, group in enumerate(groups) for one in group]
+    else:
+        answer = kinematics.inverse(poses, seed)
+        response.solutions = [_ik(k, answer, k, "") for k in range(len(poses))]
+    response.joint_names = kinematics.joint_names
+    response.actuated_names = kinematics.actuated_names
+    response.status = _summary("pose", len(poses), ((s.pose_index, s.status) for s in response.solutions))
+
+
+def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured: Array | None) -> None:
+    """Answer SolveForward. `measured` (7,): the pose to continue where the request gives none."""
+    messages.check_frame(request.header, kinematics.mechanism.base_link)
+    if not request.joints:
+        raise RequestError("joints is empty")
+    names = kinematics.actuated_names
+    rows, problems = np.full((len(request.joints), len(names)), np.nan), {}
+    for k, message in enumerate(request.joints):
+        try:
+            rows[k] = messages.joint_values(message, names)
+        except RequestError as error:
+            problems[k] = messages.status(SolveStatus.INVALID_INPUT, str(error))
+    if len(problems) == len(rows):
+        raise RequestError(problems[0].reason)
+    near = messages.poses_of(request.near, "near") if request.near else measured
+    if near is not None and near.ndim == 2 and len(near) not in (1, len(rows)):
+        raise RequestError(f"{len(near)} poses in near for {len(rows)} joint states; give none, one, or one for each")
+    if request.all_modes:
+        groups = {k: kinematics.forward_all(rows[k]) for k in range(len(rows)) if k not in problems}
+        response.solutions = [_fk(k, one, 0, one.label) for k, group in groups.items() for one in group]
+        seen = {solution.joints_index for solution in response.solutions}
+        for k in groups.keys() - seen:
+            problems[k] = messages.status(SolveStatus.UNREACHABLE, "no assembly mode")
+    else:
+        answer = kinematics.forward(rows, near if near is None or near.ndim == 1 or len(near) > 1 else near[0])
+        response.solutions = [_fk(k, answer, k, "") for k in range(len(rows)) if k not in problems]
+    response.solutions = sorted(
+        [*response.solutions, *(FkSolution(joints_index=k, status=s) for k, s in problems.items())],
+        key=lambda solution: int(solution.joints_index),
+    )
+    response.joint_names = kinematics.joint_names
+    response.header.frame_id = kinematics.mechanism.base_link
+    response.status = _summary("joint state", len(rows), ((s.joints_index, s.status) for s in response.solutions))
+
+
+def _seed_of(kinematics: Kinematics, message: Any) -> Array:
+    """Return joints (n_joints,): those that the seed names, the others at home. Driven joints alone are enough."""
+    positions = dict(zip(message.name, messages.joint_values(message, message.name, what="seed"), strict=True))
+    unknown = [name for name in positions if name not in kinematics.joint_names]
+    if unknown:
+        raise RequestError(f"seed: the robot has no joint {', '.join(unknown)}")
+    home = kinematics.home_joints
+    return np.array([positions.get(name, home[k]) for k, name in enumerate(kinematics.joint_names)])
+
+
+def _ik(index: int, answer: Any, at: int, label: str) -> IkSolution:
+    """Return row `at` of an inverse solution as a message."""
+    joints = np.reshape(answer.joints, (-1, answer.joints.shape[-1]))[at]
+    solved = bool(np.isfinite(joints).all())
+    return IkSolution(
+        pose_index=index,
+        status=_status(answer, at),
+        positions=joints if solved else [],
+        actuated=np.reshape(answer.actuated, (-1, answer.actuated.shape[-1]))[at] if solved else [],
+        working_mode=label,
+        residual=float(np.reshape(answer.residual, -1)[at]),
+        iterations=int(np.reshape(answer.iterations, -1)[at]),
+    )
+
+
+def _fk(index: int, answer: Any, at: int, label: str) -> FkSolution:
+    """Return row `at` of a forward solution as a message."""
+    joints = np.reshape(answer.joints, (-1, answer.joints.shape[-1]))[at]
+    pose = np.reshape(answer.pose, (-1, 7))[at]
+    message = FkSolution(
+        joints_index=index,
+        status=_status(answer, at),
+        positions=joints if np.isfinite(joints).all() else [],
+        assembly_mode=label,
+        residual=float(np.reshape(answer.residual, -1)[at]),
+        iterations=int(np.reshape(answer.iterations, -1)[at]),
+    )
+    if np.isfinite(pose).all():
+        message.pose = messages.to_pose(pose)
+    return message
+
+
+def _status(answer: Any, at: int) -> SolveStatus:
+    code = int(np.reshape(answer.status, -1)[at])
+    return messages.status(code, "" if code == Status.CONVERGED else answer.reason(at))
+
+
+def _summary(what: str, count: int, statuses: Iterable[tuple[int, SolveStatus]]) -> SolveStatus:
+    """Return CONVERGED where each of `count` items has a converged status, else that of the first without one."""
+    best: dict[int, SolveStatus] = {}
+    for index, status in statuses:
+        if index not in best or status.code == Status.CONVERGED:
+            best[index] = status
+    for index in range(count):
+        status = best.get(index)
+        if status is not None and status.code != Status.CONVERGED:
+            return messages.status(status.code, f"{what} {index}: {status.reason}" if count > 1 else status.reason)
+    return messages.status(SolveStatus.CONVERGED)
+
+
+__all__: Sequence[str] = ("solve_forward", "solve_inverse")

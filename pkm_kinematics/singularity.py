@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How near a pose is to a singularity, in units that mean something.
+
+With K the inverse Jacobian on the motion space (actuator rates per platform velocity), made uniform in units by a
+characteristic length for rotations:
+
+* type 1 (a limb stretched or folded: the platform loses a freedom): `slowest_platform`, the smallest platform speed
+  that actuators running at unit speed can be left with, 1 / largest singular value of K;
+* type 2 (the actuators lose hold of the platform): `slowest_actuation`, the smallest actuator speed that goes with unit
+  platform speed, the smallest singular value of K, and its reciprocal `force_amplification`, the largest actuator
+  effort for a unit load on the platform;
+* constraint (the limbs lose hold of a freedom that they should block): `constraint_hold`, the smallest singular value
+  of the limbs' unit constraint wrenches on what the platform must not do;
+* inside a limb: `limb_regularity`, 0 where a limb's passive joints are not determined, up to 1.
+
+Gosselin and Angeles (1990) for types 1 and 2; Zlatanov, Bonev and Gosselin (2002) for constraint singularities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+
+LENGTH = "characteristic_length"
+
+
+@dataclass(frozen=True, eq=False)
+class Singularity:
+    """Margins at one pose or at many (leading axes as the poses); NaN where the pose has no solution."""
+
+    slowest_platform: Array  # m/s per rad/s (or per m/s): zero at type 1
+    slowest_actuation: Array  # rad/s (or m/s) per m/s: zero at type 2
+    force_amplification: Array  # N m (or N) per N: infinite at type 2
+    determinant_sign: Array  # of K where it is square: changes at type 2 only, so it tells assembly modes apart
+    constraint_hold: Array  # 1: zero at a constraint singularity, infinite where limbs block nothing
+    limb_regularity: Array  # 1: zero where a limb is singular in itself
+    characteristic_length: float  # m
+
+    def reshaped(self, shape: tuple[int, ...]) -> Singularity:
+        """The same margins with other leading axes."""
+        shaped = {f.name: getattr(self, f.name).reshape(shape) for f in fields(self) if f.name != LENGTH}
+        return replace(self, **shaped)
+
+    @property
+    def type1(self) -> Array:
+        """Distance from type 1: `slowest_platform`."""
+        return self.slowest_platform
+
+    @property
+    def type2(self) -> Array:
+        """Distance from type 2: `slowest_actuation`."""
+        return self.slowest_actuation
+
+
+def margins(K: Array, constraint: Array, regularity: Array, length: float) -> Singularity:
+    """Margins from task Jacobians K (n, m, f) of uniform units, constraint margins and limb regularity (n,)."""
+    finite = np.asarray(np.isfinite(K).all((-1, -2)))
+    safe = np.where(finite[:, None, None], K, 0.0)
+    values = np.linalg.svd(safe, compute_uv=False)
+    f = K.shape[-1]
+    smallest = values[:, f - 1] if values.shape[-1] >= f else np.zeros(len(K))
+    with np.errstate(divide="ignore"):
+        slowest, amplification = 1.0 / values[:, 0], 1.0 / smallest
+    sign = np.sign(np.linalg.det(safe)) if K.shape[-2] == f else np.ones(len(K))
+    hide = np.where(finite, 0.0, np.nan)
+    return Singularity(
+        slowest + hide, smallest + hide, amplification + hide, sign + hide, constraint + hide, regularity + hide, length
+    )

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every solve says about its answer."""
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """Outcome of a solve. Only `CONVERGED` comes with a solution that satisfies everything."""
+
+    CONVERGED = 0
+    UNREACHABLE = 1  # no real configuration closes the loops there
+    JOINT_LIMIT = 2  # the configuration closes the loops but leaves a joint's range
+    SINGULAR = 3  # the configuration is known but its velocities or efforts are not determined
+    DIVERGED = 4  # an iteration ended without closing the loops
+    INVALID_INPUT = 5  # not finite, not a unit quaternion, or outside the robot's motion space
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for a person."""
+        return _MEANING[self]
+
+
+_MEANING = {
+    Status.CONVERGED: "solved",
+    Status.UNREACHABLE: "no configuration of the limbs reaches this pose",
+    Status.JOINT_LIMIT: "a joint would leave its range",
+    Status.SINGULAR: "the configuration is singular",
+    Status.DIVERGED: "the iteration did not close the loops",
+    Status.INVALID_INPUT: "the input is not usable",
+}

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is refused, and how: a status and a reason per pose, an exception only for arrays of the wrong shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_description.errors import PkmError
+from pkm_kinematics import ShapeError, Status
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+@pytest.mark.parametrize("at", range(7))
+def test_poses_that_are_not_finite(value, at, delta):
+    pose = delta.kinematics.home.copy()
+    pose[at] = value
+    solved = delta.kinematics.inverse(pose)
+    assert solved.status == Status.INVALID_INPUT
+    assert np.isnan(solved.joints).all()
+    assert "finite" in solved.reason()
+    assert all(s.status == Status.INVALID_INPUT for s in delta.kinematics.inverse_all(pose))
+    assert delta.dynamics.inverse(pose).status == Status.INVALID_INPUT
+    assert delta.kinematics.forward(np.zeros(3), near=pose).status == Status.INVALID_INPUT
+    assert np.isnan(delta.kinematics.inverse_jacobian(pose)).all()
+
+
+@pytest.mark.parametrize("length", [0.0, 0.99, 1.01, 2.0])
+def test_quaternions_that_are_not_of_unit_length(length, robot):
+    pose = robot.kinematics.home.copy()
+    pose[3:] *= length
+    solved = robot.kinematics.inverse(pose)
+    assert solved.status == Status.INVALID_INPUT
+    assert "unit" in solved.reason()
+    assert robot.dynamics.inverse(pose).status == Status.INVALID_INPUT
+
+
+def test_rounded_quaternions_are_mended(robot):
+    """Single precision leaves a quaternion 1e-7 from unit length: that is rounding, not a mistake."""
+    kinematics = robot.kinematics
+    pose = kinematics.home.copy()
+    pose[3:] *= 1.0 + 1e-7
+    solved = kinematics.inverse(pose)
+    assert solved.status == Status.CONVERGED
+    assert np.abs(solved.joints - kinematics.inverse(kinematics.home).joints).max() < 1e-6
+
+
+def test_either_sign_of_a_quaternion_is_the_same_pose(robot):
+    pose = robot.states.pose[3].copy()
+    other = pose.copy()
+    other[3:] *= -1.0
+    assert np.abs(robot.kinematics.inverse(pose).actuated - robot.kinematics.inverse(other).actuated).max() < 1e-9
+
+
+def test_a_turned_pose_is_not_the_deltas(delta):
+    pose = delta.kinematics.home.copy()
+    pose[3:] = [np.sin(0.05), 0, 0, np.cos(0.05)]
+    solved = delta.kinematics.inverse(pose)
+    assert solved.status == Status.INVALID_INPUT
+    assert "motion space" in solved.reason()
+    assert solved.residual == pytest.approx(0.1, rel=1e-3)  # it says by how much: 0.1 rad
+
+
+def test_a_pose_off_the_plane_is_not_a_planar_robots(of_gallery):
+    kinematics = of_gallery["planar_3rrr"].kinematics
+    pose = kinematics.home.copy()
+    pose[2] += 0.01
+    assert kinematics.inverse(pose).status == Status.INVALID_INPUT
+
+
+def test_unreachable_poses(robot):
+    """A kilometre away no limb reaches, whatever the robot."""
+    kinematics = robot.kinematics
+    if not kinematics.constant_space:
+        pytest.skip("far poses are outside the motion space")
+    S = kinematics.subspace(kinematics.home)
+    slides = np.flatnonzero(np.abs(S[:3]).max(axis=0) > 0.5)
+    if len(slides) == 0:
+        pytest.skip("the platform does not translate")
+    for column in slides:
+        pose = kinematics.home.copy()
+        pose[:3] += 1000.0 * S[:3, column]
+        solved = kinematics.inverse(pose)
+        assert solved.status in (Status.UNREACHABLE, Status.JOINT_LIMIT, Status.DIVERGED)
+        if solved.status != Status.JOINT_LIMIT:  # a rail may be long, but then its range says no
+            assert np.isnan(solved.joints).all()
+        assert solved.reason()
+
+
+def test_delta_beyond_its_reach(delta):
+    kinematics = delta.kinematics
+    pose = kinematics.home.copy()
+    pose[2] = -1.47  # arm and rod, stretched from a joint at 0.330 to one at 0.125, reach 1.461
+    solved = kinematics.inverse(pose)
+    assert solved.status == Status.UNREACHABLE
+    assert "m)" in solved.reason()
+    assert all(np.isnan(s.joints).all() for s in kinematics.inverse_all(pose))
+    assert delta.dynamics.inverse(pose).status == Status.UNREACHABLE
+    assert np.isnan(delta.dynamics.inverse(pose).effort).all()
+
+
+def test_delta_beyond_a_joint_limit(delta):
+    """The configuration exists and is given, with the joint that is out of range and its value."""
+    kinematics = delta.kinematics
+    lower = kinematics.mechanism.joint_named["limb1_arm"].limits.lower
+    pose = kinematics.home.copy()
+    for height in np.arange(-0.85, -0.4, 0.01):
+        pose[2] = height
+        solved = kinematics.inverse(pose)
+        if solved.status != Status.CONVERGED:
+            break
+    assert solved.status == Status.JOINT_LIMIT
+    assert solved.actuated.min() < lower
+    assert "limb1_arm" in solved.reason()
+    assert f"{lower:.4g}" in solved.reason()
+
+
+def test_one_bad_pose_does_not_spoil_a_batch(robot):
+    poses = robot.states.pose[:600].copy()  # above the size at which threads start
+    poses[7, 0] = NAN
+    poses[300, 3:] = 0.0
+    solved = robot.kinematics.inverse(poses)
+    expected = robot.kinematics.inverse(robot.states.pose[:600])
+    bad = np.zeros(600, dtype=bool)
+    bad[[7, 300]] = True
+    assert (solved.status[bad] == Status.INVALID_INPUT).all()
+    assert (solved.status[~bad] == Status.CONVERGED).all()
+    assert (solved.joints[~bad] == expected.joints[~bad]).all()
+
+
+@pytest.mark.parametrize("shape", [(), (6,), (8,), (2, 6), (7, 1), (0,)])
+def test_poses_of_the_wrong_shape(shape, delta):
+    for call in (delta.kinematics.inverse, delta.kinematics.inverse_jacobian, delta.dynamics.inverse):
+        with pytest.raises(ShapeError, match="pose"):
+            call(np.zeros(shape))
+
+
+def test_arrays_that_do_not_fit_together(delta):
+    kinematics, dynamics, home = delta.kinematics, delta.dynamics, delta.kinematics.home
+    with pytest.raises(ShapeError, match="q: expected"):
+        kinematics.forward(np.zeros(4))
+    with pytest.raises(ShapeError, match="twist"):
+        kinematics.motion(home, np.zeros(3))
+    with pytest.raises(ShapeError, match="seed"):
+        kinematics.inverse(home, seed=np.zeros(5))
+    with pytest.raises(ShapeError):
+        kinematics.motion(np.tile(home, (4, 1)), np.zeros((3, 6)))
+    with pytest.raises(PkmError):
+        dynamics.inverse(np.tile(home, (4, 1)), np.zeros((3, 6)))
+    with pytest.raises(PkmError):
+        dynamics.direct(home, np.zeros(6), np.zeros(2))
+    with pytest.raises(ValueError, match="could not convert"):
+        kinematics.inverse(["a"] * 7)
+
+
+def test_twists_the_platform_cannot_have(delta):
+    twist = np.array([0.1, 0, 0, 0, 0.2, 0])
+    motion = delta.kinematics.motion(delta.kinematics.home, twist)
+    assert motion.status == Status.INVALID_INPUT
+    assert np.isnan(motion.velocities).all()
+    assert delta.dynamics.inverse(delta.kinematics.home, twist).status == Status.INVALID_INPUT
+
+
+@pytest.mark.parametrize("value", [NAN, INF])
+def test_rates_efforts_and_joints_that_are_not_finite(value, robot):
+    kinematics, dynamics, home = robot.kinematics, robot.dynamics, robot.kinematics.home
+    bad = np.zeros(6)
+    bad[0] = value
+    effort = np.zeros(len(kinematics.actuated_names))
+    assert kinematics.motion(home, bad).status == Status.INVALID_INPUT
+    assert kinematics.motion(home, np.zeros(6), bad).status == Status.INVALID_INPUT
+    assert dynamics.inverse(home, bad).status == Status.INVALID_INPUT
+    assert dynamics.inverse(home, np.zeros(6), np.zeros(6), wrench=bad).status == Status.INVALID_INPUT
+    assert dynamics.direct(home, bad, effort).status == Status.INVALID_INPUT
+    effort[0] = value
+    assert dynamics.direct(home, np.zeros(6), effort).status == Status.INVALID_INPUT
+    found = kinematics.forward(effort)
+    assert found.status == Status.INVALID_INPUT
+    assert np.isnan(found.pose).all()
+    assert kinematics.forward_all(effort) == []
+
+
+def test_joints_that_no_pose_fits(delta):
+    """Arms turned so far apart that the rods cannot meet in the platform."""
+    found = delta.kinematics.forward(np.array([-3.0, 1.6, 1.6]))
+    assert found.status != Status.CONVERGED
+    assert np.isnan(found.pose).all()
+    assert delta.kinematics.forward_all(np.array([3.1, 0.0, 0.0])) == [] or found.reason()
+
+
+def test_inputs_are_left_alone(delta):
+    states = delta.states
+    pose, twist, acceleration = states.pose[:5].copy(), states.twist[:5].copy(), states.acceleration[:5].copy()
+    for array in (pose, twist, acceleration):
+        array.setflags(write=False)
+    delta.kinematics.motion(pose, twist, acceleration)
+    effort = delta.dynamics.inverse(pose, twist, acceleration).effort
+    effort.setflags(write=False)
+    delta.dynamics.direct(pose, twist, effort)
+    assert (pose == states.pose[:5]).all()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checker tells what a robot is, and what is wrong with a file that is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pkm_description.load import expand
+from pkm_kinematics.check import as_text, examine, main
+
+
+def test_delta_in_words() -> None:
+    report = examine("delta")
+    text = as_text(report)
+    assert report.usable
+    assert report.mobility["motion"] == "3T"
+    assert report.modes["working"] == 8
+    assert report.modes["assembly"] == 2
+    assert report.modes["assembly_method"] == "spheres"
+    assert [limb["name"] for limb in report.limbs] == ["limb1", "limb2", "limb3"]
+    assert all(len(limb["blocks"]) == 2 for limb in report.limbs)
+    for expected in (
+        "platform [platform]",
+        "limb1_a_ball: spherical",
+        "closed form in space, 2 branches",
+        "delta: usable",
+    ):
+        assert expected in text
+
+
+def test_remarks_name_what_is_unusual() -> None:
+    redundant = examine("planar_redundant", modes=False)
+    assert any("actuator(s) more than freedoms" in remark for remark in redundant.remarks)
+    assert redundant.modes == {}
+    overconstrained = examine("irsbot2", modes=False)
+    assert any(remark.startswith("overconstrained: 8") for remark in overconstrained.remarks)
+
+
+def test_json_is_strict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["five_bar", "--json", "--no-modes"]) == 0
+    out = capsys.readouterr().out
+    assert "Infinity" not in out
+    assert "NaN" not in out
+    report = json.loads(out)
+    assert report["usable"] is True
+    assert [a["joint"] for a in report["actuators"]] == ["left_arm", "right_arm"]
+
+
+def test_a_broken_file_gets_element_problem_remedy_and_its_graph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, _ = expand("five_bar")
+    far = tmp_path / "far.urdf"
+    assert 'xyz="0 0.45 0"' in text
+    far.write_text(text.replace('xyz="0 0.45 0"', 'xyz="0 4.5 0"'))
+    assert main([str(far)]) == 1
+    out = capsys.readouterr().out
+    assert "ERROR <pkm> <home>" in out
+    assert "problem: " in out
+    assert "remedy:  " in out
+    assert "(left_arm: revolute, driven) left_arm" in out
+    assert "NOT usable" in out
+
+
+@pytest.mark.parametrize(
+    ("content", "element"),
+    [("<robot", "file"), ("<robot name='r'/>", "<pkm>"), (None, "file")],
+    ids=["no XML", "no pkm", "no file"],
+)
+def test_what_is_no_robot(tmp_path: Path, content: str | None, element: str) -> None:
+    file = tmp_path / "robot.urdf"
+    if content is not None:
+        file.write_text(content)
+    report = examine(str(file))
+    assert not report.usable
+    assert report.complaints[0].element.startswith(element)
+
+
+def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    assert "rad" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stop:
+        main(["delta", "no_value"])
+    assert stop.value.code == 2
+    assert main(["no_such_robot"]) == 1

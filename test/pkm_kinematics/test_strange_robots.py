@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Legal but strange descriptions are solved, or refused with an error that says why."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from bench.strange_robots import PLAIN, REFUSED, SOLVED, robot
+from pkm_description import DescriptionError, load_mechanism
+from pkm_description.closure import ClosureModel
+from pkm_description.mechanism import Array, Mechanism
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics, Status
+
+# Homes at which an actuator is at its dead point or the platform is loose: poses are tried away from them, inside.
+SINGULAR_HOMES = {"home with stretched limbs": (0.0, -0.1), "home with forearms in line": (0.0, 0.1)}
+
+
+def poses(kinematics: Kinematics, name: str) -> list[Array]:
+    """Three poses near home that the platform can take."""
+    random = np.random.default_rng(2)
+    k = kinematics
+    length = size(k.mechanism)
+    centre = k.home.copy()
+    centre[:2] += SINGULAR_HOMES.get(name, (0.0, 0.0))
+    found = []
+    for _ in range(3):
+        if k.constant_space:
+            step = k.subspace(k.home) @ random.uniform(-0.1, 0.1, k.mobility)
+            turned = Rotation.from_rotvec(step[3:]) * Rotation.from_quat(centre[3:])
+            found.append(np.concatenate([centre[:3] + 0.3 * length * step[:3], turned.as_quat()]))
+        else:
+            q = k.home_joints[k.engine.actuated_column] + random.uniform(-0.05, 0.05, len(k.actuated_names))
+            answer = k.forward(q)
+            assert answer.status == Status.CONVERGED
+            found.append(answer.pose)
+    return found
+
+
+def size(mechanism: Mechanism) -> float:
+    return ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link).length
+
+
+@pytest.mark.parametrize("name", SOLVED)
+def test_solved(name: str) -> None:
+    """Positions there and back, and efforts there and back (ID = FD^-1), with their statuses."""
+    mechanism = load_mechanism(SOLVED[name])
+    dynamics = Dynamics(mechanism)
+    k = dynamics.kinematics
+    length = size(mechanism)
+    random = np.random.default_rng(4)
+    assert k.inverse(k.home).status == Status.CONVERGED
+    for pose in poses(k, name):
+        ik = k.inverse(pose)
+        assert ik.status == Status.CONVERGED, ik.reason()
+        assert ik.residual < 1e-12 * max(1.0, length)
+        fk = k.forward(ik.actuated, near=pose)
+        assert fk.status == Status.CONVERGED, fk.reason()
+        np.testing.assert_allclose(fk.pose, pose, atol=1e-9 * max(1.0, length))
+        S = k.subspace(pose)
+        twist = S @ random.uniform(-1.0, 1.0, k.mobility)
+        # where the motion space turns with the pose, an acceleration has a part that the twist imposes
+        bias = np.zeros(6) if k.constant_space else k.engine.space_at(pose, ik.joints, twist)[1]
+        acceleration = S @ random.uniform(-1.0, 1.0, k.mobility) + bias
+        efforts = dynamics.inverse(pose, twist, acceleration)
+        assert efforts.status == Status.CONVERGED
+        back = dynamics.direct(pose, twist, efforts.effort)
+        assert back.status == Status.CONVERGED
+        np.testing.assert_allclose(back.acceleration, acceleration, atol=1e-9 * (1.0 + np.abs(acceleration).max()))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    text, words = REFUSED[name]
+    with pytest.raises(DescriptionError) as refusal:
+        Kinematics(load_mechanism(text))
+    error = refusal.value
+    assert re.search(words, str(error)), str(error)
+    assert error.element
+    assert error.remedy
+
+
+def test_strange_parts_do_not_change_the_robot() -> None:
+    """The five-bar with its oddities has the joint angles and gravity efforts of the plain one."""
+    plain = Dynamics(load_mechanism(robot(PLAIN)))
+    pose = plain.kinematics.home.copy()
+    pose[:2] += (0.03, 0.02)
+    joints = dict(zip(plain.kinematics.joint_names, plain.kinematics.inverse(pose).joints, strict=True))
+    same = ("loop turned round", "base below a world", "spherical pins in a plane", "a loop from base to platform")
+    for name in same:
+        odd = Dynamics(load_mechanism(SOLVED[name]))
+        found = dict(zip(odd.kinematics.joint_names, odd.kinematics.inverse(pose).joints, strict=True))
+        for joint, value in joints.items():
+            assert abs(found[joint] - value) < 1e-9, (name, joint)
+        np.testing.assert_allclose(odd.gravity(pose).effort, plain.gravity(pose).effort, atol=1e-9, err_msg=name)
+
+
+def test_singular_homes_are_told() -> None:
+    for name in SINGULAR_HOMES:
+        mechanism = load_mechanism(SOLVED[name])
+        assert mechanism.mobility.singular_home
+        k = Kinematics(mechanism)
+        margin = k.singularity(k.home)
+        # either a limb's own equations fail, or the actuators lose the platform
+        assert not margin.slowest_actuation > 1e-6

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Velocities, accelerations and Jacobians of every robot, against Pinocchio and against difference quotients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from bench.states import curve
+from pkm_kinematics import Status
+
+STEPS = np.array([-3, -2, -1, 0, 1, 2, 3])
+FIRST = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
+SECOND = np.array([2, -27, 270, -490, 270, -27, 2]) / 180.0
+H = 2e-4  # s; motions change over 0.1 s, so that quotients of sixth order are wrong by much less than rounding
+
+
+def test_rates_against_pinocchio(robot):
+    motion = robot.motion
+    assert motion.ok.all()
+    for k in range(len(robot.states)):
+        _, v, vdot = robot.rates(k)
+        assert np.abs(robot.q(motion.velocities[k]) - v).max() < 1e-9 * np.abs(v).max()
+        assert np.abs(robot.q(motion.accelerations[k]) - vdot).max() < 1e-9 * np.abs(vdot).max()
+
+
+def test_rates_against_difference_quotients(robot):
+    kinematics, states, motion = robot.kinematics, robot.states, robot.motion
+    if not kinematics.constant_space:
+        pytest.skip("no closed-form curve of poses; covered by Pinocchio")
+    chain = [kinematics.joint_names.index(name) for name in kinematics.task.names]
+    # where a limb is nearly stretched, the seventh derivative is what a quotient shows
+    for k in np.flatnonzero(motion.limb_regularity > 0.2)[:40]:
+        poses = curve(
+            kinematics.mechanism,
+            states.joints[k, chain],
+            motion.velocities[k, chain],
+            motion.accelerations[k, chain],
+            STEPS * H,
+        )
+        solved = kinematics.inverse(poses, seed=states.joints[k])
+        assert np.isin(solved.status, (Status.CONVERGED, Status.JOINT_LIMIT)).all()
+        velocity, acceleration = FIRST @ solved.joints / H, SECOND @ solved.joints / H**2
+        v, a = motion.velocities[k], motion.accelerations[k]
+        assert np.abs(velocity - v).max() < 1e-8 * np.abs(v).max()
+        assert np.abs(acceleration - a).max() < 1e-5 * np.abs(a).max()
+
+
+def test_inverse_jacobian_against_difference_quotients(robot):
+    kinematics, states = robot.kinematics, robot.states
+    if not kinematics.constant_space:
+        pytest.skip("the platform cannot be moved off in any direction")
+    for k in range(0, len(states), 100):
+        S = kinematics.subspace(states.pose[k])
+        K = kinematics.inverse_jacobian(states.pose[k]) @ S
+        assert np.abs(K - kinematics.task_jacobian(states.pose[k])).max() == 0.0
+        at = pin.XYZQUATToSE3(states.pose[k])
+        h = 5e-4 * states.size / max(np.abs(K).max(), 1.0)  # shorter where the actuators run away
+        for c in range(S.shape[1]):
+            moved = []
+            for step in STEPS:
+                shift = step * h * S[:, c]
+                moved.append(pin.SE3ToXYZQUAT(pin.SE3(pin.exp3(shift[3:]) @ at.rotation, at.translation + shift[:3])))
+            solved = kinematics.inverse(np.array(moved), seed=states.joints[k])
+            assert np.abs(FIRST @ solved.actuated / h - K[:, c]).max() < 1e-6 * np.abs(K).max()
+
+
+def test_jacobians_undo_each_other(robot):
+    kinematics, states = robot.kinematics, robot.states
+    pose = states.pose[:200]
+    K, J, S = kinematics.inverse_jacobian(pose), kinematics.forward_jacobian(pose), kinematics.subspace(pose)
+    assert np.abs(J @ K @ S - S).max() < 1e-9
+    if K.shape[-2] == S.shape[-1]:
+        assert np.abs(K @ J - np.eye(K.shape[-2])).max() < 1e-9
+
+
+def test_forward_jacobian_against_forward_kinematics(robot):
+    kinematics, states = robot.kinematics, robot.states
+    if len(kinematics.actuated_names) > kinematics.mobility:
+        return  # joints of a redundantly actuated robot do not move one by one
+    for k in range(0, len(states), 250):
+        pose = states.pose[k]
+        J = kinematics.forward_jacobian(pose)
+        q = kinematics.inverse(pose).actuated
+        for c in range(len(q)):
+            h = 1e-3 * states.size / max(np.abs(J[:, c]).max(), 1.0)
+            found = kinematics.forward(q + np.outer(STEPS * h, np.eye(len(q))[c]), near=pose)
+            assert found.ok.all()
+            assert np.abs(FIRST @ found.pose[:, :3] / h - J[:3, c]).max() < 1e-6 * np.abs(J).max()
+            turns = [pin.log3(pin.XYZQUATToSE3(p).rotation @ pin.XYZQUATToSE3(pose).rotation.T) for p in found.pose]
+            assert np.abs(FIRST @ np.array(turns) / h - J[3:, c]).max() < 1e-6 * np.abs(J).max()
+
+
+def test_platform_twist_undoes_motion(robot):
+    states = robot.states
+    back = robot.kinematics.platform_twist(states.pose, robot.motion.actuated_velocities)
+    scale = np.abs(states.twist).max(axis=1, keepdims=True)
+    assert (np.abs(back - states.twist) / scale).max() < 1e-9
+
+
+def test_jacobian_times_twist_is_the_actuated_velocity(robot):
+    states = robot.states
+    rates = np.einsum("nij,nj->ni", robot.kinematics.inverse_jacobian(states.pose), states.twist)
+    expected = robot.motion.actuated_velocities
+    assert np.abs(rates - expected).max() < 1e-10 * np.abs(expected).max()
