@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Identification of dynamic parameters: exciting trajectories, least squares, feasible estimates, validation.
+
+`python -m pkm_dynamics.identification recorded.csv --robot delta -o parameters.yaml` does it from the command line.
+"""
+
+from pkm_dynamics.identification.excitation import Excitation, ExcitationLimits, find_excitation
+from pkm_dynamics.identification.feasible import feasible_estimate
+from pkm_dynamics.identification.identify import Identified, identify
+from pkm_dynamics.identification.least_squares import Estimate, estimate
+from pkm_dynamics.identification.recorded import Recorded, RecordingError
+
+__all__ = [
+    "Estimate",
+    "Excitation",
+    "ExcitationLimits",
+    "Identified",
+    "Recorded",
+    "RecordingError",
+    "estimate",
+    "feasible_estimate",
+    "find_excitation",
+    "identify",
+]

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command: a recorded motion in, a parameter file out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from pkm_description import load_mechanism
+from pkm_description.errors import PkmError
+from pkm_dynamics import Dynamics
+from pkm_dynamics.identification.identify import CUTOFF, Identified, identify
+from pkm_dynamics.identification.parameter_file import write
+from pkm_dynamics.identification.recorded import read
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    said = argparse.ArgumentParser(
+        prog="python -m pkm_dynamics.identification",
+        description="Identify masses, inertias and friction of a robot from a recorded motion.",
+        epilog="The recording is a CSV file with a header, in SI units: time, position_<joint> of every actuated joint "
+        "(or the platform's measured_x, _y, _z, _qx, _qy, _qz, _qw), effort_<joint>.",
+    )
+    said.add_argument("recorded", type=Path, help="the recorded motion (CSV)")
+    said.add_argument("--robot", required=True, help="a robot of the gallery, or the path of its description")
+    said.add_argument("-o", "--output", type=Path, required=True, help="the parameter file to write (YAML)")
+    said.add_argument("--cutoff", type=float, default=CUTOFF, help="low-pass filter [Hz] (default: %(default)g)")
+    said.add_argument("--validate", type=Path, help="another recording, to predict with the result")
+    said.add_argument("--no-friction", action="store_true", help="leave joint friction out of the model")
+    said.add_argument(
+        "--no-feasible", action="store_true", help="least squares only: needs no convex solver, writes no bodies"
+    )
+    return said
+
+
+def report(found: Identified) -> str:
+    """What the command prints."""
+    estimate = found.estimate
+    lines = [
+        f"{found.dynamics.mechanism.name}: {len(found.base)} base parameters from {len(estimate.y)} equations, "
+        f"condition number {estimate.condition:.3g}",
+        estimate.text(),
+    ]
+    names = found.dynamics.kinematics.actuated_names
+    noise = ", ".join(f"{name} {value:.3g}" for name, value in zip(names, estimate.noise, strict=True))
+    lines.append(f"noise of the efforts: {noise}")
+    if found.feasible is not None:
+        lines.append(
+            f"feasible estimate: residual {found.feasible.residual:.4f} standard deviations, "
+            f"least squares {found.feasible.least_squares_residual:.4f}"
+        )
+    if found.validation is not None:
+        worst, before = np.max(found.validation.relative), np.max(found.validation.described)
+        lines.append(f"validation: relative error {100 * worst:.2f} %, of the description {100 * before:.2f} %")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    said = parser().parse_args(arguments)
+    try:
+        dynamics = Dynamics(load_mechanism(said.robot), friction=not said.no_friction)
+        recorded = read(said.recorded, dynamics.kinematics)
+        validate = read(said.validate, dynamics.kinematics) if said.validate else None
+        found = identify(dynamics, recorded, said.cutoff, validate=validate, feasible=not said.no_feasible)
+        write(found, said.output)
+    except PkmError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    print(report(found))
+    print(f"written: {said.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

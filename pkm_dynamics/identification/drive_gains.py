@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drive gains: effort per unit of what a drive reports (its current, or a command), from motions with a known load.
+
+Reported signals s = effort / gain alone tell parameters only up to the gain. The same motion with a known payload on
+the platform fixes the scale (Gautier and Briot, "Global identification of joint drive gains and dynamic parameters of
+robots", ASME JDSMC 2014). The equations
+
+    s_a = c_a (Psi_base,a beta + Psi_payload,a p_payload),   c_a = 1 / gain_a,
+
+are fitted to all recordings at once, with the noise where it is, in the reported signals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+import scipy.stats
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics.base_parameters import BaseParameters
+from pkm_dynamics.identification.least_squares import CONFIDENCE
+from pkm_dynamics.regressor import INERTIAL, ParameterSet
+
+
+class NoKnownLoadError(PkmError):
+    """Recordings that do not fix the scale of the efforts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """Regressors (n, m, n_parameters) of a motion, what the drives reported (n, m), and the payload that was known."""
+
+    psi: Array
+    signals: Array
+    payload: Inertial | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DriveGains:
+    """Gains (m,) [effort per unit of signal], half-widths (m,) of their 95 % confidence, and base parameters (r,)."""
+
+    gains: Array
+    interval: Array
+    base_values: Array
+
+
+def payload_parameters(parameters: ParameterSet, platform: str, payload: Inertial) -> Array:
+    """What a payload in the platform's frame adds to all parameters (n,)."""
+    com, m = payload.com, payload.mass
+    about = payload.inertia + m * (com @ com * np.eye(3) - np.outer(com, com))
+    added = np.zeros(len(parameters))
+    at = parameters.bodies[platform]
+    added[at : at + len(INERTIAL)] = [m, *(m * com), *about[np.triu_indices(3)]]
+    return added
+
+
+def drive_gains(
+    recordings: Sequence[Loaded], base: BaseParameters, parameters: ParameterSet, platform: str
+) -> DriveGains:
+    """Fit gains and base parameters to recordings, at least one of them with a known payload.
+
+    `platform` is the platform's link name. Raises `NoKnownLoadError`.
+    """
+    if not any(r.payload is not None and r.payload.mass > 0.0 for r in recordings):
+        raise NoKnownLoadError("drive gains need a recording with a known payload: without, only ratios can be told")
+    W = np.concatenate([base.reduce(r.psi) for r in recordings])
+    known = np.concatenate(
+        [
+            r.psi
+            @ (np.zeros(len(parameters)) if r.payload is None else payload_parameters(parameters, platform, r.payload))
+            for r in recordings
+        ]
+    )
+    s = np.concatenate([r.signals for r in recordings])
+    n, m, r = W.shape
+    # linear in beta and gains, with the noise on the wrong side: a start that is near
+    left = np.zeros((n, m, r + m))
+    left[:, :, :r] = W
+    left[:, np.arange(m), r + np.arange(m)] = -s
+    start = np.linalg.lstsq(left.reshape(n * m, -1), -known.reshape(-1), rcond=None)[0]
+    beta, gains = start[:r], start[r:]
+    if not (gains != 0.0).all():
+        raise NoKnownLoadError("a drive's signal has no part that moves the robot: its gain cannot be told")
+    noise = np.sqrt(np.mean((s - (W @ beta + known) / gains) ** 2, axis=0))
+    noise = np.maximum(noise, 1e-9 * np.abs(s).max())
+    size = np.maximum(np.linalg.norm(W.reshape(-1, r), axis=0), 1e-300)
+
+    def residual(x: Array) -> Array:
+        return np.asarray((((W @ (x[:r] / size) + known) * x[r:] - s) / noise).reshape(-1))
+
+    def jacobian(x: Array) -> Array:
+        J = np.zeros((n, m, r + m))
+        J[:, :, :r] = W / size * (x[r:] / noise)[:, None]
+        J[:, np.arange(m), r + np.arange(m)] = (W @ (x[:r] / size) + known) / noise
+        return J.reshape(n * m, r + m)
+
+    answer = scipy.optimize.least_squares(
+        residual, np.concatenate([beta * size, 1.0 / gains]), jacobian, x_scale="jac", method="trf"
+    )
+    found = 1.0 / answer.x[r:]
+    freedom = n * m - r - m
+    J = jacobian(answer.x)
+    scale = np.linalg.norm(J, axis=0)
+    covariance = np.linalg.pinv((J / scale).T @ (J / scale)) / np.outer(scale, scale) * 2.0 * answer.cost / freedom
+    factor = float(scipy.stats.t.ppf(0.5 + 0.5 * CONFIDENCE, freedom))
+    half = factor * np.sqrt(np.diagonal(covariance)[r:]) * found**2
+    return DriveGains(found, half, answer.x[:r] / size)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded motions: a table of actuator positions and efforts over time, and the platform motion that it stands for.
+
+A recording is a CSV file with a header. `time` [s], then either `position_<joint>` for every actuated joint or the
+measured platform pose (`measured_x` ... `measured_qw`, as the controller's own recordings have it), and
+`effort_<joint>`. SI units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.interpolate
+import scipy.signal
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array
+from pkm_dynamics.random_motions import Motions
+from pkm_kinematics import Kinematics, Status
+
+POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
+ORDER = 4  # of the Butterworth filter, which runs forwards and backwards
+
+
+class RecordingError(PkmError):
+    """A recording that cannot be used: says what is wrong with it, and where."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """`times` (n,) [s]; `positions` and `efforts` (n, n_actuated); `poses` (n, 7) where they were recorded too."""
+
+    times: Array
+    positions: Array
+    efforts: Array
+    poses: Array | None = None
+
+    def save(self, path: Path, names: tuple[str, ...]) -> None:
+        """Write the recording as a CSV file, `names` being those of the actuated joints."""
+        header = ["time", *(f"position_{name}" for name in names), *(f"effort_{name}" for name in names)]
+        table = np.column_stack([self.times, self.positions, self.efforts])
+        np.savetxt(path, table, delimiter=",", header=",".join(header), comments="", fmt="%.12g")
+
+    @property
+    def rate(self) -> float:
+        """Samples per second."""
+        return float((len(self.times) - 1) / (self.times[-1] - self.times[0]))
+
+
+def read(path: Path, kinematics: Kinematics) -> Recorded:
+    """Read a recording of a robot. Raises `RecordingError`."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            header = [name.strip() for name in file.readline().lstrip("# ").rstrip("\n").split(",")]
+            table = np.loadtxt(file, delimiter=",", ndmin=2)
+    except OSError as error:
+        raise RecordingError(f"{path}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, ValueError) as error:
+        raise RecordingError(f"{path}: not a table of numbers: {error}") from error
+    if len(table) < 20:
+        raise RecordingError(f"{path}: {len(table)} samples; at least 20 are needed")
+    if table.shape[1] != len(header):
+        raise RecordingError(f"{path}: {len(header)} names in the header for {table.shape[1]} columns")
+    column = {name: table[:, k] for k, name in enumerate(header)}
+    names = kinematics.actuated_names
+
+    def take(wanted: list[str]) -> Array:
+        missing = [name for name in wanted if name not in column]
+        if missing:
+            raise RecordingError(f"{path}: no column {', '.join(missing)}; the file has {', '.join(header)}")
+        values = np.column_stack([column[name] for name in wanted])
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+        if len(bad):
+            raise RecordingError(f"{path}: row {bad[0] + 2} has a value that is not a finite number")
+        return values
+
+    times = take(["time"])[:, 0]
+    back = np.flatnonzero(np.diff(times) <= 0.0)
+    if len(back):
+        raise RecordingError(f"{path}: row {back[0] + 3}: time does not increase")
+    efforts = take([f"effort_{name}" for name in names])
+    if f"position_{names[0]}" in column:
+        return Recorded(times, take([f"position_{name}" for name in names]), efforts)
+    if "measured_x" not in column:
+        wanted = f"position_{names[0]}, ... or measured_x ... measured_qw"
+        raise RecordingError(f"{path}: no positions; expected {wanted}, the file has {', '.join(header)}")
+    poses = take([f"measured_{name}" for name in POSE])
+    answer = kinematics.inverse(poses)
+    lost = np.flatnonzero(~np.isin(answer.status, (Status.CONVERGED, Status.JOINT_LIMIT)))
+    if len(lost):
+        reason = Status(int(answer.status[lost[0]])).meaning
+        raise RecordingError(f"{path}: row {lost[0] + 2}: {kinematics.mechanism.name} cannot be there: {reason}")
+    return Recorded(times, np.asarray(answer.actuated), efforts, poses)
+
+
+def low_pass(values: Array, rate: float, cutoff: float) -> Array:
+    """Values (n, ...) without what is faster than `cutoff` [Hz], forwards and backwards, so without delay."""
+    sections = scipy.signal.butter(ORDER, cutoff, fs=rate, output="sos")
+    return np.asarray(scipy.signal.sosfiltfilt(sections, values, axis=0))
+
+
+def uniform(recorded: Recorded) -> Recorded:
+    """The recording at equal steps of time: as it is where they are equal to one percent, else interpolated."""
+    steps = np.diff(recorded.times)
+    if np.ptp(steps) < 0.01 * steps.mean():
+        return recorded
+    times = np.linspace(recorded.times[0], recorded.times[-1], len(recorded.times))
+
+    def at(values: Array) -> Array:
+        return np.asarray(scipy.interpolate.make_interp_spline(recorded.times, values, k=3)(times))
+
+    poses = None if recorded.poses is None else at(recorded.poses)
+    if poses is not None:
+        poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
+    return Recorded(times, at(recorded.positions), at(recorded.efforts), poses)
+
+
+def motions_of(kinematics: Kinematics, recorded: Recorded, cutoff: float) -> Motions:
+    """Platform motion of a uniform recording, its positions filtered at `cutoff` [Hz] and differentiated by a spline.
+
+    Raises `RecordingError`.
+    """
+    if not 0.0 < cutoff < 0.5 * recorded.rate:
+        raise RecordingError(f"cutoff {cutoff:g} Hz is outside (0, {0.5 * recorded.rate:g}) Hz, half the sampling rate")
+    q = low_pass(recorded.positions, recorded.rate, cutoff)
+    spline = scipy.interpolate.make_interp_spline(recorded.times, q, k=5)
+    rates, second = spline(recorded.times, 1), spline(recorded.times, 2)
+    start = kinematics.home if recorded.poses is None else recorded.poses[0]
+    return platform_motions(kinematics, q, rates, second, start)
+
+
+def platform_motions(kinematics: Kinematics, q: Array, rates: Array, second: Array, start: Array) -> Motions:
+    """Platform motions from actuator positions, rates and second rates (n, n_actuated), beginning near a pose `start`.
+
+    Raises `RecordingError` where forward kinematics has no answer.
+    """
+    n = len(q)
+    poses = np.empty((n, 7))
+    near = start
+    for k in range(n):
+        answer = kinematics.forward(q[k], near=near)
+        if answer.status not in (Status.CONVERGED, Status.JOINT_LIMIT):
+            raise RecordingError(f"sample {k}: forward kinematics: {answer.reason(0)}")
+        poses[k] = near = answer.pose
+    J = kinematics.forward_jacobian(poses)
+    twists = np.einsum("kij,kj->ki", J, rates)
+    accelerations = np.zeros((n, 6))
+    if not kinematics.constant_space:
+        joints = kinematics.inverse(poses).joints
+        for k in range(n):
+            accelerations[k] = kinematics.engine.space_at(poses[k], joints[k], twists[k])[1]
+    drift = kinematics.motion(poses, twists, accelerations).actuated_accelerations
+    accelerations = accelerations + np.einsum("kij,kj->ki", J, second - drift)
+    return Motions(poses, twists, accelerations, 0.0)

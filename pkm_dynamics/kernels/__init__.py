@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled kernels of the dynamics, on the tables and workspaces of `pkm_kinematics`."""

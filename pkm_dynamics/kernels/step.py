@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One step of a simulation in platform coordinates."""
+
+from pkm_dynamics.kernels.direct import direct_dynamics
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.forward import shift_pose
+from pkm_kinematics.kernels.positions import CONVERGED
+
+
+@compiled
+def semi_implicit_step(
+    bodies, closures, blocks, state, rows, work, system, subspace, mode, friction, dt, motion, effort, out
+):
+    """Advance pose and twist in `motion` (25,) by `dt` [s] under efforts (m,): semi-implicit Euler. Returns a status.
+
+    The platform's pose and twist are the state (seed 004, section 8.1, task space integration), so that the loops are
+    closed at every step by the inverse kinematics and nothing can drift. The motion space must be constant; `out` (6,)
+    gets the acceleration.
+    """
+    status = direct_dynamics(
+        bodies, closures, blocks, state, rows, work, system, subspace, mode, friction, motion, effort, out
+    )
+    if status != CONVERGED:
+        return status
+    for r in range(6):
+        motion[7 + r] += dt * out[r]
+    shift_pose(motion, motion[7:13], dt, motion)
+    return CONVERGED

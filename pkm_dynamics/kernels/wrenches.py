@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inertia, friction and weight of every body as wrenches and joint efforts, and their projection on the platform.
+
+Together with the projection of `pkm_kinematics` these are the right-hand side of the suite's one equation,
+
+    K_a^T tau = K^T rnea(q, qd, qdd).
+
+`rnea` is the Newton-Euler recursion in base axes about each body's origin (seed 001, equations 19 to 32); K^T is
+applied limb by limb (seed 002, equation `tau = J_P^T (w_P + sum J_vi^T J_i^-T tau_i)`; seed 004, section 6.5).
+"""
+
+from math import tanh
+
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.projection import clear_wrench, gather_block, release_block
+from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.vectors import accumulate, add, cross, get, put, rotate, sandwich, scale, symmetric
+
+COULOMB_SPEED = 1e-3  # rad/s or m/s: below this speed Coulomb friction is smoothed, so that it has a sign at rest
+
+
+@compiled
+def spread_inertia(body, me):
+    """Turn a body's first and second moments into base axes."""
+    put(me.moment, rotate(me.R, get(body.moment)))
+    sandwich(me.R, body.inertia, me.inertia)
+
+
+@compiled
+def inertia_wrench(body, me):
+    """Add a body's inertia and weight to its wrench: what moves it as the state says (weight is in `dv`).
+
+    force = m dv + dw x h + w x (w x h); torque = h x dv + I dw + w x (I w), with h the first moment, about the origin.
+    """
+    h = get(me.moment)
+    w = get(me.w)
+    dw = get(me.dw)
+    dv = get(me.dv)
+    accumulate(me.force, add(scale(body.mass, dv), add(cross(dw, h), cross(w, cross(w, h)))))
+    accumulate(
+        me.torque,
+        add(cross(h, dv), add(symmetric(me.inertia, dw), cross(w, symmetric(me.inertia, w)))),
+    )
+
+
+@compiled
+def joint_effort(body, me, friction):
+    """Effort that a joint's own rotor inertia and friction take, N m or N."""
+    effort = body.armature * me.qdd
+    if friction:
+        effort += body.viscous * me.qd + body.coulomb * tanh(me.qd / COULOMB_SPEED)
+    return effort
+
+
+@compiled
+def limb_wrenches(bodies, state, friction):
+    """Start every limb body's wrench and joint effort with its own inertia, weight and friction."""
+    for i in range(2, bodies.shape[0]):
+        me = state[i]
+        body = bodies[i]
+        clear_wrench(me)
+        me.effort = joint_effort(body, me, friction)
+        if body.massless == 0:
+            spread_inertia(body, me)
+            inertia_wrench(body, me)
+
+
+@compiled
+def platform_wrench(bodies, state, external):
+    """Start the platform's wrench with its inertia and weight, less the external wrench (6,) that helps to move it."""
+    me = state[PLATFORM]
+    clear_wrench(me)
+    spread_inertia(bodies[PLATFORM], me)
+    inertia_wrench(bodies[PLATFORM], me)
+    for r in range(3):
+        me.force[r] -= external[r]
+        me.torque[r] -= external[3 + r]
+
+
+@compiled
+def project(bodies, closures, blocks, state, rows, work):
+    """Bring all wrenches and efforts to the platform: its wrench becomes K^T f. Blocks inverted before."""
+    for b in range(blocks.shape[0] - 1, -1, -1):
+        gather_block(bodies, blocks[b], state)
+        release_block(closures, blocks[b], state, rows, work)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dynamics as a ROS node: two services, and the efforts that the reference motion needs, as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Mechanism
+from pkm_description.ros import diagnostics, messages, topics
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.services import direct_dynamics, inverse_dynamics
+from pkm_interfaces.msg import PlatformReference, SolveStatus
+from pkm_interfaces.srv import DirectDynamics, InverseDynamics
+
+
+class DynamicsNode(Node):
+    """Publishes the actuator efforts of the reference motion, one message for each reference, and answers requests."""
+
+    def __init__(self) -> None:
+        super().__init__("dynamics")
+        declare(self, "stale_after", 0.1, "a reference older than this is reported as lost, s", (0.001, 10.0))
+        self._dynamics: Dynamics | None = None
+        self._refused = ""
+        self._heard: Time | None = None
+        self._published = 0
+        self._out = self.create_publisher(JointState, topics.REFERENCE_EFFORTS, topics.STREAM_OUT)
+        self._description = RobotDescription(self, self._build)
+        self.create_subscription(PlatformReference, topics.PLATFORM_REFERENCE, self._reference, topics.STREAM_IN)
+        self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, self._inverse)
+        self.create_service(DirectDynamics, topics.DIRECT_DYNAMICS, self._direct)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report)
+
+    def _build(self, mechanism: Mechanism) -> None:
+        self._dynamics = Dynamics(mechanism)
+
+    def _inverse(
+        self, request: InverseDynamics.Request, response: InverseDynamics.Response
+    ) -> InverseDynamics.Response:
+        return self._answer(inverse_dynamics, request, response)
+
+    def _direct(self, request: DirectDynamics.Request, response: DirectDynamics.Response) -> DirectDynamics.Response:
+        return self._answer(direct_dynamics, request, response)
+
+    def _answer(self, solve: Callable[[Dynamics, Any, Any], None], request: Any, response: Any) -> Any:
+        if self._dynamics is None:
+            response.status = messages.status(SolveStatus.NOT_READY, self._description.problem)
+            return response
+        try:
+            solve(self._dynamics, request, response)
+        except PkmError as error:
+            response.status = messages.status(SolveStatus.INVALID_INPUT, str(error))
+        return response
+
+    def _reference(self, message: PlatformReference) -> None:
+        if self._dynamics is None:
+            return
+        self._heard = self.get_clock().now()
+        pose = messages.pose_of(message.pose)
+        answer = self._dynamics.inverse(pose, messages.twist_of(message.twist), messages.twist_of(message.acceleration))
+        if not np.isfinite(answer.effort).all():
+            self._refused = self._dynamics.kinematics.inverse(pose).reason(0) or "the reference is not usable"
+            return
+        self._refused = ""
+        efforts = JointState(name=self._dynamics.kinematics.actuated_names, effort=answer.effort)
+        efforts.header.stamp = message.header.stamp
+        self._out.publish(efforts)
+        self._published += 1
+
+    def _report(self) -> diagnostics.Report:
+        if self._dynamics is None:
+            return diagnostics.ERROR, self._description.problem, {}
+        values = {"robot": self._dynamics.mechanism.name, "efforts published": self._published}
+        if self._refused:
+            return diagnostics.ERROR, f"no efforts for the reference: {self._refused}", values
+        silent = self._heard is None or self.get_clock().now() - self._heard > Duration(
+            seconds=self.get_parameter("stale_after").value
+        )
+        return diagnostics.OK, "ready; no reference comes" if silent else "following the reference", values
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(DynamicsNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

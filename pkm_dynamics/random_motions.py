@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random motions of any robot around its home, for ranks and checks that need states in general position."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics
+
+WIDEST = 0.5  # m and rad
+NARROWEST = 2e-3
+SHRINK = 0.7
+REGULAR = 0.02  # ratio of singular values of the Jacobian, and of a limb's equations, below which a pose is left out
+
+
+class NoMotionError(PkmError):
+    """A robot that is singular, or cannot move, wherever one looks near its home."""
+
+    def __init__(self, robot: str) -> None:
+        self.robot = robot
+        super().__init__(f"{robot}: no regular poses near home")
+
+
+@dataclass(frozen=True, eq=False)
+class Motions:
+    """n motions: poses (n, 7), twists and accelerations (n, 6), and the size of the box that the poses came from."""
+
+    pose: Array
+    twist: Array
+    acceleration: Array
+    size: float
+
+
+def displaced(pose: Array, step: Array) -> Array:
+    """Pose (7,) moved by a small displacement (6,): translation, then rotation vector, base axes."""
+    rotation = Rotation.from_rotvec(step[3:]) * Rotation.from_quat(pose[3:])
+    return np.concatenate([pose[:3] + step[:3], rotation.as_quat()])
+
+
+def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
+    """`n` motions inside limits and away from singularities; rates are of the size of the box per 0.1 s.
+
+    Raises `NoMotionError`.
+    """
+    rng = np.random.default_rng(seed)
+    size = WIDEST
+    while np.count_nonzero(_regular(kinematics, _draw(kinematics, rng, 60, size), size)) < 30:
+        size *= SHRINK
+        if size < NARROWEST:
+            raise NoMotionError(kinematics.mechanism.name)
+    poses = np.empty((0, 7))
+    while len(poses) < n:
+        drawn = _draw(kinematics, rng, n, size)
+        poses = np.vstack([poses, drawn[_regular(kinematics, drawn, size)]])
+    poses = poses[:n]
+    twists, accelerations = np.empty((n, 6)), np.empty((n, 6))
+    rates = 10.0 * size * rng.uniform(-1.0, 1.0, (2, n, kinematics.mobility))
+    for k, pose in enumerate(poses):
+        joints = kinematics.inverse(pose).joints
+        S, _ = kinematics.engine.space_at(pose, joints)
+        twists[k] = S @ rates[0, k]
+        S, bias = kinematics.engine.space_at(pose, joints, twists[k])
+        accelerations[k] = S @ (10.0 * rates[1, k]) + bias
+    return Motions(poses, twists, accelerations, size)
+
+
+def _draw(kinematics: Kinematics, rng: np.random.Generator, n: int, size: float) -> Array:
+    """Random poses (n, 7) around home, in the motion space: of the platform, else of the actuators."""
+    if kinematics.constant_space:
+        steps = rng.uniform(-size, size, (n, kinematics.mobility)) @ kinematics.task.subspace.T
+        return np.array([displaced(kinematics.home, step) for step in steps])
+    home = kinematics.inverse(kinematics.home).actuated
+    return kinematics.forward(home + rng.uniform(-size, size, (n, len(home)))).pose
+
+
+def _regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
+    good = np.isfinite(poses).all(axis=1)
+    answer = kinematics.motion(poses, np.zeros(6))
+    good &= answer.ok & (answer.limb_regularity > REGULAR)
+    if good.any():
+        scale = np.array([1.0, 1.0, 1.0, *3 * [1.0 / max(size, 0.1)]])
+        values = np.linalg.svd(
+            (kinematics.inverse_jacobian(poses[good]) * scale) @ kinematics.subspace(poses[good]), compute_uv=False
+        )
+        good[good] = values[:, -1] > REGULAR * values[:, 0]
+    return good
