@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# The targets that the wheels export name include directories of the machine on which the wheels were built. CMake
+# refuses imported targets with include directories that do not exist, so put this machine's in their place or drop them.
+# Where ROS 2 is installed in the ordinary way there is nothing to repair.
+function(repair_imported_include_directories)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter Development.Module NumPy)
+  get_property(targets DIRECTORY PROPERTY IMPORTED_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(directories ${target} INTERFACE_INCLUDE_DIRECTORIES)
+    if(NOT directories)
+      continue()
+    endif()
+    set(repaired)
+    foreach(directory IN LISTS directories)
+      if(directory MATCHES "^\\$<" OR EXISTS ${directory})
+        list(APPEND repaired ${directory})
+      elseif(directory MATCHES "/numpy/")
+        list(APPEND repaired ${Python3_NumPy_INCLUDE_DIRS})
+      elseif(directory MATCHES "/python3")
+        list(APPEND repaired ${Python3_INCLUDE_DIRS})
+      endif()
+    endforeach()
+    set_target_properties(${target} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${repaired}")
+  endforeach()
+endfunction()
