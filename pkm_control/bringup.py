@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which nodes a robot runs, with which parameters: the one declaration that the launch files and the runner both read.
+
+Plain data: nothing here imports ROS. A knob is something a user may turn; a node says which knobs it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A launch argument: `choices` are the only allowed texts where there are any."""
+
+    name: str
+    default: str
+    description: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """A node: the module that holds it, its executable, parameters (name -> knob that sets it) and remappings.
+
+    `wanted` says whether these values ask for the node. `leads`: the run is over when this node ends.
+    """
+
+    name: str
+    executable: str
+    module: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    remappings: Mapping[str, str] = field(default_factory=dict)
+    wanted: Callable[[Values], bool] = lambda values: True
+    leads: bool = False
+
+
+SWITCH = ("true", "false")
+
+KNOBS = (
+    Knob("robot", "delta", "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"),
+    Knob("xacro_args", "", "arguments of the robot's xacro file: 'name:=value name:=value'"),
+    Knob("namespace", "", "namespace of all nodes and topics"),
+    Knob("use_sim_time", "false", "take the time from /clock", SWITCH),
+    Knob(
+        "hardware",
+        "simulated",
+        "who is the machine: our simulation, or nobody (yours, or ros2_control)",
+        ("simulated", "none"),
+    ),
+    Knob(
+        "controller", "computed_torque", "control law, or none", ("computed_torque", "pd_gravity", "adaptive", "none")
+    ),
+    Knob("rate", "1000.0", "rate of the machine and of the controller, Hz"),
+    Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual")),
+    Knob("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero")),
+    Knob("natural_frequency", "120.0", "natural frequency of the tracking error, rad/s"),
+    Knob("damping", "1.0", "damping of the tracking error, 1 is critical"),
+    Knob("publish_rate", "200.0", "highest rate of joint_states and platform_state, Hz"),
+    Knob("motion", "pick_and_place", "motion file to run: a name from the gallery of motions, a path, or none"),
+    Knob("cycles", "20", "how often the motion is run"),
+    Knob("report", "reports", "directory for the plot and the table of the run"),
+    Knob("page", "true", "show the robot in a browser page", SWITCH),
+    Knob("port", "8080", "first port tried for the browser page"),
+    Knob("stay", "true", "keep the robot running when the motion is done", SWITCH),
+)
+
+
+def _is(name: str, *texts: str) -> Callable[[Values], bool]:
+    return lambda values: values[name] in texts
+
+
+def _is_not(name: str, *texts: str) -> Callable[[Values], bool]:
+    return lambda values: values[name] not in texts
+
+
+NODES = (
+    NodeSpec(
+        "hardware",
+        "hardware_node",
+        "pkm_control.nodes.hardware",
+        {"rate": "rate", "start": "start"},
+        wanted=_is("hardware", "simulated"),
+    ),
+    NodeSpec(
+        "kinematics",
+        "kinematics_node",
+        "pkm_kinematics.node",
+        {"publish_rate": "publish_rate"},
+        {"actuated_joint_states": "hardware/joint_states"},
+    ),
+    NodeSpec("dynamics", "dynamics_node", "pkm_dynamics.node"),
+    NodeSpec(
+        "controller",
+        "controller_node",
+        "pkm_control.nodes.controller",
+        {
+            "law": "controller",
+            "rate": "rate",
+            "fallback": "fallback",
+            "natural_frequency": "natural_frequency",
+            "damping": "damping",
+        },
+        {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"},
+        wanted=_is_not("controller", "none"),
+    ),
+    NodeSpec(
+        "page",
+        "page_node",
+        "pkm_control.nodes.page",
+        {"port": "port"},
+        wanted=_is("page", "true"),
+    ),
+    NodeSpec(
+        "motion_player",
+        "motion_player_node",
+        "pkm_control.nodes.motion_player",
+        {"motion": "motion", "cycles": "cycles", "report": "report", "rate": "rate"},
+        {"actuated_joint_states": "hardware/joint_states"},
+        wanted=lambda values: values["motion"] != "none" and values["controller"] != "none",
+        leads=True,
+    ),
+)
+
+DESCRIPTION = NodeSpec(
+    "description",
+    "description_node",
+    "pkm_description.ros.description_node",
+    {"robot": "robot", "xacro_args": "xacro_args"},
+)
+"""Publishes /robot_description where robot_state_publisher does not run."""
+
+
+def defaults(**changed: str) -> dict[str, str]:
+    """Return the value of every knob, with some changed."""
+    unknown = changed.keys() - {knob.name for knob in KNOBS}
+    if unknown:
+        raise KeyError(f"no such knob: {', '.join(sorted(unknown))}")
+    return {knob.name: changed.get(knob.name, knob.default) for knob in KNOBS}
+
+
+def nodes(values: Values) -> list[NodeSpec]:
+    """Return the nodes that these values ask for. The description is not among them: see `DESCRIPTION`."""
+    return [node for node in NODES if node.wanted(values)]
+
+
+def parameters(node: NodeSpec, values: Values) -> dict[str, bool | int | float | str]:
+    """Return the parameters of a node, each of the type of its knob's default; raise `ValueError` where one is not."""
+    default = {knob.name: typed_value(knob.default) for knob in KNOBS}
+    typed: dict[str, bool | int | float | str] = {}
+    for name, knob in node.parameters.items():
+        try:
+            typed[name] = (
+                values[knob] == "true" if isinstance(default[knob], bool) else type(default[knob])(values[knob])
+            )
+        except ValueError as error:
+            raise ValueError(f"{knob} is '{values[knob]}', not a number like {default[knob]}") from error
+    return {**typed, "use_sim_time": values["use_sim_time"] == "true"}
+
+
+def xacro_arguments(values: Values) -> dict[str, str]:
+    """Return the arguments for the robot's xacro file, by name."""
+    return dict(pair.split(":=", 1) for pair in values["xacro_args"].split())
+
+
+def typed_value(text: str) -> bool | int | float | str:
+    """Return a text as what it reads as: a switch, a whole number, a number, or itself."""
+    if text in SWITCH:
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adaptive control on the linear form: the controller learns the masses that its model has wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.actuator_inertia import actuator_inertia
+from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.limits import ActuatorLimits
+
+if TYPE_CHECKING:
+    from pkm_dynamics import Dynamics
+    from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+POSITIVE = (".m", ".armature", ".viscous", ".coulomb")  # parameters that are never below zero
+_CHANCE = 60  # motions over which the size of the regressor is taken
+
+
+class Adaptive(Controller):
+    """tau = Psi(reference) p + K s, with p' = G Psi(reference)^T s and s = e' + lambda e, in the actuators.
+
+    The law of Slotine and Li ("On the adaptive control of robot manipulators", IJRR 1987) with the regressor evaluated
+    on the reference instead of the measured motion, so that measurement noise does not pass through the model: the
+    desired compensation adaptation law (Sadegh and Horowitz, IJRR 1990), as Codourey, Honegger and Burdet run it on
+    the Delta and the Hexaglide. Psi is the linear form of Codourey and Burdet ("A body-oriented method for finding a
+    linear form of the dynamic equation of fully parallel robots", ICRA 1997). The error vanishes where feedback is
+    strong enough for the speed of the motion; p converges to the truth in the directions that the motion excites.
+
+    K is `2 damping natural_frequency` times each actuator's inertia, lambda = natural_frequency / (2 damping), so that
+    with the true p the error behaves as under `PdGravity` with the same numbers. `adapt` says what is learned:
+    "platform", its ten parameters, for an unknown payload; "all", the leading parameters of all base parameters,
+    friction included; or names of `Dynamics.parameters`. It takes some multiple of `adaptation_time` [s], the longer
+    the less the motion shows of a parameter. `period` [s] is the time between calls. Learning pauses while an actuator
+    saturates. `parameters` (n,) and `adapted` (name to value) tell what has been learned; `reset` forgets it.
+    """
+
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        dynamics: Dynamics,
+        limits: ActuatorLimits,
+        natural_frequency: float = 120.0,
+        damping: float = 1.0,
+        period: float = 1e-3,
+        adapt: Sequence[str] | Literal["platform", "all"] = "platform",
+        adaptation_time: float = 0.5,
+    ) -> None:
+        super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
+        if not damping > 0.0:
+            raise ValueError(f"damping is {damping}; an adaptive law needs more than zero")
+        for name, value in (("period", period), ("adaptation_time", adaptation_time)):
+            if not (np.isfinite(value) and value > 0.0):
+                raise ValueError(f"{name} is {value} s; give a time greater than zero")
+        self.dynamics = dynamics
+        self.period = period
+        self.inertia = actuator_inertia(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
+        self.slope = natural_frequency / (2.0 * damping)  # 1/s
+        names = dynamics.parameters.names
+        self.adapt = _named(dynamics, adapt) if isinstance(adapt, str) else tuple(adapt)
+        unknown = [name for name in self.adapt if name not in names]
+        if unknown or not self.adapt:
+            raise ValueError(f"adapt: {', '.join(unknown) or 'nothing'} is no parameter of {dynamics.mechanism.name}")
+        self._columns = np.array([names.index(name) for name in self.adapt])
+        self._floor = np.where([name.endswith(POSITIVE) for name in self.adapt], 0.0, -np.inf)
+        self.parameters = np.array(dynamics.parameters.values)
+        self.gain = self._gains(adaptation_time)
+
+    @property
+    def adapted(self) -> dict[str, float]:
+        """Present values of the parameters that are learned."""
+        return {name: float(self.parameters[k]) for name, k in zip(self.adapt, self._columns, strict=True)}
+
+    def reset(self) -> None:
+        """Forget what was learned: parameters of the description."""
+        self.parameters = np.array(self.dynamics.parameters.values)
+
+    def law(self, reference: Reference, measured: Measured) -> Array:
+        """Return the efforts (n_actuated,) of the adaptive law, limits aside [N m or N], and learn from the error."""
+        wanted = self.kinematics.motion(reference.pose, reference.twist, seed=measured.joints)
+        psi, _ = self.dynamics.regressor(reference.pose, reference.twist, reference.acceleration, seed=measured.joints)
+        error = np.asarray(wanted.actuated) - measured.positions
+        sliding = np.asarray(wanted.actuated_velocities) - measured.velocities + self.slope * error
+        feedback = self.inertia * self.viscosity * sliding
+        efforts = psi @ self.parameters + feedback
+        if np.isfinite(efforts).all() and not (np.abs(efforts) > self.limits.effort).any():
+            step = self.period * self.gain * (psi[:, self._columns].T @ sliding)
+            self.parameters[self._columns] = np.maximum(self.parameters[self._columns] + step, self._floor)
+        return np.asarray(efforts)
+
+    def _gains(self, adaptation_time: float) -> Array:
+        """Gains (k,) with which each parameter alone would converge in `k * adaptation_time` on ordinary motions.
+
+        With feedback strong, K s is the effort that p misses, Psi (p - p'); so p' = -G Psi^T K^-1 Psi p about the
+        truth.
+        """
+        from pkm_dynamics.random_motions import random_motions
+
+        motions = random_motions(self.kinematics, _CHANCE)
+        # random motions are brisk: rates and accelerations of a tenth are everyday ones
+        psi, _ = self.dynamics.regressor(motions.pose, 0.1 * motions.twist, 0.1 * motions.acceleration)
+        psi = psi[np.isfinite(psi).all(axis=(1, 2))][:, :, self._columns]
+        strength = np.mean(np.sum(psi**2 / (self.inertia * self.viscosity)[:, None], axis=1), axis=0)
+        shown = strength > 1e-9 * strength.max()
+        gains = 1.0 / (adaptation_time * len(self.adapt) * np.where(shown, strength, 1.0))
+        return np.asarray(np.where(shown, gains, 0.0))
+
+
+def _named(dynamics: Dynamics, which: str) -> tuple[str, ...]:
+    """Names of the platform's parameters, or of the leading parameters of all groups."""
+    parameters = dynamics.parameters
+    if which == "platform":
+        at = parameters.bodies[dynamics.mechanism.platform_link]
+        return parameters.names[at : at + 10]
+    if which != "all":
+        raise ValueError(f"adapt is '{which}', not 'platform', 'all' or a sequence of names")
+    from pkm_dynamics.base_parameters import base_parameters
+
+    return base_parameters(dynamics).names

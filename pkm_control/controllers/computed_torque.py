@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computed torque: inverse dynamics of the wanted acceleration, corrected by the tracking error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.limits import ActuatorLimits
+from pkm_control.so3 import displacement_between
+
+if TYPE_CHECKING:
+    from pkm_dynamics import Dynamics
+    from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+
+class ComputedTorque(Controller):
+    """tau = ID(x, v, a_ref + 2 zeta omega e_v + omega^2 e); the error then obeys e'' + 2 zeta omega e' + omega^2 e = 0.
+
+    `space` says where the error is formed. "task": as displacement and twist of the platform (Paccot, Andreff and
+    Martinet, "A review on the dynamic control of parallel kinematic machines", 2009). "actuator": the position error
+    in the actuators, carried to the platform by the forward Jacobian; this holds for every robot, because the
+    correction then lies in the motion space of a platform with fewer than six freedoms. `model_at` says at which state
+    the model is evaluated: "measured" (exact linearisation) or "reference" (feedforward: no measured noise passes
+    through the model).
+    """
+
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        dynamics: Dynamics,
+        limits: ActuatorLimits,
+        natural_frequency: float = 120.0,
+        damping: float = 1.0,
+        space: Literal["task", "actuator"] = "actuator",
+        model_at: Literal["measured", "reference"] = "measured",
+    ) -> None:
+        super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
+        if space not in ("task", "actuator"):
+            raise ValueError(f"space is '{space}', not 'task' or 'actuator'")
+        if model_at not in ("measured", "reference"):
+            raise ValueError(f"model_at is '{model_at}', not 'measured' or 'reference'")
+        self.space = space
+        self.model_at = model_at
+
+    def law(self, reference: Reference, measured: Measured) -> Array:
+        """Return the efforts (n_actuated,) of computed torque, limits aside [N m or N]."""
+        if self.space == "task":
+            error = displacement_between(measured.pose, reference.pose)
+            correction = self.stiffness * error + self.viscosity * (reference.twist - measured.twist)
+        else:
+            error = self.model.positions(reference.pose) - measured.positions
+            correction = measured.jacobian @ (self.stiffness * error)
+            correction += self.viscosity * (reference.twist - measured.twist)
+        at = measured if self.model_at == "measured" else reference
+        return self.model.efforts(at.pose, at.twist, reference.acceleration + correction, measured.joints)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every controller takes and gives, and how its efforts saturate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.model import ControlModel
+from pkm_control.limits import ActuatorLimits
+
+if TYPE_CHECKING:
+    from pkm_dynamics import Dynamics
+    from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Where the platform should be: pose (7,), twist (6,) and acceleration (6,), base frame.
+
+    Efforts are held for a whole control period, so the acceleration that serves best is the one in its middle, half a
+    period after pose and twist.
+    """
+
+    pose: Array
+    twist: Array
+    acceleration: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Where the machine is: actuators (n_actuated,) as read, and what follows from them.
+
+    `pose` (7,) and `twist` (6,) of the platform, base frame; `joints` (n_joints,) of the whole robot, which tell the
+    model its working mode; `jacobian` (6, n_actuated) maps actuator rates to the platform's twist.
+    """
+
+    positions: Array
+    velocities: Array
+    pose: Array
+    twist: Array
+    joints: Array
+    jacobian: Array
+
+
+class Controller(ABC):
+    """A control law with saturation.
+
+    `natural_frequency` [rad/s] and `damping` (1 is critical) are those of the error of the closed loop. After a call,
+    `saturated` (n_actuated,) tells which actuators asked for more than their limit, and `saturations` counts, per
+    actuator, the calls in which that happened.
+    """
+
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        dynamics: Dynamics,
+        limits: ActuatorLimits,
+        natural_frequency: float = 120.0,
+        damping: float = 1.0,
+    ) -> None:
+        if not (np.isfinite(natural_frequency) and natural_frequency > 0.0):
+            raise ValueError(f"natural_frequency is {natural_frequency} rad/s; give a number greater than zero")
+        if not (np.isfinite(damping) and damping >= 0.0):
+            raise ValueError(f"damping is {damping}; give zero or more")
+        self.kinematics = kinematics
+        self.dynamics = dynamics
+        self.model = ControlModel(kinematics, dynamics)
+        self.limits = limits
+        self.stiffness = natural_frequency**2  # 1/s^2: per unit of inertia
+        self.viscosity = 2.0 * damping * natural_frequency  # 1/s
+        self.saturated = np.zeros(len(limits.names), dtype=bool)
+        self.saturations = np.zeros(len(limits.names), dtype=np.int64)
+
+    @abstractmethod
+    def law(self, reference: Reference, measured: Measured) -> Array:
+        """Return the efforts (n_actuated,) that the law asks for, limits aside [N m or N]."""
+
+    def efforts(self, reference: Reference, measured: Measured) -> Array:
+        """Return the efforts (n_actuated,) to apply, within the limits [N m or N]."""
+        wanted = self.law(reference, measured)
+        self.saturated = np.abs(wanted) > self.limits.effort
+        self.saturations += self.saturated
+        return np.clip(wanted, -self.limits.effort, self.limits.effort)

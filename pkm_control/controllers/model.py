@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The robot's model as a control law asks for it: one state at a time, in a few microseconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_kinematics import Status
+
+if TYPE_CHECKING:
+    from pkm_dynamics import Dynamics
+    from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+_USABLE = (int(Status.CONVERGED), int(Status.JOINT_LIMIT))
+_HOME_MODE = 0  # the working mode of home
+
+
+class ControlModel:
+    """Inverse kinematics and inverse dynamics by the lean calls of the library.
+
+    Where the model has no answer it returns NaN, which the guard refuses to apply. A motion space that turns with the
+    pose is left to the library's general call.
+    """
+
+    def __init__(self, kinematics: Kinematics, dynamics: Dynamics) -> None:
+        n = len(kinematics.actuated_names)
+        self._dynamics = dynamics
+        self._position_out = np.zeros(n)
+        self._effort_out = np.zeros(n)
+        self._motion = np.zeros(25)  # pose, twist, acceleration and no wrench, as the lean call takes them
+        self._positions = kinematics.lean_inverse(_HOME_MODE)
+        self._efforts = dynamics.lean_inverse(_HOME_MODE) if kinematics.constant_space else None
+
+    def positions(self, pose: Array) -> Array:
+        """Return the actuator positions (n_actuated,) at a pose (7,)."""
+        if not np.isfinite(pose).all() or self._positions(pose, self._position_out) not in _USABLE:
+            return np.full(len(self._position_out), np.nan)
+        return self._position_out.copy()
+
+    def efforts(self, pose: Array, twist: Array, acceleration: Array, joints: Array) -> Array:
+        """Return the efforts (n_actuated,) of a motion; `joints` (n_joints,) are near those of the pose."""
+        if self._efforts is None:
+            answer = self._dynamics.inverse(pose, twist, acceleration, seed=joints)
+            return np.asarray(answer.effort, dtype=np.float64)
+        self._motion[:7], self._motion[7:13], self._motion[13:19] = pose, twist, acceleration
+        if not np.isfinite(self._motion).all() or self._efforts(self._motion, self._effort_out) not in _USABLE:
+            return np.full(len(self._effort_out), np.nan)
+        return self._effort_out.copy()

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PD control of the actuators with gravity compensation: the plain law that needs little of the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.actuator_inertia import actuator_inertia
+from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.limits import ActuatorLimits
+
+if TYPE_CHECKING:
+    from pkm_dynamics import Dynamics
+    from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+
+class PdGravity(Controller):
+    """tau = g(x) + I (omega^2 (q_ref - q) + 2 zeta omega (q'_ref - q')), with `I` each actuator's inertia at home.
+
+    Globally stable at a set point (Takegaki and Arimoto, 1981); on a fast motion it lags, because nothing feeds the
+    acceleration forward.
+    """
+
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        dynamics: Dynamics,
+        limits: ActuatorLimits,
+        natural_frequency: float = 120.0,
+        damping: float = 1.0,
+    ) -> None:
+        super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
+        self.inertia = actuator_inertia(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
+
+    def law(self, reference: Reference, measured: Measured) -> Array:
+        """Return the efforts (n_actuated,) of PD with gravity compensation, limits aside [N m or N]."""
+        wanted = self.kinematics.motion(reference.pose, reference.twist, seed=measured.joints)
+        error = np.asarray(wanted.actuated) - measured.positions
+        rate = np.asarray(wanted.actuated_velocities) - measured.velocities
+        zero = np.zeros(6)
+        gravity = self.model.efforts(measured.pose, zero, zero, measured.joints)
+        return np.asarray(gravity + self.inertia * (self.stiffness * error + self.viscosity * rate))

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The last station before the drives: what may not be applied, and what is applied instead.
+
+When an input goes silent, or the efforts are not finite, the guard answers within one period with its fallback: "zero"
+(the drives let go; for machines with brakes or that cannot fall) or "gravity" (efforts that carry the weight of the
+last known pose). Gravity compensation does not stop a moving robot, and the last known pose ages, so after `hold_time`
+seconds of silence "gravity" becomes zero as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What to apply: `efforts` (n_actuated,), and why not what was asked; `reason` is empty when nothing is wrong."""
+
+    efforts: Array
+    reason: str
+    saturated: NDArray[np.bool_]
+
+
+class EffortGuard:
+    """Watches the age of inputs and the efforts themselves.
+
+    `limits` (n_actuated,): largest efforts. `max_age` [s]: an input older than that is stale (a few control periods).
+    `gravity`: from a pose (7,) to efforts (n_actuated,), needed by the fallback "gravity".
+    """
+
+    def __init__(
+        self,
+        limits: Array,
+        max_age: float,
+        fallback: Literal["zero", "gravity"] = "zero",
+        gravity: Callable[[Array], Array] | None = None,
+        hold_time: float = 0.5,
+    ) -> None:
+        if fallback not in ("zero", "gravity"):
+            raise ValueError(f"fallback is '{fallback}', not 'zero' or 'gravity'")
+        if fallback == "gravity" and gravity is None:
+            raise ValueError("fallback 'gravity' needs the function 'gravity'")
+        if not max_age > 0.0:
+            raise ValueError(f"max_age is {max_age} s; give a time greater than zero")
+        self.limits = np.asarray(limits, dtype=np.float64)
+        self.max_age = max_age
+        self.fallback = fallback
+        self.hold_time = hold_time
+        self._gravity = gravity
+
+    def check(
+        self, now: float, stamps: dict[str, float | None], efforts: Array | None, pose: Array | None = None
+    ) -> Verdict:
+        """Return what to apply at time `now` [s].
+
+        `stamps`: when each input came last, by name; None where it never came. `efforts`: what the controller asks for,
+        None where it could not compute any. `pose` (7,): the last known pose, for the fallback "gravity".
+        """
+        silence, reason = 0.0, ""
+        for name, stamp in stamps.items():
+            if stamp is None:
+                return self._instead(f"{name} has never come", np.inf, None)
+            age = now - stamp
+            if not age <= self.max_age:
+                silence = max(silence, age) if age == age else np.inf
+                reason = f"{name} is {age * 1e3:.1f} ms old, more than {self.max_age * 1e3:.1f} ms"
+        if reason:
+            return self._instead(reason, silence, pose)
+        if efforts is None:
+            return self._instead("the controller has no efforts", 0.0, pose)
+        if np.shape(efforts) != self.limits.shape:
+            return self._instead(f"{np.size(efforts)} efforts for {self.limits.size} actuators", 0.0, pose)
+        if not np.all(np.isfinite(efforts)):
+            return self._instead("the controller's efforts are not finite", 0.0, pose)
+        saturated = np.abs(efforts) > self.limits
+        return Verdict(np.clip(efforts, -self.limits, self.limits), "", saturated)
+
+    def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
+        none = np.zeros(self.limits.shape, dtype=bool)
+        if self.fallback == "gravity" and self._gravity is not None and pose is not None and silence <= self.hold_time:
+            weight = np.asarray(self._gravity(pose), dtype=np.float64)
+            if np.all(np.isfinite(weight)):
+                return Verdict(np.clip(weight, -self.limits, self.limits), reason + "; holding gravity", none)
+        return Verdict(np.zeros(self.limits.shape), reason + "; efforts zero", none)

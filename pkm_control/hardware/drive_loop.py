@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loops inside a servo drive that turn position or velocity commands into efforts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class DriveLoop:
+    """Cascade of a position and a velocity loop per actuator, as servo drives have them.
+
+    `inertia` (n,) scales the gains, so that `bandwidth` [rad/s] is that of the velocity loop whatever the load; the
+    position loop has a quarter of it, which makes the pair critically damped. The rate of the position commands,
+    low-passed at the bandwidth, is fed forward. `gravity` (n,), given at each call, carries the load.
+    """
+
+    def __init__(self, inertia: Array, bandwidth: float = 300.0) -> None:
+        self.inertia = np.asarray(inertia, dtype=np.float64)
+        self.bandwidth = bandwidth
+        self._last: Array | None = None
+        self._feedforward = np.zeros(self.inertia.shape)
+
+    def reset(self) -> None:
+        """Forget past commands."""
+        self._last = None
+        self._feedforward = np.zeros(self.inertia.shape)
+
+    def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
+        """Return efforts (n,) that follow velocity commands (n,)."""
+        return gravity + self.inertia * self.bandwidth * (command - velocities)
+
+    def position(self, command: Array, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
+        """Return efforts (n,) that follow position commands (n,), `dt` [s] after the last call."""
+        if self._last is None:
+            self._last = command.copy()
+        share = min(1.0, self.bandwidth * dt)
+        self._feedforward += share * ((command - self._last) / dt - self._feedforward)
+        self._last = command.copy()
+        wanted = self._feedforward + 0.25 * self.bandwidth * (command - positions)
+        return self.velocity(wanted, velocities, gravity)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mechanical end stops of the actuated joints."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class EndStops:
+    """Critically damped springs beyond the range [lower, upper] (n,) of each joint; they push, and never pull back.
+
+    `inertia` (n,) and the integration step [s] set their stiffness: as hard as the step can integrate.
+    """
+
+    def __init__(self, lower: Array, upper: Array, inertia: Array, step: float) -> None:
+        self.lower = np.asarray(lower, dtype=np.float64)
+        self.upper = np.asarray(upper, dtype=np.float64)
+        frequency = 0.2 / step
+        self._stiffness = np.asarray(inertia) * frequency**2
+        self._damping = 2.0 * np.asarray(inertia) * frequency
+
+    def efforts(self, positions: Array, velocities: Array) -> Array:
+        """Return the efforts (n,) of the stops on the joints; zero inside the range."""
+        over = np.maximum(positions - self.upper, 0.0)
+        under = np.maximum(self.lower - positions, 0.0)
+        push_down = np.maximum(self._stiffness * over + self._damping * velocities, 0.0) * (over > 0.0)
+        push_up = np.maximum(self._stiffness * under - self._damping * velocities, 0.0) * (under > 0.0)
+        return push_up - push_down

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine made of its own equations of motion, with the life cycle and the read/write contract of ros2_control."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.actuator_inertia import actuator_inertia
+from pkm_control.errors import LifecycleError
+from pkm_control.hardware.drive_loop import DriveLoop
+from pkm_control.hardware.encoder import Encoder
+from pkm_control.hardware.end_stops import EndStops
+from pkm_control.hardware.integrator import make_integrator
+from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
+from pkm_control.limits import ActuatorLimits
+from pkm_description.mechanism import Inertial
+
+if TYPE_CHECKING:
+    from pkm_dynamics import Dynamics
+    from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+_RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall or collision makes it
+_RUNAWAY_UNLIMITED = 1.0e3  # rad/s or m/s, where the description sets no limit
+
+
+class SimulatedMachine:
+    """Direct dynamics of the whole robot, integrated in task space at a fixed step.
+
+    The state is the motion of the platform; every joint follows from it by inverse kinematics, so the loops stay closed
+    without any correction. `joints` and `joint_velocities` are those of the whole robot, passive ones included.
+
+    Order of calls, as in `hardware_interface::SystemInterface`: `configure`, `activate`, then in each period `read`,
+    `write`, and `step` for the time that passes, and `deactivate` in the end. Anything that would make a number that is
+    not finite (a singular pose, a diverged state, a left workspace) is a fault with a reason: brakes close, readings
+    stay the last good ones, and `configure` starts anew.
+
+    `max_step` [s]: largest integration step; a longer `step` is divided. `method`: "rk4", or "semi-implicit" (one
+    evaluation per step). `command_timeout` [s]: without a `write` for longer than that, drives give zero effort;
+    infinite by default, because the caller's guard decides. `payload` (frame: the platform's) is carried by the machine
+    without the controller's knowledge.
+    """
+
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        dynamics: Dynamics,
+        limits: ActuatorLimits,
+        max_step: float = 1e-3,
+        method: Literal["rk4", "semi-implicit"] = "rk4",
+        command_mode: CommandMode = CommandMode.EFFORT,
+        encoder: Encoder | None = None,
+        drive_bandwidth: float = 300.0,
+        command_timeout: float = math.inf,
+        payload: Inertial | None = None,
+    ) -> None:
+        if not 0.0 < max_step <= 1e-3:
+            raise ValueError(f"max_step is {max_step} s; give a step greater than zero and at most 1 ms")
+        if method not in ("rk4", "semi-implicit"):
+            raise ValueError(f"method is '{method}', not 'rk4' or 'semi-implicit'")
+        self.kinematics = kinematics
+        self.dynamics = dynamics
+        self.limits = limits
+        self.command_timeout = command_timeout
+        self.lifecycle = Lifecycle.UNCONFIGURED
+        self.fault = ""
+        self.time = 0.0
+        self.saturated = np.zeros(len(limits.names), dtype=bool)
+        self._max_step = max_step
+        self._mode = command_mode
+        self._encoder = encoder
+        self._bandwidth = drive_bandwidth
+        self._robot = make_integrator(dynamics, method == "rk4", payload)
+        self._seed = np.array(kinematics.home_joints, dtype=np.float64)
+        n = len(limits.names)
+        self._efforts = np.zeros(n)
+        unlimited = ~np.isfinite(limits.velocity)
+        self._runaway = np.where(unlimited, _RUNAWAY_UNLIMITED, _RUNAWAY * np.where(unlimited, 0.0, limits.velocity))
+        self._command: Array | None = None
+        self._command_time = -math.inf
+        self._drive: DriveLoop | None = None
+        self._stops: EndStops | None = None
+
+    # Life cycle
+
+    def configure(self, pose: Array | None = None) -> None:
+        """Place the machine at rest at a pose (7,), home by default: inactive, brakes closed, no fault."""
+        if self.lifecycle is Lifecycle.ACTIVE:
+            raise LifecycleError("configure", "active", "deactivate first")
+        self.fault = ""
+        self._efforts = np.zeros(len(self.limits.names))
+        self._command = None
+        self._seed = np.array(self.kinematics.home_joints, dtype=np.float64)
+        start = np.array(self.kinematics.home if pose is None else pose, dtype=np.float64)
+        problem = self._robot.place(start)
+        if problem:
+            self._fail(f"the platform cannot be at {_place(start)}: {problem}")
+            return
+        inertia = actuator_inertia(self.kinematics, self.dynamics, self.pose)
+        if not np.all(np.isfinite(inertia)):
+            self._fail("the pose is singular: the actuators do not determine the platform")
+            return
+        self._drive = DriveLoop(inertia, self._bandwidth)
+        self._stops = EndStops(self.limits.lower, self.limits.upper, inertia, self._max_step)
+        self.lifecycle = Lifecycle.INACTIVE
+
+    def activate(self) -> None:
+        """Open the brakes; drives give zero effort in effort mode, or hold position, until the first `write`."""
+        if self.lifecycle is not Lifecycle.INACTIVE:
+            raise LifecycleError("activate", self.lifecycle.value, "configure first")
+        self._command = None
+        self._command_time = self.time
+        if self._drive is not None:
+            self._drive.reset()
+        self.lifecycle = Lifecycle.ACTIVE
+
+    def deactivate(self) -> None:
+        """Close the brakes: the machine stops where it is."""
+        if self.lifecycle is Lifecycle.ACTIVE:
+            self.lifecycle = Lifecycle.INACTIVE
+        self._halt()
+
+    def cleanup(self) -> None:
+        """Return to unconfigured."""
+        if self.lifecycle is Lifecycle.ACTIVE:
+            raise LifecycleError("cleanup", "active", "deactivate first")
+        self.lifecycle = Lifecycle.UNCONFIGURED
+
+    @property
+    def command_mode(self) -> CommandMode:
+        """What commands mean."""
+        return self._mode
+
+    def set_command_mode(self, mode: CommandMode) -> None:
+        """Change what commands mean; the last command is forgotten."""
+        self._mode = mode
+        self._command = None
+        self._command_time = self.time
+        if self._drive is not None:
+            self._drive.reset()
+
+    # The whole robot
+
+    @property
+    def pose(self) -> Array:
+        """Pose (7,) of the platform."""
+        return self._robot.pose
+
+    @property
+    def twist(self) -> Array:
+        """Twist (6,) of the platform."""
+        return self._robot.twist
+
+    @property
+    def joints(self) -> Array:
+        """Positions (n_joints,) of all joints, in the order of `Kinematics.joint_names`."""
+        return self._motion()[0]
+
+    @property
+    def joint_velocities(self) -> Array:
+        """Velocities (n_joints,) of all joints."""
+        return self._motion()[1]
+
+    # One period
+
+    def read(self) -> MachineState:
+        """Return the reading of the actuators."""
+        positions, velocities = self._robot.positions, self._robot.velocities
+        if self._encoder is not None:
+            positions, velocities = self._encoder.read(positions, velocities)
+        return MachineState(
+            self.time, positions.copy(), velocities.copy(), self._efforts.copy(), self.lifecycle, self.fault
+        )
+
+    def write(self, command: Array) -> None:
+        """Set the command (n_actuated,) that drives follow from now on; one that is not finite is refused."""
+        command = np.array(command, dtype=np.float64)
+        if command.shape != (len(self.limits.names),):
+            raise ValueError(f"a command has shape {command.shape} for {len(self.limits.names)} actuators")
+        if not np.all(np.isfinite(command)):
+            raise ValueError(f"a command is not finite: {command}")
+        self._command = command
+        self._command_time = self.time
+
+    def step(self, dt: float) -> None:
+        """Let `dt` seconds pass under the last command."""
+        if not (math.isfinite(dt) and dt > 0.0):
+            raise ValueError(f"step is {dt} s; give a time greater than zero")
+        if self.lifecycle is not Lifecycle.ACTIVE:
+            self.time += dt
+            return
+        n = max(1, math.ceil(dt / self._max_step - 1e-9))
+        for _ in range(n):
+            # a diverging state is answered below, as a fault, not by warnings on the way there
+            with np.errstate(all="ignore"):
+                alive = self._integrate(dt / n)
+            self.time += dt / n
+            if not alive:
+                return
+
+    # Inside
+
+    def _integrate(self, h: float) -> bool:
+        self._efforts, stops = self._drive_efforts(h)
+        problem = self._robot.advance(self._efforts + stops, h)
+        if problem:
+            return self._fail(f"no motion goes on from {_place(self.pose)}: {problem}")
+        velocities = self._robot.velocities
+        fast = np.flatnonzero(~(np.abs(velocities) <= self._runaway))
+        if fast.size:
+            name, speed = self.limits.names[fast[0]], velocities[fast[0]]
+            return self._fail(f"{name} ran away at {speed:.3g} {self.limits.length_units[fast[0]]}/s")
+        return True
+
+    def _motion(self) -> tuple[Array, Array]:
+        motion = self.kinematics.motion(self.pose, self.twist, seed=self._seed)
+        joints = np.array(motion.joints, dtype=np.float64)
+        if np.isfinite(joints).all():
+            self._seed = joints
+        return joints, np.array(motion.velocities, dtype=np.float64)
+
+    def _drive_efforts(self, h: float) -> tuple[Array, Array]:
+        """Return what the drives give, within their limits, and what the end stops add."""
+        assert self._drive is not None
+        assert self._stops is not None
+        positions, velocities = self._robot.positions, self._robot.velocities
+        silent = self._command is None or self.time - self._command_time > self.command_timeout
+        if self._mode is CommandMode.EFFORT:
+            wanted = np.zeros(len(self.limits.names)) if silent or self._command is None else self._command
+        else:
+            still = np.zeros(6)
+            gravity = np.asarray(self.dynamics.inverse(self.pose, still, still, seed=self._seed).effort, np.float64)
+            if self._mode is CommandMode.VELOCITY:
+                command = np.zeros(len(gravity)) if silent or self._command is None else self._command
+                wanted = self._drive.velocity(command, velocities, gravity)
+            else:
+                if self._command is None:
+                    self._command = positions.copy()
+                wanted = self._drive.position(self._command, positions, velocities, gravity, h)
+        self.saturated = np.abs(wanted) > self.limits.effort
+        limited = np.clip(wanted, -self.limits.effort, self.limits.effort)
+        return limited, self._stops.efforts(positions, velocities)
+
+    def _halt(self) -> None:
+        self._robot.twist[:] = 0.0
+        self._robot.velocities[:] = 0.0
+        self._efforts = np.zeros(len(self.limits.names))
+
+    def _fail(self, reason: str) -> bool:
+        self.fault = reason
+        self.lifecycle = Lifecycle.FAULT
+        self._halt()
+        return False
+
+
+def _place(pose: Array) -> str:
+    return f"({pose[0]:.4f}, {pose[1]:.4f}, {pose[2]:.4f}) m"

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One integration step of the whole robot under constant efforts, for motion spaces that do not turn with the pose."""
+
+from math import atan2, isfinite
+
+from pkm_dynamics.kernels.direct import direct_dynamics
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.forward import shift_pose
+from pkm_kinematics.kernels.positions import CONVERGED, DIVERGED
+
+SCRATCH = 12  # rows of 25
+
+
+@compiled
+def attitude_rate(displacement, twist, out):
+    """Rate `out` (6,) of a displacement from the start of the step, given the twist (6,) of the moved body.
+
+    The attitude is a rotation vector r from the start of the step; its rate is w - r x w / 2 + r x (r x w) / 12 up to
+    terms of fourth order in r (Hairer, Lubich and Wanner, "Geometric numerical integration", IV.7).
+    """
+    x, y, z = displacement[3], displacement[4], displacement[5]
+    a, b, c = twist[3], twist[4], twist[5]
+    u, v, w = y * c - z * b, z * a - x * c, x * b - y * a
+    for k in range(6):
+        out[k] = twist[k]
+    out[3] += -0.5 * u + (y * w - z * v) / 12.0
+    out[4] += -0.5 * v + (z * u - x * w) / 12.0
+    out[5] += -0.5 * w + (x * v - y * u) / 12.0
+
+
+@compiled
+def read_actuators(bodies, state, positions, velocities):
+    """Actuated joint positions, turning joints by the shortest way from what `positions` holds, and velocities."""
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            q = state[i].q
+            if bodies[i].prismatic == 0:
+                q = atan2(state[i].s, state[i].c)  # the solvers of the dynamics leave angles as sine and cosine
+                q += 6.283185307179586 * round((positions[a] - q) / 6.283185307179586)
+            positions[a] = q
+            velocities[a] = state[i].qd
+
+
+@compiled
+def finite(values, n):
+    """True where the first n values are finite."""
+    total = 0.0
+    for k in range(n):
+        total += 0.0 * values[k]  # NaN as soon as one is not
+    return isfinite(total)
+
+
+@compiled
+def step_platform(
+    bodies, closures, blocks, state, rows, work, system, subspace, friction, mode, runge_kutta,
+    motion, effort, h, scratch, positions, velocities,
+):  # fmt: skip
+    """Advance pose and twist in `motion` (25,) by h seconds; read the actuators there. Returns a status.
+
+    With `runge_kutta` the step is the classical one of order four, on the rotation group by `attitude_rate`; otherwise
+    it is semi-implicit Euler. With h = 0 nothing moves: the state is checked and the actuators are read. `motion`
+    changes only when the status is CONVERGED. `scratch` is (SCRATCH, 25).
+    """
+    trial, displacement, sum_u, sum_a = scratch[0], scratch[1], scratch[2], scratch[3]
+    u, a = scratch[4], scratch[5][:6]
+    for k in range(25):
+        trial[k] = motion[k]
+    for k in range(6):
+        displacement[k] = 0.0
+        sum_u[k] = 0.0
+        sum_a[k] = 0.0
+    if h > 0.0:
+        for stage in range(4 if runge_kutta else 1):
+            if not finite(trial, 13):
+                return DIVERGED
+            status = direct_dynamics(
+                bodies, closures, blocks, state, rows, work, system, subspace, mode, friction, trial, effort, a
+            )  # fmt: skip
+            if status != CONVERGED:
+                return status
+            if not runge_kutta:
+                for k in range(6):
+                    trial[7 + k] = motion[7 + k] + h * a[k]
+                    displacement[k] = h * trial[7 + k]
+                break
+            attitude_rate(displacement, trial[7:], u)
+            weight = h / 6.0 if stage == 0 or stage == 3 else h / 3.0
+            for k in range(6):
+                sum_u[k] += weight * u[k]
+                sum_a[k] += weight * a[k]
+            reach = h if stage == 2 else 0.5 * h
+            for k in range(6):
+                displacement[k] = sum_u[k] if stage == 3 else reach * u[k]
+                trial[7 + k] = motion[7 + k] + (sum_a[k] if stage == 3 else reach * a[k])
+            shift_pose(motion, displacement, 1.0, trial)
+        if not runge_kutta:
+            shift_pose(motion, displacement, 1.0, trial)
+    if not finite(trial, 13):
+        return DIVERGED
+    status = direct_dynamics(
+        bodies, closures, blocks, state, rows, work, system, subspace, mode, friction, trial, effort, a
+    )  # fmt: skip
+    if status != CONVERGED:
+        return status
+    for k in range(13):
+        motion[k] = trial[k]
+    read_actuators(bodies, state, positions, velocities)
+    return CONVERGED

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limits that a motion keeps: those of the platform, set by the user, and those of the actuators, from the URDF."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import JointType, Mechanism
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PlatformLimits:
+    """Largest norms of the platform's motion, at its origin; the defaults suit a fast, light machine.
+
+    Linear in m/s, m/s^2, m/s^3; angular in rad/s, rad/s^2, rad/s^3. Infinite means: left to the actuators.
+    """
+
+    linear_velocity: float = 10.0
+    linear_acceleration: float = 100.0
+    linear_jerk: float = 2.0e4
+    angular_velocity: float = 20.0
+    angular_acceleration: float = 300.0
+    angular_jerk: float = 6.0e4
+
+    @staticmethod
+    def none() -> PlatformLimits:
+        """Return limits that limit nothing."""
+        return PlatformLimits(*([math.inf] * 6))
+
+    def lowered_by(self, other: PlatformLimits) -> PlatformLimits:
+        """Return the lower of each pair of limits."""
+        return PlatformLimits(*(min(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class ActuatorLimits:
+    """Bounds of each actuated joint (n_actuated,), in the order of `Mechanism.actuated_joints`, infinite where unset.
+
+    `effort` in N m or N at the joint, behind the gear; `velocity` in rad/s or m/s; `acceleration` in rad/s^2 or m/s^2
+    (URDF has no such limit, so it is infinite unless the caller sets it).
+    """
+
+    names: tuple[str, ...]
+    length_units: tuple[str, ...]  # "rad" or "m" of each
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    effort: Array
+
+    @property
+    def effort_units(self) -> tuple[str, ...]:
+        """Unit of each actuator's effort."""
+        return tuple("N" if unit == "m" else "N m" for unit in self.length_units)
+
+    @staticmethod
+    def of(mechanism: Mechanism, acceleration: float = np.inf) -> ActuatorLimits:
+        """Return the limits that the description states."""
+        limits = [mechanism.joint_named[name].limits for name in mechanism.actuated_joints]
+        types = [mechanism.joint_named[name].type for name in mechanism.actuated_joints]
+        return ActuatorLimits(
+            names=tuple(mechanism.actuated_joints),
+            length_units=tuple("m" if kind is JointType.PRISMATIC else "rad" for kind in types),
+            lower=np.array([limit.lower for limit in limits]),
+            upper=np.array([limit.upper for limit in limits]),
+            velocity=np.array([limit.velocity for limit in limits]),
+            acceleration=np.full(len(limits), acceleration),
+            effort=np.array([limit.effort for limit in limits]),
+        )

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A loop at a fixed rate on the monotonic clock, honest about the deadlines it misses."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LoopStatistics:
+    """How a loop ran: `rate` [Hz] is the mean; deviations [s] are of the periods from the wanted one.
+
+    `missed` counts deadlines without a wake-up within half a period: a pause of three periods misses two.
+    """
+
+    wanted_rate: float
+    rate: float
+    deviation_p99: float
+    deviation_max: float
+    wakes: int
+    missed: int
+
+
+def statistics(stamps: Array, wanted_rate: float) -> LoopStatistics:
+    """Return what the wake-up times (n,) [s] of a loop say about it."""
+    periods = np.diff(np.asarray(stamps, dtype=np.float64))
+    if periods.size == 0:
+        return LoopStatistics(wanted_rate, 0.0, 0.0, 0.0, len(stamps), 0)
+    deviation = np.abs(periods - 1.0 / wanted_rate)
+    missed = int(np.sum(np.maximum(np.round(periods * wanted_rate).astype(np.int64) - 1, 0)))
+    return LoopStatistics(
+        wanted_rate=wanted_rate,
+        rate=float(periods.size / periods.sum()),
+        deviation_p99=float(np.quantile(deviation, 0.99)),
+        deviation_max=float(deviation.max()),
+        wakes=len(stamps),
+        missed=missed,
+    )
+
+
+class FixedRateLoop:
+    """Wakes at start + k / rate. Sleeps until shortly before the deadline, then spins, so that it wakes in time.
+
+    Deadlines that have passed are not caught up by a burst: the loop wakes once, for the last of them, and goes on
+    with the next one in the future. `missed` counts those that were skipped or met more than half a period late.
+    """
+
+    def __init__(self, rate: float, spin: float = 100e-6) -> None:
+        if not rate > 0.0:
+            raise ValueError(f"rate is {rate} Hz; give a number greater than zero")
+        self.rate = rate
+        self.period = 1.0 / rate
+        self.missed = 0
+        self.last_wake = time.monotonic()  # s, on the monotonic clock
+        self._spin = spin
+        self._start = time.monotonic()
+        self._tick = 0
+
+    def restart(self) -> None:
+        """Set the first deadline one period from now and forget what was missed."""
+        self._start = time.monotonic()
+        self._tick = 0
+        self.missed = 0
+
+    def wait(self) -> int:
+        """Wait for the next deadline; return how many periods passed since the last wake-up: 1 when all is well."""
+        before = self._tick
+        now = time.monotonic()
+        late = int((now - self._start) * self.rate)  # the last deadline that has passed
+        if late > self._tick:
+            self._tick = late  # wake at once, for the last of the deadlines that passed
+        else:
+            self._tick += 1
+            deadline = self._start + self._tick * self.period
+            pause = deadline - now - self._spin
+            if pause > 0.0:
+                time.sleep(pause)
+            while time.monotonic() < deadline:
+                pass
+        periods = self._tick - before
+        self.last_wake = time.monotonic()
+        lateness = self.last_wake - (self._start + self._tick * self.period)
+        self.missed += periods - 1 + (lateness > 0.5 * self.period)
+        return periods

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Publishes once a second how well a loop keeps its period."""
+
+from __future__ import annotations
+
+import numpy as np
+from rclpy.node import Node
+
+from pkm_control.loop import FixedRateLoop
+from pkm_description.ros import topics
+from pkm_interfaces.msg import LoopStatistics
+
+
+class LoopMonitor:
+    """Counts the cycles of a `FixedRateLoop` in a thread, and publishes LoopStatistics from the executor's."""
+
+    def __init__(self, node: Node, rate: float) -> None:
+        self.last = LoopStatistics(period=1.0 / rate)
+        self._rate = rate
+        self._wakes: list[float] = []
+        self._work = 0.0
+        self._cycles = 0
+        self._missed = 0
+        self._held = 0
+        self._worst = 0.0
+        self._node = node
+        self._out = node.create_publisher(LoopStatistics, topics.LOOP_STATISTICS, topics.EVENTS)
+        self._timer = node.create_timer(1.0, self._publish)
+
+    def cycle(self, loop: FixedRateLoop, work: float) -> None:
+        """Note one cycle that computed for `work` seconds."""
+        self._wakes.append(loop.last_wake)
+        self._work += work
+        self._cycles += 1
+        self._missed = loop.missed
+
+    def hold(self) -> None:
+        """Note a cycle that could not be done because an input had not come in time."""
+        self._held += 1
+
+    def _publish(self) -> None:
+        wakes, self._wakes = self._wakes, self._wakes[-1:]
+        work, self._work = self._work, 0.0
+        periods = np.diff(wakes)
+        if periods.size == 0:
+            return
+        deviation = np.abs(periods - 1.0 / self._rate)
+        self._worst = max(self._worst, float(deviation.max()))
+        self.last = LoopStatistics(
+            period=1.0 / self._rate,
+            rate=float(periods.size / periods.sum()),
+            cycles=self._cycles,
+            missed_deadlines=self._missed + self._held,
+            deviation_p99=float(np.quantile(deviation, 0.99)),
+            worst_deviation=self._worst,
+            mean_work=work / periods.size,
+        )
+        self.last.header.stamp = self._node.get_clock().now().to_msg()
+        self._out.publish(self.last)

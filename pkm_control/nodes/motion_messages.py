@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between the messages of motions and what the follower takes and gives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from builtin_interfaces.msg import Duration
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Reference
+from pkm_control.follower import Action, Motion, Tolerances
+from pkm_control.point_trajectory import PointTrajectory, PointTrajectoryError
+from pkm_control.so3 import displacement_between
+from pkm_control.trajectory import TrajectorySample
+from pkm_description.ros import messages
+from pkm_interfaces.action import FollowPlatformTrajectory
+from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory, PlatformTrajectoryPoint
+from pkm_kinematics import Kinematics, Status
+
+Array = NDArray[np.float64]
+
+
+def seconds(message: Any) -> float:
+    """Return a time or a duration in s."""
+    return float(message.sec + 1e-9 * message.nanosec)
+
+
+def duration_message(value: float) -> Duration:
+    """Return a duration message of `value` s."""
+    whole = math.floor(value)
+    return Duration(sec=whole, nanosec=min(999_999_999, round((value - whole) * 1e9)))
+
+
+def trajectory_message(sample: TrajectorySample, base_link: str, repetitions: int = 1) -> PlatformTrajectory:
+    """Return sampled motion as a message."""
+    message = PlatformTrajectory(repetitions=repetitions)
+    message.header.frame_id = base_link
+    message.points = [
+        PlatformTrajectoryPoint(
+            pose=messages.to_pose(pose),
+            twist=messages.to_twist(twist),
+            acceleration=messages.to_acceleration(acceleration),
+            time_from_start=duration_message(float(time)),
+        )
+        for time, pose, twist, acceleration in zip(
+            sample.times, sample.pose, sample.twist, sample.acceleration, strict=True
+        )
+    ]
+    return message
+
+
+def motion_of(message: PlatformTrajectory, kinematics: Kinematics, pose: Array, start_tolerance: float) -> Motion:
+    """Return a motion from where the platform is, `pose` (7,); its start is 0 where the message says: at once.
+
+    Raises `RequestError` or `PointTrajectoryError` where the frame is wrong, the points are no motion, a point cannot
+    be reached, or the first point, to be taken at once, is further than `start_tolerance` [m and rad] from `pose`.
+    """
+    messages.check_frame(message.header, kinematics.mechanism.base_link)
+    points = message.points
+    if not points:
+        raise PointTrajectoryError("the trajectory has no points")
+    times = [seconds(point.time_from_start) for point in points]
+    poses = [messages.pose_of(point.pose) for point in points]
+    twists = [messages.twist_of(point.twist) for point in points]
+    accelerations = [messages.twist_of(point.acceleration) for point in points]
+    if times[0] > 0.0:  # the way to the first point is part of the motion
+        times, poses = [0.0, *times], [pose, *poses]
+        twists, accelerations = [np.zeros(6), *twists], [np.zeros(6), *accelerations]
+    trajectory = PointTrajectory(
+        np.array(times), np.array(poses), np.array(twists), np.array(accelerations), max(1, message.repetitions)
+    )
+    jump = displacement_between(pose, trajectory.poses[0])
+    if np.linalg.norm(jump[:3]) > start_tolerance or np.linalg.norm(jump[3:]) > start_tolerance:
+        raise PointTrajectoryError(
+            f"point 0 is {1e3 * np.linalg.norm(jump[:3]):.1f} mm and {np.linalg.norm(jump[3:]):.3g} rad from where the"
+            " platform is; begin there, or give the first point a time greater than zero"
+        )
+    answer = kinematics.inverse(trajectory.poses)
+    bad = np.flatnonzero(answer.status != Status.CONVERGED)
+    if bad.size:
+        raise PointTrajectoryError(f"point {bad[0]}: {answer.reason(int(bad[0]))}")
+    return Motion(trajectory, seconds(message.header.stamp))
+
+
+def tolerances_of(goal: FollowPlatformTrajectory.Goal) -> Tolerances:
+    """Return the tolerances of a goal, in which zero means: no check."""
+    return Tolerances(
+        goal.path_position_tolerance or math.inf,
+        goal.path_rotation_tolerance or math.inf,
+        goal.goal_position_tolerance or math.inf,
+        goal.goal_rotation_tolerance or math.inf,
+        seconds(goal.goal_time_tolerance),
+    )
+
+
+def reference_message(reference: Reference, stamp: Any, base_link: str) -> PlatformReference:
+    """Return the reference of one period."""
+    message = PlatformReference(
+        pose=messages.to_pose(reference.pose),
+        twist=messages.to_twist(reference.twist),
+        acceleration=messages.to_acceleration(reference.acceleration),
+    )
+    message.header.stamp = stamp
+    message.header.frame_id = base_link
+    return message
+
+
+def state_message(action: Action, stamp: Any, kinematics: Kinematics) -> ControllerState:
+    """Return what the controller wants, sees and does."""
+    message = ControllerState(mode=int(action.mode), reason=action.reason)
+    message.header.stamp = stamp
+    message.header.frame_id = kinematics.mechanism.base_link
+    message.actuated_names = kinematics.actuated_names
+    message.effort = action.efforts
+    if action.reference is not None and action.measured is not None:
+        message.reference.pose = messages.to_pose(action.reference.pose)
+        message.reference.twist = messages.to_twist(action.reference.twist)
+        message.reference.acceleration = messages.to_acceleration(action.reference.acceleration)
+        message.measured_pose = messages.to_pose(action.measured.pose)
+        message.measured_twist = messages.to_twist(action.measured.twist)
+        error = displacement_between(action.measured.pose, action.reference.pose)
+        message.position_error = messages.to_vector(error[:3])
+        message.rotation_error = messages.to_vector(error[3:])
+    return message
+
+
+def result_message(motion: Motion) -> FollowPlatformTrajectory.Result:
+    """Return what became of a motion."""
+    assert motion.outcome is not None
+    rms = motion.rms
+    return FollowPlatformTrajectory.Result(
+        error_code=int(motion.outcome),
+        error_string=motion.reason,
+        rms_position_error=float(rms[0]),
+        max_position_error=float(motion.largest[0]),
+        rms_rotation_error=float(rms[1]),
+        max_rotation_error=float(motion.largest[1]),
+    )
+
+
+def feedback_message(motion: Motion, action: Action, kinematics: Kinematics) -> FollowPlatformTrajectory.Feedback:
+    """Return how a motion goes."""
+    message = FollowPlatformTrajectory.Feedback(
+        position_error=motion.position_error, rotation_error=motion.rotation_error
+    )
+    message.header.frame_id = kinematics.mechanism.base_link
+    if action.reference is not None and action.measured is not None:
+        message.reference.pose = messages.to_pose(action.reference.pose)
+        message.reference.twist = messages.to_twist(action.reference.twist)
+        message.reference.acceleration = messages.to_acceleration(action.reference.acceleration)
+        message.measured_pose = messages.to_pose(action.measured.pose)
+    return message

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job on the running robot: plans a motion file, has the controller follow it, measures, reports, ends.
+
+It measures for itself: the reference from the controller and the readings from the machine, both as published in every
+period, matched by their stamps; the pose of the platform is computed from the readings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rclpy.action import ActionClient
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from pkm_control.follower import Outcome
+from pkm_control.limits import ActuatorLimits
+from pkm_control.loop import LoopStatistics as LoopFigures
+from pkm_control.main_job import Cycle, plan_cycle
+from pkm_control.motion_file import read_motion_file, task_chain_of
+from pkm_control.nodes import motion_messages
+from pkm_control.planning import MotionPlanner
+from pkm_control.recording import Recording
+from pkm_control.report import Report
+from pkm_control.report_plot import plot
+from pkm_control.trajectory import Trajectory
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Mechanism
+from pkm_description.ros import messages, topics
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_dynamics import Dynamics
+from pkm_interfaces.action import FollowPlatformTrajectory
+from pkm_interfaces.msg import LoopStatistics, PlatformReference, PlatformTrajectory
+from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+_EVERYTHING = 20000  # messages: twice what the queues hold
+_POINT_PERIOD = 0.004  # s between two points that the controller gets; it interpolates
+
+
+class MotionPlayer(Node):
+    """Runs one motion file and ends; the exit code of the process says whether all went well."""
+
+    def __init__(self) -> None:
+        super().__init__("motion_player")
+        self._motion = declare(self, "motion", "pick_and_place", "motion file: a shipped one or a path", fixed=True)
+        self._cycles = declare(self, "cycles", 20, "how often it is run", (1, 1000000), fixed=True)
+        self._report = declare(self, "report", "", "directory for plot and table; empty: none", fixed=True)
+        self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
+        self._tolerance = declare(
+            self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
+        )
+        self.exit_code: int | None = None
+        self._plan: Cycle | None = None
+        self._recording = False
+        self._began: tuple[float, LoopStatistics] | None = None
+        self._loops: list[LoopStatistics] = []
+        self._references: list[PlatformReference] = []
+        self._states: list[JointState] = []
+        self._reference_in = PolledSubscription(
+            self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_RECORD
+        )
+        self._states_in = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_RECORD)
+        self.create_subscription(LoopStatistics, "hardware/loop_statistics", self._loops.append, topics.EVENTS)
+        self._client = ActionClient(self, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
+        self._description = RobotDescription(self, self._build)
+        self._timer = self.create_timer(0.05, self._tick)
+        self._started = False
+
+    def _build(self, mechanism: Mechanism) -> None:
+        self._kinematics = Kinematics(mechanism)
+        self._planner = MotionPlanner(self._kinematics, Dynamics(self._kinematics), ActuatorLimits.of(mechanism))
+        motion = read_motion_file(self._motion, self._kinematics.home, task_chain_of(mechanism))
+        self._plan = plan_cycle(self._planner, motion)
+        for note in self._plan.cycle.notes:
+            self.get_logger().info(note)
+
+    def _tick(self) -> None:
+        """Take what was published since; begin as soon as everybody is there."""
+        references, states = self._reference_in.take_all(), self._states_in.take_all()
+        if self._recording:
+            self._references += references
+            self._states += states
+        if self._description.mechanism is None and "cannot be used" in self._description.problem:
+            self._finish(1)
+        elif self._plan is not None and not self._started and references and self._client.server_is_ready():
+            self._started = True
+            here = messages.pose_of(references[-1].pose)
+            start = self._plan.cycle.start
+            if np.linalg.norm(here[:3] - start[:3]) > 1e-6 or abs(here[3:] @ start[3:]) < 1.0 - 1e-12:
+                self._go(self._planner.between(here, start), 1, self._play)
+            else:
+                self._play()
+
+    def _play(self) -> None:
+        assert self._plan is not None
+        self._recording = True
+        self._loops.clear()
+        minute = 60.0 / self._plan.cycle.duration
+        self.get_logger().info(f"{self._cycles} cycles of {self._plan.cycle.duration:.4f} s, {minute:.1f} per minute")
+        self._go(self._plan.cycle, self._cycles, self._done)
+
+    def _go(self, trajectory: Trajectory, cycles: int, then: Any) -> None:
+        """Send a motion to the controller, and call `then` when it is done."""
+        goal = FollowPlatformTrajectory.Goal(
+            trajectory=self._points(trajectory, cycles), path_position_tolerance=self._tolerance
+        )
+        self._client.send_goal_async(goal).add_done_callback(
+            lambda sent: sent.result().get_result_async().add_done_callback(lambda done: self._ended(done, then))
+        )
+
+    def _ended(self, done: Any, then: Any) -> None:
+        result = done.result().result
+        if result.error_code != Outcome.SUCCESSFUL:
+            self.get_logger().error(f"{Outcome(result.error_code).name}: {result.error_string}")
+            self._finish(1)
+            return
+        then()
+
+    def _points(self, trajectory: Trajectory, cycles: int) -> PlatformTrajectory:
+        times = np.linspace(0.0, trajectory.duration, max(2, round(trajectory.duration / _POINT_PERIOD) + 1))
+        base_link = self._kinematics.mechanism.base_link
+        return motion_messages.trajectory_message(trajectory.sample(times), base_link, cycles)
+
+    # The report
+
+    def _done(self) -> None:
+        self._references += self._reference_in.take_all(_EVERYTHING)
+        self._states += self._states_in.take_all(_EVERYTHING)
+        self._recording = False
+        try:
+            recording = self._recording_of()
+            report = self._with_loop(Report.of(recording))
+        except (PkmError, ValueError) as error:
+            self.get_logger().error(f"no report: {error}")
+            self._finish(1)
+            return
+        print(report, flush=True)
+        if self._report:
+            directory = Path(self._report)
+            directory.mkdir(parents=True, exist_ok=True)
+            name = f"{recording.robot}_{Path(self._motion).stem}"
+            plot(recording, directory / f"{name}.png")
+            recording.save(directory / f"{name}.csv")
+            print(f"plot: {directory / name}.png   table: {directory / name}.csv", flush=True)
+        self._finish(0)
+
+    def _recording_of(self) -> Recording:
+        """Return what was published, one row for each stamp that both streams have."""
+        assert self._plan is not None
+        names = self._kinematics.actuated_names
+        states = {motion_messages.seconds(m.header.stamp): m for m in self._states}
+        references = {motion_messages.seconds(m.header.stamp): m for m in self._references}
+        rows = [(t, references[t], states[t]) for t in sorted(references.keys() & states.keys())]
+        if not rows:
+            raise PkmError("no reading of the machine has the stamp of a reference")
+        reference = np.array([messages.pose_of(m.pose) for _, m, _ in rows])
+        positions = np.array([messages.joint_values(state, names) for _, _, state in rows])
+        efforts = np.array([messages.joint_values(state, names, "effort") for _, _, state in rows])
+        moving = np.flatnonzero([np.any(messages.twist_of(m.twist)) for _, m, _ in rows])
+        times = np.array([t for t, _, _ in rows])
+        first = max(int(moving[0]) - 1, 0) if moving.size else 0
+        end = times[first] + self._plan.cycle.duration * self._cycles + 1.0 / self._rate
+        part = slice(first, int(np.searchsorted(times, end, side="right")))
+        measured = self._kinematics.forward(positions[part], near=reference[part]).pose
+        limits = ActuatorLimits.of(self._kinematics.mechanism)
+        times = times[part]
+        return Recording(
+            robot=self._kinematics.mechanism.name,
+            actuated_names=names,
+            rate=self._rate,
+            cycles=self._cycles,
+            cycle_duration=self._plan.cycle.duration,
+            times=times - times[0],
+            reference=reference[part],
+            measured=measured,
+            efforts=efforts[part],
+            saturated=np.abs(efforts[part]) >= limits.effort * (1.0 - 1e-9),
+            wakes=np.empty(0),
+            effort_units=limits.effort_units,
+        )
+
+    def _with_loop(self, report: Report) -> Report:
+        """Return the report with the figures of the machine's loop, where the machine publishes some."""
+        if len(self._loops) < 2:
+            return report
+        first, last = self._loops[0], self._loops[-1]
+        span = motion_messages.seconds(last.header.stamp) - motion_messages.seconds(first.header.stamp)
+        cycles = int(last.cycles - first.cycles)
+        missed = int(last.missed_deadlines - first.missed_deadlines)
+        loop = LoopFigures(
+            wanted_rate=1.0 / last.period,
+            rate=cycles / span,
+            deviation_p99=max(one.deviation_p99 for one in self._loops),
+            deviation_max=last.worst_deviation,
+            wakes=cycles,
+            missed=missed,
+        )
+        return replace(report, loop=loop, missed=missed)
+
+    def _finish(self, code: int) -> None:
+        self.exit_code = code
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(MotionPlayer, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The browser page as a ROS node: shows /robot_description as joint_states move it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from pkm_control.viewer import RobotViewer
+from pkm_description.mechanism import Mechanism
+from pkm_description.ros import messages, topics
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_interfaces.msg import ControllerState, PlatformState
+
+
+class PageNode(Node):
+    """Keeps the newest of each state, and draws at a rate that a browser can follow."""
+
+    def __init__(self) -> None:
+        super().__init__("page")
+        self._port = declare(self, "port", 8080, "first port that is tried", (1, 65535), fixed=True)
+        rate = declare(self, "frame_rate", 25.0, "pictures per second", (1.0, 60.0), fixed=True)
+        self._viewer: RobotViewer | None = None
+        self._description = RobotDescription(self, self._build)
+        self._inputs = [
+            PolledSubscription(self, kind, topic, topics.STREAM_IN)
+            for kind, topic in (
+                (JointState, topics.JOINT_STATES),
+                (PlatformState, topics.PLATFORM_STATE),
+                (ControllerState, topics.CONTROLLER_STATE),
+            )
+        ]
+        self._newest: list[Any] = [None, None, None]
+        self.create_timer(1.0 / rate, self._draw)
+
+    def _build(self, mechanism: Mechanism) -> None:
+        if self._viewer is not None:
+            self._viewer.close()
+        self._viewer = RobotViewer(mechanism, port=self._port)
+        self.get_logger().info(f"the robot is shown at {self._viewer.url}")
+
+    def _draw(self) -> None:
+        self._newest = [one.take() or last for one, last in zip(self._inputs, self._newest, strict=True)]
+        joints, platform, controller = self._newest
+        if self._viewer is None or joints is None or platform is None:
+            return
+        self._viewer.update(joints.name, np.array(joints.position), messages.pose_of(platform.pose))
+        speed = float(np.linalg.norm(messages.vector_of(platform.twist.linear)))
+        stamp = platform.header.stamp.sec % 10000 + 1e-9 * platform.header.stamp.nanosec
+        status = platform.status.reason or "running"
+        if controller is None:
+            self._viewer.readout(time=stamp, speed=speed, status=status)
+            return
+        error = float(np.linalg.norm(messages.vector_of(controller.position_error)))
+        self._viewer.readout(stamp, error, speed, np.array(controller.effort), controller.reason or status)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(PageNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Straight lines between platform poses, with rounded corners: a path in SE(3) that is three times differentiable.
+
+Position and attitude follow one formula. With `d_i` the step from pose i-1 to pose i (a vector for the position, a
+rotation vector for the attitude) and `b_i(s)` its share, which runs from 0 to 1,
+
+    p(s) = p_0 + sum_i d_i b_i(s)             R(s) = R_0 Exp(phi_1 b_1(s)) Exp(phi_2 b_2(s)) ...
+
+a product of one-parameter motions, so no Euler angle and no interpolated matrix occurs (the cumulative form of
+Kim, Kim and Shin, "A general construction scheme for unit quaternion curves", 1995). Each `b_i` rises linearly; around
+corner i, within `r_i` before and after it, the slope of `b_i` fades out while that of `b_i+1` fades in, both along
+the smoothstep of degree five. The path leaves the corner by at most 0.16 r_i |u_i+1 - u_i|, `u` being unit directions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+Array = NDArray[np.float64]
+
+RADIAN_AS_LENGTH = 0.1  # m: how far a turn of one radian counts on the path parameter, beside translation
+
+
+@dataclass(frozen=True, eq=False)
+class PathSample:
+    """Points of a path: `pose` (n, 7), and `first`, `second` (n, 6), its derivatives by the path parameter.
+
+    The derivatives are those of position and the (angular) rate of the attitude, base frame: twist per unit of
+    parameter speed.
+    """
+
+    pose: Array
+    first: Array
+    second: Array
+
+
+class RoundedPath:
+    """The path through `poses` (m + 1, 7), its m - 1 inner corners rounded over `blends` [m] before and after.
+
+    Blends that meet on a segment are shortened in proportion. The parameter runs from 0 to `length`; it is the arc
+    length on straight translations. `corners` (m + 1,) are the parameters of the poses.
+    """
+
+    def __init__(self, poses: Array, blends: Array) -> None:
+        poses = np.asarray(poses, dtype=np.float64)
+        attitudes = Rotation.from_quat(poses[:, 3:])
+        self._start = poses[0, :3]
+        self._steps = np.diff(poses[:, :3], axis=0)
+        self._turns = (attitudes[:-1].inv() * attitudes[1:]).as_rotvec()  # in the attitude before the step
+        self._attitudes = attitudes
+        self._spans = np.hypot(
+            np.linalg.norm(self._steps, axis=1), RADIAN_AS_LENGTH * np.linalg.norm(self._turns, axis=1)
+        )
+        if np.any(self._spans <= 0.0):
+            raise ValueError(f"step {int(np.argmin(self._spans))} of the path has no length")
+        self.corners = np.concatenate([[0.0], np.cumsum(self._spans)])
+        self.radii = np.zeros(len(poses))
+        self.radii[1:-1] = blends
+        reach = self.radii[:-1] + self.radii[1:]
+        shrink = np.minimum(1.0, self._spans / np.maximum(reach, 1e-300))
+        self.radii[:-1] *= shrink
+        self.radii[1:] *= shrink
+        # where the pair of active segments changes: anywhere between two roundings
+        self._borders = 0.5 * ((self.corners[1:-2] + self.radii[1:-2]) + (self.corners[2:-1] - self.radii[2:-1]))
+
+    @property
+    def length(self) -> float:
+        """The largest value of the path parameter."""
+        return float(self.corners[-1])
+
+    def segment(self, s: Array) -> NDArray[np.int64]:
+        """Return the index (n,) of the step, between two given poses, that each parameter lies on."""
+        return np.clip(np.searchsorted(self.corners, s, side="right") - 1, 0, len(self._spans) - 1)
+
+    def breaks(self) -> Array:
+        """Return the parameters, sorted, where a straight line or a rounding begins or ends, 0 and `length` too."""
+        found = np.unique(np.concatenate([self.corners - self.radii, self.corners + self.radii]))
+        apart = 1e-6 * self.length  # closer than that, two borders are one, up to rounding
+        inner = found[(found > apart) & (found < self.length - apart)]
+        inner = inner[np.concatenate([[True], np.diff(inner) > apart])] if inner.size else inner
+        return np.concatenate([[0.0], inner, [self.length]])
+
+    def sample(self, s: Array) -> PathSample:
+        """Return pose and derivatives at parameters (n,) in [0, `length`]."""
+        s = np.atleast_1d(np.asarray(s, dtype=np.float64))
+        first = np.searchsorted(self._borders, s) if len(self._spans) > 1 else np.zeros(len(s), dtype=np.int64)
+        one = self._share(first, s)
+        psi = self._attitudes[first].apply(self._turns[first])  # base frame
+        attitude = Rotation.from_rotvec(psi * one[0][:, None]) * self._attitudes[first]
+        position = self._start + self._offset(first) + self._steps[first] * one[0][:, None]
+        d1 = np.hstack([self._steps[first], psi]) * one[1][:, None]
+        d2 = np.hstack([self._steps[first], psi]) * one[2][:, None]
+        if len(self._spans) > 1:
+            second = first + 1
+            two = self._share(second, s)
+            axis = attitude.apply(self._turns[second])
+            rate = np.cross(psi * one[1][:, None], axis)
+            attitude = attitude * Rotation.from_rotvec(self._turns[second] * two[0][:, None])
+            position = position + self._steps[second] * two[0][:, None]
+            d1 += np.hstack([self._steps[second], axis]) * two[1][:, None]
+            d2 += np.hstack([self._steps[second], axis]) * two[2][:, None]
+            d2[:, 3:] += rate * two[1][:, None]
+        return PathSample(pose=np.hstack([position, attitude.as_quat()]), first=d1, second=d2)
+
+    def _offset(self, segment: NDArray[np.int64]) -> Array:
+        sums = np.vstack([np.zeros(3), np.cumsum(self._steps, axis=0)])
+        return np.asarray(sums[segment])
+
+    def _share(self, i: NDArray[np.int64], s: Array) -> tuple[Array, Array, Array]:
+        """Return the share b_i(s) of step i that has been done, and its two derivatives."""
+        rise = _ramp(s - self.corners[i], self.radii[i])
+        fall = _ramp(s - self.corners[i + 1], self.radii[i + 1])
+        span = self._spans[i]
+        return (rise[0] - fall[0]) / span, (rise[1] - fall[1]) / span, (rise[2] - fall[2]) / span
+
+
+def _ramp(x: Array, r: Array) -> tuple[Array, Array, Array]:
+    """Return max(x, 0), smoothed over |x| < r, and its two derivatives (slope 0 before, 1 after)."""
+    wide = np.maximum(r, 1e-12)
+    t = np.clip((x / wide + 1.0) / 2.0, 0.0, 1.0)
+    value = np.where(x >= r, x, wide * t**4 * (5.0 - 6.0 * t + 2.0 * t * t))
+    slope = np.where(x >= r, 1.0, t**3 * (10.0 - 15.0 * t + 6.0 * t * t))
+    curvature = np.where(np.abs(x) >= r, 0.0, 15.0 * t**2 * (1.0 - t) ** 2 / wide)
+    return value, slope, curvature

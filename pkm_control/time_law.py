@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How fast a path is run: the quickest law within bounds (toppra), smoothed so that the acceleration is continuous.
+
+Two steps, because no well-kept library does both at once on a path with actuator limits:
+
+1. `fastest` finds the time-optimal speed along the path under bounds that are linear in s'' and s'^2: actuator efforts
+   (through inverse dynamics), actuator velocities, platform speed and acceleration. This is toppra's problem (Pham and
+   Pham, "A new approach to time-optimal path parameterization based on reachability analysis", 2018). Its answer
+   switches acceleration in steps, which a computed-torque robot answers with jolts.
+2. `SmoothTimeLaw` averages that law over a moving window of `window` seconds. The averaged law stays on the path
+   exactly, starts and ends at rest, has continuous acceleration, and its jerk is at most the step of acceleration over
+   the window (the filters of Biagiotti and Melchiorri, "FIR filters for online trajectory planning", 2012). It is
+   evaluated in closed form: the source is piecewise quadratic, so the average is a difference of cubics.
+
+ruckig would give limited jerk along one coordinate, but not bounds that change along the path, and its community
+edition sends intermediate waypoints to a server; so it is not used.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PPoly
+from toppra.algorithm import TOPPRA
+from toppra.constraint import LinearConstraint
+from toppra.interpolator import AbstractGeometricPath
+
+Array = NDArray[np.float64]
+
+logging.getLogger("toppra").setLevel(logging.ERROR)
+
+
+@dataclass(frozen=True, eq=False)
+class PathBounds:
+    """Bounds along a path at parameters `grid` (N,): |a s'' + b s'^2 + c| <= g, rows (N, m), and s'^2 <= `square_max`.
+
+    Units: those of the bounded quantity per unit of path parameter.
+    """
+
+    grid: Array
+    a: Array
+    b: Array
+    c: Array
+    g: Array
+    square_max: Array
+
+
+class _Constraint(LinearConstraint):
+    """`PathBounds` as toppra asks for them."""
+
+    def __init__(self, bounds: PathBounds) -> None:
+        super().__init__()
+        self._bounds = bounds
+
+    def compute_constraint_params(
+        self, path: AbstractGeometricPath, gridpoints: Array, *args: object, **kwargs: object
+    ) -> tuple[Array, Array, Array, Array, Array, None, Array]:
+        bounds = self._bounds
+        rows = bounds.a.shape[1]
+        both = np.vstack([np.eye(rows), -np.eye(rows)])
+        selection = np.tile(both, (len(gridpoints), 1, 1))
+        square = np.column_stack([np.zeros(len(gridpoints)), bounds.square_max])
+        return bounds.a, bounds.b, bounds.c, selection, np.hstack([bounds.g, bounds.g]), None, square
+
+
+class _Parameter(AbstractGeometricPath):
+    """The path as toppra sees it: its bounds are tabulated, so only the interval matters."""
+
+    def __init__(self, length: float) -> None:
+        self._length = length
+
+    def __call__(self, path_positions: float | Array, order: int = 0) -> Array:
+        s = np.atleast_1d(np.asarray(path_positions, dtype=np.float64))[:, None]
+        return s if order == 0 else np.full_like(s, float(order == 1))
+
+    @property
+    def dof(self) -> int:
+        return 1
+
+    @property
+    def path_interval(self) -> Array:
+        return np.array([0.0, self._length])
+
+    @property
+    def waypoints(self) -> None:
+        return None
+
+
+def fastest(bounds: PathBounds) -> Array | None:
+    """Return the speed s' (N,) on the grid of the quickest run from rest to rest, or None where there is none."""
+    algorithm = TOPPRA(
+        [_Constraint(bounds)], _Parameter(float(bounds.grid[-1])), gridpoints=bounds.grid, solver_wrapper="seidel"
+    )
+    _, speeds, _ = algorithm.compute_parameterization(0.0, 0.0)
+    if speeds is None or not np.all(np.isfinite(speeds)):
+        return None
+    return np.asarray(speeds, dtype=np.float64)
+
+
+class SmoothTimeLaw:
+    """The law s(t) of speeds (N,) on a grid of s, averaged over `window` [s]; `duration` [s] includes the window."""
+
+    def __init__(self, grid: Array, speeds: Array, window: float) -> None:
+        steps = 2.0 * np.diff(grid) / (speeds[:-1] + speeds[1:])
+        half = 0.5 * window
+        times = np.concatenate([[-half], np.concatenate([[0.0], np.cumsum(steps)]), [0.0]])
+        times[-1] = times[-2] + window  # at rest before the start and after the end, as far as the window looks
+        times[0] -= half
+        curvature = np.concatenate([[0.0], 0.5 * np.diff(speeds) / steps, [0.0]])
+        slope = np.concatenate([[0.0], speeds])
+        value = np.concatenate([[grid[0]], grid])
+        source = PPoly(np.vstack([curvature, slope, value]), times)
+        self._value, self._slope, self._sum = source, source.derivative(), source.antiderivative()
+        self._window = window
+        self.duration = float(times[-2] - times[1]) + window
+        self._ends = (float(grid[0]), float(grid[-1]))
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """Return s, s' and s'' (n,) at times (n,) in [0, duration]."""
+        late = np.clip(times, 0.0, self.duration)
+        early = late - self._window
+        s = (self._sum(late) - self._sum(early)) / self._window
+        speed = (self._value(late) - self._value(early)) / self._window
+        acceleration = (self._slope(late) - self._slope(early)) / self._window
+        return np.clip(s, *self._ends), speed, acceleration

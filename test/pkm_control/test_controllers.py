@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Control laws on the simulated Delta: the closed loop behaves as its two numbers say."""
+
+import numpy as np
+import pytest
+
+from pkm_control.actuator_inertia import actuator_inertia
+from pkm_control.controllers import ComputedTorque, PdGravity, Reference
+from pkm_control.hardware import SimulatedMachine
+from pkm_control.platform_observer import PlatformObserver
+from pkm_dynamics import Dynamics
+
+STILL = np.zeros(6)
+DT = 1e-3
+
+
+@pytest.fixture(scope="module")
+def smooth(kinematics):
+    """Dynamics without friction, so that linear theory is exact."""
+    return Dynamics(kinematics, friction=False)
+
+
+def at_rest(pose) -> Reference:
+    return Reference(pose, STILL, STILL)
+
+
+def settle(kinematics, dynamics, limits, controller, start, target, seconds: float) -> np.ndarray:
+    """Return the position error (n, 3) of the platform while it goes from `start` to rest at `target`."""
+    machine = SimulatedMachine(kinematics, dynamics, limits)
+    machine.configure(start)
+    machine.activate()
+    observer = PlatformObserver(kinematics, start)
+    errors = []
+    for _ in range(round(seconds / DT)):
+        state = machine.read()
+        measured = observer.observe(state.positions, state.velocities)
+        assert measured is not None
+        errors.append(measured.pose[:3] - target[:3])
+        machine.write(controller.efforts(at_rest(target), measured))
+        machine.step(DT)
+    return np.array(errors)
+
+
+def moved(kinematics, offset) -> np.ndarray:
+    pose = kinematics.home.copy()
+    pose[:3] += offset
+    return pose
+
+
+@pytest.mark.parametrize("model_at", ["measured", "reference"])
+@pytest.mark.parametrize("space", ["task", "actuator"])
+@pytest.mark.parametrize("damping", [0.5, 1.0])
+def test_errors_of_computed_torque_decay_as_a_linear_oscillator(
+    kinematics, smooth, limits, space: str, model_at: str, damping: float
+) -> None:
+    omega = 40.0
+    law = ComputedTorque(kinematics, smooth, limits, omega, damping, space, model_at)
+    start = moved(kinematics, [0.002, -0.001, 0.003])
+    errors = settle(kinematics, smooth, limits, law, start, kinematics.home, 0.15)
+    t = np.arange(len(errors)) * DT
+    if damping == 1.0:
+        shape = (1.0 + omega * t) * np.exp(-omega * t)
+    else:
+        fast = omega * np.sqrt(1.0 - damping**2)
+        shape = np.exp(-damping * omega * t) * (np.cos(fast * t) + damping * omega / fast * np.sin(fast * t))
+    # efforts are held for a period, which delays them by half of it: omega dt / 2 = 2 %
+    np.testing.assert_allclose(errors, shape[:, None] * errors[0], atol=0.04 * np.abs(errors[0]).max())
+    assert not law.saturations.any()
+
+
+def test_pd_with_gravity_holds_and_returns(kinematics, smooth, limits) -> None:
+    law = PdGravity(kinematics, smooth, limits, 40.0, 1.0)
+    start = moved(kinematics, [0.02, -0.01, 0.03])
+    errors = settle(kinematics, smooth, limits, law, start, kinematics.home, 0.6)
+    assert np.linalg.norm(errors[-1]) < 1e-6
+    held = settle(kinematics, smooth, limits, law, kinematics.home, kinematics.home, 0.1)
+    assert np.abs(held).max() < 1e-9
+
+
+def test_efforts_saturate_and_that_is_told(kinematics, smooth, limits) -> None:
+    law = ComputedTorque(kinematics, smooth, limits, 500.0)
+    observer = PlatformObserver(kinematics)
+    measured = observer.observe(kinematics.inverse(kinematics.home).actuated, np.zeros(3))
+    assert measured is not None
+    efforts = law.efforts(at_rest(moved(kinematics, [0.0, 0.0, 0.05])), measured)
+    assert (np.abs(efforts) <= limits.effort).all()
+    assert law.saturated.all()
+    np.testing.assert_array_equal(law.saturations, 1)
+    law.efforts(at_rest(kinematics.home), measured)
+    assert not law.saturated.any()
+    np.testing.assert_array_equal(law.saturations, 1)
+
+
+def test_the_exact_model_at_the_reference_needs_no_correction(kinematics, smooth, limits) -> None:
+    """On the reference itself the law is inverse dynamics, whatever the gains."""
+    pose, twist = moved(kinematics, [0.05, 0.02, 0.01]), np.array([1.0, -0.5, 0.3, 0, 0, 0])
+    acceleration = np.array([10.0, 5.0, -7.0, 0, 0, 0])
+    motion = kinematics.motion(pose, twist)
+    observer = PlatformObserver(kinematics, pose)
+    measured = observer.observe(motion.actuated, motion.actuated_velocities)
+    assert measured is not None
+    np.testing.assert_allclose(measured.twist, twist, atol=1e-9)
+    wanted = smooth.inverse(pose, twist, acceleration).effort
+    for space in ("task", "actuator"):
+        law = ComputedTorque(kinematics, smooth, limits, 300.0, 1.0, space)
+        np.testing.assert_allclose(law.law(Reference(pose, twist, acceleration), measured), wanted, rtol=1e-6)
+
+
+def test_actuator_inertia_is_the_diagonal_of_the_mass_matrix(kinematics, smooth) -> None:
+    pose = moved(kinematics, [0.1, -0.05, 0.02])
+    found = actuator_inertia(kinematics, smooth, pose)
+    n = len(found)
+    jacobian = kinematics.inverse_jacobian(pose)[:, :3]
+    # the platform's acceleration per effort, by direct dynamics, inverted
+    response = np.array(
+        [
+            smooth.direct(pose, STILL, np.eye(n)[i]).acceleration - smooth.direct(pose, STILL, np.zeros(n)).acceleration
+            for i in range(n)
+        ]
+    )[:, :3].T
+    matrix = np.linalg.inv(jacobian @ response)
+    np.testing.assert_allclose(found, np.diag(matrix), rtol=1e-8)
+
+
+def test_an_observer_that_gets_nonsense_says_so_and_keeps_its_place(kinematics) -> None:
+    observer = PlatformObserver(kinematics)
+    good = kinematics.inverse(kinematics.home).actuated
+    assert observer.observe(good, np.zeros(3)) is not None
+    assert observer.observe(np.array([0.0, np.nan, 0.0]), np.zeros(3)) is None
+    assert "not finite" in observer.reason
+    assert observer.observe(np.array([-1.5, 1.5, 1.5]), np.zeros(3)) is None or observer.reason == ""
+    np.testing.assert_array_equal(observer.pose[3:], kinematics.home[3:])
+
+
+@pytest.mark.parametrize(
+    ("settings", "word"),
+    [
+        ({"natural_frequency": 0.0}, "natural_frequency"),
+        ({"natural_frequency": float("nan")}, "natural_frequency"),
+        ({"damping": -1.0}, "damping"),
+        ({"space": "joint"}, "space"),
+        ({"model_at": "noon"}, "model_at"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(kinematics, smooth, limits, settings, word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        ComputedTorque(kinematics, smooth, limits, **settings)

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holding, following, and what happens when readings stop, without ROS."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_control.controllers import ComputedTorque
+from pkm_control.follower import Action, Mode, Motion, Outcome, Tolerances, TrajectoryFollower
+from pkm_control.guard import EffortGuard
+from pkm_control.hardware import SimulatedMachine
+from pkm_control.limits import ActuatorLimits
+from pkm_control.point_trajectory import PointTrajectory
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
+
+PERIOD = 1e-3
+
+
+@pytest.fixture(scope="module")
+def library() -> tuple[Kinematics, Dynamics, ActuatorLimits]:
+    mechanism = load_mechanism("delta")
+    kinematics = Kinematics(mechanism)
+    return kinematics, Dynamics(kinematics), ActuatorLimits.of(mechanism)
+
+
+class Loop:
+    """A follower and the machine it drives."""
+
+    def __init__(self, library: tuple[Kinematics, Dynamics, ActuatorLimits]) -> None:
+        self.kinematics, self.dynamics, limits = library
+        self.gravity = lambda pose: np.asarray(self.dynamics.gravity(pose).effort)
+        guard = EffortGuard(limits.effort, 5 * PERIOD, "gravity", self.gravity, 0.1)
+        controller = ComputedTorque(self.kinematics, self.dynamics, limits)
+        self.follower = TrajectoryFollower(self.kinematics, controller, guard, 0.5 * PERIOD, 0.2)
+        self.machine = SimulatedMachine(self.kinematics, self.dynamics, limits)
+        self.machine.configure()
+        self.machine.activate()
+
+    def run(self, periods: int) -> Action:
+        for _ in range(periods):
+            state = self.machine.read()
+            action = self.follower.update(state.time, state.time, state.positions, state.velocities)
+            self.machine.write(action.efforts)
+            self.machine.step(PERIOD)
+        return action
+
+    def ahead(self, x: float, y: float = 0.0, z: float = 0.0, seconds: float = 0.2) -> PointTrajectory:
+        """A motion from home to home + (x, y, z), from rest to rest."""
+        home = np.array(self.kinematics.home)
+        end = home.copy()
+        end[:3] += x, y, z
+        return PointTrajectory(np.array([0.0, seconds]), np.array([home, end]), np.zeros((2, 6)), np.zeros((2, 6)))
+
+
+@pytest.fixture
+def loop(library: tuple[Kinematics, Dynamics, ActuatorLimits]) -> Loop:
+    return Loop(library)
+
+
+def test_waits_without_efforts_until_a_reading_comes(loop: Loop) -> None:
+    action = loop.follower.silent(10.0)
+    assert action.mode is Mode.WAITING
+    assert not action.efforts.any()
+
+
+def test_holds_where_it_is_found(loop: Loop) -> None:
+    action = loop.run(200)
+    assert action.mode is Mode.HOLDING
+    assert np.linalg.norm(loop.machine.pose[:3] - loop.kinematics.home[:3]) < 1e-6
+
+
+def test_follows_a_motion_to_its_end(loop: Loop) -> None:
+    loop.run(5)
+    motion = Motion(loop.ahead(0.05, 0.0, 0.02), loop.machine.time, Tolerances(goal_position=1e-4, goal_time=0.1))
+    loop.follower.follow(motion)
+    assert loop.run(50).mode is Mode.TRACKING
+    loop.run(250)
+    assert motion.outcome is Outcome.SUCCESSFUL
+    assert 0.0 < motion.rms[0] < motion.largest[0] < 1e-3
+    np.testing.assert_allclose(loop.machine.pose[:3], np.add(loop.kinematics.home[:3], [0.05, 0.0, 0.02]), atol=1e-4)
+
+
+def test_a_new_motion_takes_over(loop: Loop) -> None:
+    loop.run(5)
+    first = Motion(loop.ahead(0.05), loop.machine.time)
+    loop.follower.follow(first)
+    loop.run(2)
+    loop.follower.follow(Motion(loop.ahead(0.0, 0.01), loop.machine.time))
+    assert first.outcome is Outcome.PREEMPTED
+
+
+def test_leaving_the_path_ends_the_motion(loop: Loop) -> None:
+    loop.run(5)
+    motion = Motion(loop.ahead(0.3, seconds=0.05), loop.machine.time, Tolerances(path_position=0.001))
+    loop.follower.follow(motion)
+    loop.run(100)
+    assert motion.outcome is Outcome.PATH_TOLERANCE_VIOLATED
+    assert "mm from the path" in motion.reason
+
+
+def test_silence_holds_gravity_then_lets_go(loop: Loop) -> None:
+    loop.run(20)
+    motion = Motion(loop.ahead(0.05, seconds=1.0), loop.machine.time)
+    loop.follower.follow(motion)
+    loop.run(20)
+    last, heard = loop.machine.pose.copy(), loop.machine.time - PERIOD
+    soon = loop.follower.silent(heard + 6 * PERIOD)
+    assert soon.mode is Mode.STOPPED
+    np.testing.assert_allclose(soon.efforts, loop.gravity(last), atol=0.5)
+    assert motion.outcome is None  # a short silence does not end it
+    later = loop.follower.silent(heard + 0.15)
+    assert not later.efforts.any()
+    loop.follower.silent(heard + 0.25)
+    assert motion.outcome is Outcome.STATE_LOST
+    assert "old" in motion.reason
+
+
+def test_readings_that_come_back_are_held_where_found(loop: Loop) -> None:
+    loop.run(20)
+    loop.follower.silent(loop.machine.time + 1.0)
+    moved = np.array(loop.kinematics.home)
+    moved[:3] += 0.01, 0.0, 0.0
+    q = loop.kinematics.inverse(moved).actuated
+    action = loop.follower.update(5.0, 5.0, q, np.zeros(3))
+    assert action.mode is Mode.HOLDING
+    assert action.reference is not None
+    np.testing.assert_allclose(action.reference.pose, moved, atol=1e-8)
+
+
+def test_a_reading_that_is_not_finite_is_silence(loop: Loop) -> None:
+    loop.run(5)
+    action = loop.follower.update(1.0, loop.machine.time, np.array([0.0, np.nan, 0.0]), np.zeros(3))
+    assert action.mode is Mode.STOPPED
+    assert "finite" in action.reason
+    assert np.isfinite(action.efforts).all()

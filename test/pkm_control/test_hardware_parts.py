@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoder, drive loops and end stops, each alone on one joint of known inertia."""
+
+import numpy as np
+import pytest
+
+from pkm_control.hardware.drive_loop import DriveLoop
+from pkm_control.hardware.encoder import Encoder
+from pkm_control.hardware.end_stops import EndStops
+
+INERTIA = np.array([0.5])
+NONE = np.zeros(1)
+
+
+def test_encoder_rounds_to_its_steps() -> None:
+    positions, velocities = Encoder(resolution=0.01).read(np.array([0.123, -0.456]), np.array([1.0, 2.0]))
+    np.testing.assert_allclose(positions, [0.12, -0.46])
+    np.testing.assert_allclose(velocities, [1.0, 2.0])
+
+
+def test_encoder_noise_is_as_large_as_stated_and_repeats_with_the_seed() -> None:
+    many = np.zeros(20000)
+    first = Encoder(position_noise=1e-3, velocity_noise=0.1, seed=4).read(many, many)
+    again = Encoder(position_noise=1e-3, velocity_noise=0.1, seed=4).read(many, many)
+    np.testing.assert_array_equal(first, again)
+    # standard error of a standard deviation from n samples: sigma / sqrt(2 n) = 0.5 %; four of them
+    assert first[0].std() == pytest.approx(1e-3, rel=0.02)
+    assert first[1].std() == pytest.approx(0.1, rel=0.02)
+
+
+def test_encoder_refuses_negative_settings() -> None:
+    with pytest.raises(ValueError, match="zero or more"):
+        Encoder(resolution=-1.0)
+
+
+def follow(command, seconds: float, mode: str, load: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Integrate one joint under its drive, `load` [N m] being known to the drive as gravity."""
+    drive, q, v, dt = DriveLoop(INERTIA), np.zeros(1), np.zeros(1), 1e-4
+    trace = []
+    for k in range(int(seconds / dt)):
+        wanted = np.array([command(k * dt)])
+        weight = np.array([load])
+        effort = drive.velocity(wanted, v, weight) if mode == "velocity" else drive.position(wanted, q, v, weight, dt)
+        v = v + dt * (effort - load) / INERTIA
+        q = q + dt * v
+        trace.append((q[0], v[0]))
+    return np.array(trace).T
+
+
+def test_drive_reaches_a_position_without_overshoot() -> None:
+    q, _ = follow(lambda t: 1.0, 0.3, "position", load=3.0)
+    assert q[-1] == pytest.approx(1.0, abs=1e-6)
+    q, _ = follow(lambda t: min(1.0, 10.0 * t), 0.4, "position")
+    assert q.max() < 1.0 + 2 * 10.0 / 300.0  # a command that stops dead from 10 rad/s: the way of two time constants
+
+
+def test_drive_follows_a_moving_position_without_lasting_lag() -> None:
+    q, _ = follow(lambda t: 2.0 * t, 0.5, "position")
+    assert q[-1] == pytest.approx(2.0 * 0.5, abs=1e-3)
+
+
+def test_drive_reaches_a_velocity_with_its_bandwidth() -> None:
+    _, v = follow(lambda t: 2.0, 0.05, "velocity", load=-3.0)
+    assert v[int(1 / 300 / 1e-4)] == pytest.approx(2.0 * (1 - np.exp(-1)), rel=0.03)
+    assert v[-1] == pytest.approx(2.0, rel=1e-3)
+
+
+def test_end_stop_is_silent_inside_and_stops_what_hits_it() -> None:
+    step = 1e-3
+    stops = EndStops(np.array([-1.0]), np.array([1.0]), INERTIA, step)
+    np.testing.assert_array_equal(stops.efforts(np.array([0.999]), np.array([50.0])), NONE)
+    for direction in (1.0, -1.0):
+        q, v = np.array([direction * 0.99]), np.array([direction * 3.0])
+        furthest, energies = 0.0, []
+        for _ in range(2000):
+            v = v + step * stops.efforts(q, v) / INERTIA
+            q = q + step * v
+            furthest = max(furthest, direction * q[0])
+            energies.append(0.5 * INERTIA[0] * v[0] ** 2)
+        assert furthest < 1.0 + 3.0 * 2 * step  # about the way of two steps
+        assert direction * q[0] <= 1.0  # pushed back inside, not glued to the stop
+        assert energies[-1] < 0.5 * INERTIA[0] * 9.0 * 0.2  # and with little of its energy
+
+
+def test_end_stop_never_pulls() -> None:
+    stops = EndStops(np.array([-1.0]), np.array([1.0]), INERTIA, 1e-3)
+    assert stops.efforts(np.array([1.01]), np.array([-100.0]))[0] == 0.0
+    assert stops.efforts(np.array([-1.01]), np.array([100.0]))[0] == 0.0
+    np.testing.assert_array_equal(
+        EndStops(np.array([-np.inf]), np.array([np.inf]), INERTIA, 1e-3).efforts(np.array([1e6]), NONE), NONE
+    )

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job in one process: from the motion file to the report."""
+
+import numpy as np
+import pytest
+
+from pkm_control.controllers import PdGravity
+from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
+from pkm_control.main_job import Robot, plan_cycle, run_motion
+from pkm_control.motion_file import parse_motion, read_motion_file
+from pkm_control.report import Report
+from pkm_description.mechanism import Inertial
+
+
+@pytest.fixture
+def robot(mechanism, kinematics, dynamics) -> Robot:
+    return Robot(mechanism, 1000.0, kinematics, dynamics)
+
+
+def do(robot: Robot, motion="pick_and_place", cycles: int = 1, **settings):
+    job = plan_cycle(robot.planner, read_motion_file(motion))
+    robot.start()
+    run_motion(robot, job.approach, recorded=False)
+    return run_motion(robot, job.cycle, cycles, **settings)
+
+
+def test_pick_and_place_is_followed(robot) -> None:
+    recording = do(robot, cycles=2)
+    report = Report.of(recording)
+    assert recording.faults == ()
+    assert report.cycles_done == 2
+    assert report.cycles_per_minute > 100.0
+    # model and machine are one, so what is left is that efforts are held for a period
+    assert report.position_rms < 0.03e-3
+    assert report.position_max < 0.1e-3
+    assert not report.saturated_periods.any()
+    # the platform went where the file says, by the machine's own account
+    across = recording.measured[:, 0] - robot.kinematics.home[0]
+    np.testing.assert_allclose([across.min(), across.max()], [-0.1525, 0.1525], atol=1e-4)
+
+
+def test_what_the_model_does_not_know_shows_in_the_error(robot, kinematics, dynamics) -> None:
+    exact = Report.of(do(robot))
+    robot.machine = SimulatedMachine(kinematics, dynamics, robot.limits, payload=Inertial(mass=1.0))
+    loaded = Report.of(do(robot))
+    assert loaded.position_rms > 5.0 * exact.position_rms
+    assert loaded.position_max < 5e-3
+
+
+def test_feedforward_beats_pd(robot, kinematics, dynamics) -> None:
+    exact = Report.of(do(robot))
+    robot.stop()
+    robot.controller = PdGravity(kinematics, dynamics, robot.limits, 120.0)
+    plain = Report.of(do(robot))
+    assert plain.position_rms > 10.0 * exact.position_rms
+    assert not plain.faults
+
+
+def test_it_copes_with_encoders(mechanism, kinematics, dynamics) -> None:
+    encoder = Encoder(resolution=2 * np.pi / 2**17 / 55, position_noise=1e-6, velocity_noise=1e-3, seed=2)
+    robot = Robot(mechanism, 1000.0, kinematics, dynamics, encoder=encoder)
+    report = Report.of(do(robot))
+    assert report.position_max < 0.3e-3
+    assert not report.faults
+
+
+def test_a_motion_that_does_not_close_gets_a_way_back(robot) -> None:
+    motion = parse_motion("# frame: home\nx [mm], y [mm], z [mm]\n30,0,0\n30,40,0\n")
+    job = plan_cycle(robot.planner, motion)
+    np.testing.assert_allclose(job.cycle.start, job.cycle.end, atol=1e-12)
+    np.testing.assert_allclose(job.approach.start, robot.kinematics.home, atol=1e-12)
+    np.testing.assert_allclose(job.approach.end, job.cycle.start, atol=1e-12)
+
+
+def test_a_motion_that_begins_at_home_needs_no_approach(robot) -> None:
+    motion = parse_motion("# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n30,40,0\n0,0,0\n")
+    job = plan_cycle(robot.planner, motion)
+    np.testing.assert_allclose(job.approach.end, job.approach.start)
+
+
+def test_a_fault_ends_the_run_and_is_in_the_recording(robot) -> None:
+    job = plan_cycle(robot.planner, read_motion_file("pick_and_place"))
+    robot.start()
+    run_motion(robot, job.approach, recorded=False)
+    seen = []
+
+    def tear(period) -> None:
+        seen.append(period.time)
+        if len(seen) == 50:
+            period.machine.twist[:] = np.inf
+
+    recording = run_motion(robot, job.cycle, watch=tear)
+    assert len(recording.times) == 50
+    assert recording.faults
+    assert robot.machine.lifecycle is Lifecycle.FAULT
+    assert np.isfinite(recording.measured).all()
+    assert np.isfinite(recording.efforts).all()
+
+
+def test_it_stops_when_asked(robot) -> None:
+    count = iter(range(1000))
+    recording = do(robot, stopped=lambda: next(count) > 100)
+    assert 90 < len(recording.times) < 110
+
+
+def test_in_real_time_it_takes_its_time_and_tells_what_it_missed(robot) -> None:
+    """On a busy computer deadlines are missed; then they must be counted, and the robot still be where it should."""
+    recording = do(robot, realtime=True)
+    report = Report.of(recording)
+    assert report.loop is not None
+    assert report.duration > 0.95 * recording.cycle_duration
+    skipped = round(report.duration * 1000.0) + 1 - report.loop.wakes
+    assert recording.missed >= skipped - 2
+    assert report.position_max < 0.05
+    assert not recording.faults
+
+
+@pytest.mark.parametrize("rate", [0.0, float("nan"), -5.0])
+def test_a_rate_that_makes_no_sense_is_refused(mechanism, kinematics, dynamics, rate: float) -> None:
+    with pytest.raises(ValueError, match="rate"):
+        Robot(mechanism, rate, kinematics, dynamics)

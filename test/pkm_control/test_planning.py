@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planning for the Delta: every limit is kept at every instant, and what cannot be done is refused with a reason.
+
+The limits are checked here from the description and the library directly, on samples that the planner does not use.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pkm_control.errors import LimitError, UnreachableMotionError
+from pkm_control.limits import ActuatorLimits, PlatformLimits
+from pkm_control.motion_file import parse_motion, read_motion_file
+from pkm_control.planning import MotionPlanner
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
+
+SLACK = 1.01  # between the samples of the planner a peak may be higher than on them
+
+
+@pytest.fixture(scope="module")
+def planner(kinematics, dynamics, limits):
+    return MotionPlanner(kinematics, dynamics, limits)
+
+
+def used(planner, trajectory) -> dict[str, float]:
+    """Return the largest use of each limit: value over bound."""
+    times = np.linspace(0.0, trajectory.duration, 7919)
+    sample = trajectory.sample(times)
+    motion = planner.kinematics.motion(sample.pose, sample.twist, sample.acceleration)
+    assert (motion.status == 0).all()
+    effort = planner.dynamics.inverse(sample.pose, sample.twist, sample.acceleration).effort
+    jerk = np.diff(sample.acceleration[:, :3], axis=0) / np.diff(times)[:, None]
+    p = planner.platform
+    return {
+        "effort": float((np.abs(effort) / planner.actuators.effort).max()),
+        "actuator velocity": float((np.abs(motion.actuated_velocities) / planner.actuators.velocity).max()),
+        "velocity": float(np.linalg.norm(sample.twist[:, :3], axis=1).max() / p.linear_velocity),
+        "acceleration": float(np.linalg.norm(sample.acceleration[:, :3], axis=1).max() / p.linear_acceleration),
+        "jerk": float(np.linalg.norm(jerk, axis=1).max() / p.linear_jerk),
+    }
+
+
+def check_consistency(trajectory) -> None:
+    """The samples are one motion: twist is the rate of the pose, acceleration that of the twist, both continuous."""
+    h = 1e-6
+    times = np.linspace(2 * h, trajectory.duration - 2 * h, 997)
+    at, before, after = (trajectory.sample(times + d) for d in (0.0, -h, h))
+    rate = (after.pose[:, :3] - before.pose[:, :3]) / (2 * h)
+    np.testing.assert_allclose(at.twist[:, :3], rate, atol=1e-6 + 1e-6 * np.abs(at.twist).max())
+    rate = (after.twist - before.twist) / (2 * h)
+    jumps = 3e4 * h  # the jerk that is allowed, over the step of the difference
+    np.testing.assert_allclose(at.acceleration, rate, atol=jumps + 1e-5 * np.abs(at.acceleration).max())
+    ends = trajectory.sample(np.array([0.0, trajectory.duration]))
+    assert np.abs(ends.twist).max() < 1e-9
+    assert np.abs(ends.acceleration).max() < 1e-6
+
+
+SETTINGS = {
+    "as described": PlatformLimits(),
+    "gentle": PlatformLimits(linear_velocity=0.5, linear_acceleration=5.0, linear_jerk=100.0),
+    "slow but sudden": PlatformLimits(linear_velocity=0.2, linear_acceleration=80.0, linear_jerk=2e4),
+    "left to the actuators": PlatformLimits(linear_acceleration=1e4, linear_jerk=1e7, linear_velocity=100.0),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_pick_and_place_keeps_every_limit(planner, name: str) -> None:
+    planner = MotionPlanner(planner.kinematics, planner.dynamics, planner.actuators, SETTINGS[name])
+    trajectory = planner.plan(read_motion_file("pick_and_place"))
+    check_consistency(trajectory)
+    loads = used(planner, trajectory)
+    for limit, load in loads.items():
+        assert load < SLACK * (0.9 if limit in ("effort", "actuator velocity") else 1.0), limit
+    assert max(loads.values()) > 0.85  # and some limit is made use of, so the motion is not slower than it must be
+    assert len(trajectory.notes) == 2
+
+
+def test_pick_and_place_is_where_the_file_says(planner) -> None:
+    trajectory = planner.plan(read_motion_file("pick_and_place"))
+    home = planner.kinematics.home
+    sample = trajectory.sample(np.linspace(0.0, trajectory.duration, 4001))
+    offset = sample.pose[:, :3] - home[:3]
+    np.testing.assert_allclose([offset[:, 0].min(), offset[:, 0].max()], [-0.1525, 0.1525], atol=1e-9)
+    np.testing.assert_allclose([offset[:, 2].min(), offset[:, 2].max()], [0.0, 0.025], atol=1e-9)
+    assert np.abs(offset[:, 1]).max() < 1e-12
+    np.testing.assert_allclose(trajectory.start, trajectory.end, atol=1e-9)
+    np.testing.assert_allclose(sample.pose[:, 3:], np.tile(home[3:], (4001, 1)), atol=1e-12)
+    # rests of 20 ms at both places
+    still = np.linalg.norm(sample.twist, axis=1) < 1e-12
+    assert still.mean() * trajectory.duration == pytest.approx(0.04, abs=0.004)
+
+
+def test_it_is_not_far_from_what_the_strongest_acceleration_allows(planner) -> None:
+    """A straight move without effort limits has a known optimum: bang-bang, plus the time that the jerk limit takes."""
+    limits = replace(planner.actuators, effort=np.full(3, 1e6), velocity=np.full(3, 1e6))
+    platform = PlatformLimits(linear_velocity=100.0, linear_acceleration=20.0, linear_jerk=2000.0)
+    free = MotionPlanner(planner.kinematics, planner.dynamics, limits, platform)
+    start = planner.kinematics.home.copy()
+    end = start.copy()
+    end[1] += 0.2
+    duration = free.between(start, end).duration
+    # seven-segment profile of the jerk-limited optimum: T = ramp + sqrt(ramp^2 + 4 d / a), ramp = a / j
+    ramp = 20.0 / 2000.0
+    optimum = ramp + np.sqrt(ramp**2 + 4 * 0.2 / 20.0)
+    assert optimum <= duration < 1.08 * optimum
+
+
+def test_shipped_motions_fit_the_robots_they_are_for(planner) -> None:
+    circle = planner.plan(read_motion_file("circle"))
+    assert circle.duration == pytest.approx(2.0)
+    sample = circle.sample(np.linspace(0.0, 2.0, 1001))
+    # between the recorded points, 9 degrees apart at the most, the spline of degree five is on the circle
+    radius = np.linalg.norm(sample.pose[:, :2] - planner.kinematics.home[:2], axis=1)
+    np.testing.assert_allclose(radius, 0.04, atol=5e-6)
+    hexapod = load_mechanism("gough_stewart")
+    kinematics = Kinematics(hexapod)
+    tilts = MotionPlanner(kinematics, Dynamics(kinematics), ActuatorLimits.of(hexapod)).plan(read_motion_file("tilts"))
+    assert np.abs(tilts.sample(np.linspace(0, tilts.duration, 99)).twist[:, 3:]).max() > 0.5
+
+
+def test_programmed_speeds_are_kept(planner) -> None:
+    text = (
+        "# frame: home\nx [mm], y [mm], z [mm], speed [mm/s], blend [mm]\n0,0,0,max,0\n100,0,0,200,10\n100,100,0,50,0\n"
+    )
+    trajectory = planner.plan(parse_motion(text))
+    sample = trajectory.sample(np.linspace(0.0, trajectory.duration, 9001))
+    offset = sample.pose[:, :3] - planner.kinematics.home[:3]
+    speed = np.linalg.norm(sample.twist[:, :3], axis=1)
+    assert speed.max() <= 0.2 * SLACK
+    assert speed[(offset[:, 0] > 0.02) & (offset[:, 0] < 0.08)].mean() == pytest.approx(0.2, rel=0.02)
+    assert speed[offset[:, 1] > 0.02].max() <= 0.05 * SLACK
+
+
+def test_without_blend_the_platform_stops_and_straight_on_it_does_not(planner) -> None:
+    corner = "# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n50,0,0\n50,50,0\n"
+    straight = "# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n50,0,0\n100,0,0\n"
+    assert len(planner.plan(parse_motion(corner)).pieces) == 2
+    assert len(planner.plan(parse_motion(straight)).pieces) == 1
+    whole = "# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n100,0,0\n"
+    assert planner.plan(parse_motion(straight)).duration == pytest.approx(
+        planner.plan(parse_motion(whole)).duration, rel=0.01
+    )
+
+
+def timed(scale: float, path: str = "smooth") -> str:
+    rows = [(0, 0, 0, 0.0), (40, 0, 10, 0.2), (80, 40, 0, 0.4), (40, 60, -10, 0.7), (0, 0, 0, 1.0)]
+    table = "\n".join(f"{x}, {y}, {z}, {t * scale}" for x, y, z, t in rows)
+    return f"# frame: home\n# path: {path}\nx [mm], y [mm], z [mm], time [s]\n{table}\n"
+
+
+@pytest.mark.parametrize("path", ["smooth", "straight"])
+def test_given_times_are_kept(planner, path: str) -> None:
+    motion = parse_motion(timed(1.0, path))
+    trajectory = planner.plan(motion)
+    assert trajectory.duration == pytest.approx(1.0)
+    assert motion.times is not None
+    there = trajectory.sample(motion.times).pose
+    np.testing.assert_allclose(there, motion.in_base(planner.kinematics.home).poses, atol=1e-12)
+    speeds = np.linalg.norm(trajectory.sample(motion.times).twist[1:-1, :3], axis=1)
+    assert (speeds < 1e-9).all() if path == "straight" else (speeds > 0.1).all()
+    check_consistency(trajectory)
+
+
+def test_times_that_break_a_limit_are_refused_with_its_name(planner) -> None:
+    with pytest.raises(LimitError) as caught:
+        planner.plan(parse_motion(timed(0.15), source="hasty.csv"))
+    assert "hasty.csv, line" in str(caught.value)
+    assert caught.value.value > caught.value.bound
+    gentle = MotionPlanner(
+        planner.kinematics, planner.dynamics, planner.actuators, PlatformLimits(linear_velocity=0.01)
+    )
+    with pytest.raises(LimitError, match="linear velocity of the platform"):
+        gentle.plan(parse_motion(timed(1.0)))
+
+
+def test_limits_in_the_file_lower_those_of_the_planner(planner) -> None:
+    text = "# frame: home\n# limit linear_velocity: 30 mm/s\nx [mm], y [mm], z [mm]\n0,0,0\n50,0,0\n"
+    trajectory = planner.plan(parse_motion(text))
+    sample = trajectory.sample(np.linspace(0.0, trajectory.duration, 2001))
+    assert np.linalg.norm(sample.twist[:, :3], axis=1).max() == pytest.approx(0.03, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [("0, 0, -2000", "limb1_arm"), ("1500, 0, 0", "limb2_arm"), ("0, 0, 600", "outside")],
+)
+def test_waypoints_out_of_the_workspace_are_refused_with_the_reason(planner, row: str, reason: str) -> None:
+    text = f"# frame: home\nx [mm], y [mm], z [mm]\n0, 0, 0\n{row}\n"
+    with pytest.raises(UnreachableMotionError, match=reason) as caught:
+        planner.plan(parse_motion(text, source="far.csv"))
+    assert "far.csv, line 4" in str(caught.value)
+
+
+def test_a_turn_that_the_delta_cannot_do_is_refused(planner) -> None:
+    text = "# frame: home\nx [m], y [m], z [m], roll [deg], pitch [deg], yaw [deg]\n0,0,0,0,0,0\n0,0,0,0,0,30\n"
+    with pytest.raises(UnreachableMotionError, match="motion space"):
+        planner.plan(parse_motion(text))
+
+
+def test_actuators_that_cannot_hold_the_platform_are_named(planner) -> None:
+    weak = replace(planner.actuators, effort=np.array([200.0, 10.0, 200.0]))
+    with pytest.raises(LimitError, match="limb2_arm"):
+        MotionPlanner(planner.kinematics, planner.dynamics, weak).plan(read_motion_file("pick_and_place"))
+
+
+def test_singular_poses_are_refused(planner) -> None:
+    """The Griffis-Duffy platform is singular wherever it goes."""
+    kinematics = Kinematics(load_mechanism("griffis_duffy"))
+    dynamics = Dynamics(kinematics)
+    text = "# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n0,0,5\n"
+    with pytest.raises(UnreachableMotionError, match="singular"):
+        MotionPlanner(kinematics, dynamics, ActuatorLimits.of(kinematics.mechanism)).plan(parse_motion(text))
+
+
+def test_joint_acceleration_limits_are_kept(planner) -> None:
+    bounded = replace(planner.actuators, acceleration=np.full(3, 40.0))
+    trajectory = MotionPlanner(planner.kinematics, planner.dynamics, bounded).plan(read_motion_file("pick_and_place"))
+    sample = trajectory.sample(np.linspace(0.0, trajectory.duration, 7919))
+    motion = planner.kinematics.motion(sample.pose, sample.twist, sample.acceleration)
+    assert 0.85 * 40.0 < np.abs(motion.actuated_accelerations).max() < 40.0 * SLACK

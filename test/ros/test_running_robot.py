@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The running robot as processes: simulated machine and controller over DDS, poked by a client; and the main job.
+
+The loops run at 250 Hz here, so that a busy computer keeps them; what they do does not depend on it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lifecycle_msgs.srv import ChangeState, GetState
+from rclpy.action import ActionClient
+from sensor_msgs.msg import JointState
+
+from pkm_control import bringup
+from pkm_control.follower import Mode, Outcome
+from pkm_control.nodes.motion_messages import duration_message
+from pkm_control.runner import ProcessGroup, command_line
+from pkm_description import load_mechanism
+from pkm_description.ros import messages, topics
+from pkm_interfaces.action import FollowPlatformTrajectory
+from pkm_interfaces.msg import ControllerState, LoopStatistics, PlatformTrajectory, PlatformTrajectoryPoint
+from pkm_kinematics import Kinematics
+
+from .conftest import Graph
+
+RATE = 250.0
+
+
+class Robot:
+    """Hardware and controller as processes, and a client."""
+
+    def __init__(self, graph: Graph, group: ProcessGroup) -> None:
+        self.graph = graph
+        self.group = group
+        self.kinematics = Kinematics(load_mechanism("delta"))
+        self.home = np.array(self.kinematics.home)
+        values = bringup.defaults(namespace=graph.namespace, rate=str(RATE), natural_frequency="40")
+        graph.describe(self.kinematics.mechanism.urdf)
+        for node in bringup.NODES:
+            if node.name in ("hardware", "controller"):
+                group.start(node.name, command_line(node, values))
+        self.states: list[ControllerState] = graph.listen(ControllerState, topics.CONTROLLER_STATE)
+        self.efforts: list[JointState] = graph.listen(JointState, topics.HARDWARE_COMMANDS)
+        self.loops: list[LoopStatistics] = graph.listen(LoopStatistics, "hardware/loop_statistics")
+        self.client = ActionClient(graph.client, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
+        graph.wait(lambda: self.states and self.states[-1].mode == Mode.HOLDING, 120.0)
+        graph.wait(self.client.server_is_ready)
+
+    def here(self) -> np.ndarray:
+        return messages.pose_of(self.states[-1].reference.pose)
+
+    def way(self, *ends: np.ndarray, seconds: float = 0.5, frame_id: str = "") -> FollowPlatformTrajectory.Goal:
+        """A goal from where the reference is, through `ends`, at rest in each."""
+        trajectory = PlatformTrajectory()
+        trajectory.header.frame_id = frame_id
+        for k, pose in enumerate((self.here(), *ends)):
+            point = PlatformTrajectoryPoint(pose=messages.to_pose(pose), time_from_start=duration_message(k * seconds))
+            trajectory.points.append(point)
+        return FollowPlatformTrajectory.Goal(trajectory=trajectory)
+
+    def offset(self, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> np.ndarray:
+        pose = self.home.copy()
+        pose[:3] += x, y, z
+        return pose
+
+    def send(self, goal: FollowPlatformTrajectory.Goal, feedback: Any = None) -> Any:
+        sent = self.graph.in_executor(lambda: self.client.send_goal_async(goal, feedback_callback=feedback))
+        self.graph.wait(sent.done)
+        return sent.result()
+
+    def result(self, handle: Any) -> Any:
+        done = self.graph.in_executor(handle.get_result_async)
+        self.graph.wait(done.done)
+        return done.result().result
+
+    def follow(self, goal: FollowPlatformTrajectory.Goal) -> Any:
+        return self.result(self.send(goal))
+
+
+@pytest.fixture(scope="module")
+def robot(shared_graph: Graph) -> Iterator[Robot]:
+    group = ProcessGroup()
+    try:
+        yield Robot(shared_graph, group)
+    finally:
+        group.stop()
+
+
+def test_holds_at_home_against_gravity(robot: Robot) -> None:
+    assert np.linalg.norm(messages.pose_of(robot.states[-1].measured_pose)[:3] - robot.home[:3]) < 0.01
+    robot.graph.wait(lambda: robot.efforts)
+    assert np.abs(robot.efforts[-1].effort).min() > 1.0
+
+
+def test_follows_a_motion(robot: Robot) -> None:
+    heard: list[Any] = []
+    goal = robot.way(robot.offset(0.04, 0.0, 0.03), robot.offset())
+    goal.goal_position_tolerance = 0.002
+    goal.goal_time_tolerance.sec = 2
+    result = robot.result(robot.send(goal, heard.append))
+    assert result.error_code == Outcome.SUCCESSFUL, result.error_string
+    assert 0.0 < result.rms_position_error <= result.max_position_error < 0.02
+    assert heard
+    assert np.linalg.norm(messages.pose_of(robot.states[-1].measured_pose)[:3] - robot.home[:3]) < 0.002
+
+
+def test_repeats_a_motion(robot: Robot) -> None:
+    goal = robot.way(robot.offset(0.02), robot.here(), seconds=0.2)
+    goal.trajectory.repetitions = 3
+    began = time.monotonic()
+    assert robot.follow(goal).error_code == Outcome.SUCCESSFUL
+    assert time.monotonic() - began > 1.1  # 3 times 0.4 s, less what stamps may lag
+
+
+def test_a_motion_by_topic(robot: Robot) -> None:
+    out = robot.graph.client.create_publisher(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, topics.EVENTS)
+    robot.graph.wait(lambda: out.get_subscription_count() > 0)
+    out.publish(robot.way(robot.offset(0.0, 0.02), seconds=0.3).trajectory)
+    robot.graph.wait(lambda: robot.states[-1].mode == Mode.TRACKING)
+    robot.graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
+    robot.graph.wait(lambda: abs(robot.here()[1] - 0.02 - robot.home[1]) < 1e-6)
+
+
+def test_cancel_holds(robot: Robot) -> None:
+    handle = robot.send(robot.way(robot.offset(0.05), seconds=5.0))
+    time.sleep(0.3)
+    robot.graph.wait(robot.graph.in_executor(handle.cancel_goal_async).done)
+    result = robot.result(handle)
+    assert result.error_code == Outcome.PREEMPTED
+    robot.graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
+
+
+def _nan(robot: Robot) -> FollowPlatformTrajectory.Goal:
+    goal = robot.way(robot.offset(0.01))
+    goal.trajectory.points[1].pose.position.x = float("nan")
+    return goal
+
+
+def _hole(robot: Robot) -> FollowPlatformTrajectory.Goal:
+    goal = robot.way(robot.offset(0.01), robot.offset(0.02))
+    goal.trajectory.points[2].time_from_start = goal.trajectory.points[1].time_from_start
+    return goal
+
+
+def _jump(robot: Robot) -> FollowPlatformTrajectory.Goal:
+    goal = robot.way(robot.offset(0.01))
+    goal.trajectory.points[0].pose.position.y += 0.1
+    return goal
+
+
+def _past(robot: Robot) -> FollowPlatformTrajectory.Goal:
+    goal = robot.way(robot.offset(0.01))
+    goal.trajectory.header.stamp.sec = 1
+    return goal
+
+
+BAD = {
+    "no points": (lambda r: FollowPlatformTrajectory.Goal(), "no points"),
+    "wrong frame": (lambda r: r.way(r.offset(0.01), frame_id="world"), "world"),
+    "not finite": (_nan, "not finite"),
+    "times do not rise": (_hole, "time"),
+    "unreachable": (lambda r: r.way(r.offset(0.0, 0.0, -2.0)), "point 1"),
+    "begins elsewhere": (_jump, "from where the platform is"),
+    "began long ago": (_past, "ago"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_goals_are_refused_with_a_reason(robot: Robot, case: str) -> None:
+    make, word = BAD[case]
+    result = robot.follow(make(robot))
+    assert result.error_code == Outcome.INVALID_GOAL
+    assert word in result.error_string
+    assert robot.states[-1].mode == Mode.HOLDING
+
+
+def test_loop_statistics_are_honest(robot: Robot) -> None:
+    robot.graph.wait(lambda: robot.loops)
+    loop = robot.loops[-1]
+    assert loop.period == pytest.approx(1.0 / RATE)
+    assert loop.cycles > 0
+    assert loop.rate < 1.05 * RATE
+    assert loop.rate > 0.95 * RATE or loop.missed_deadlines > 0
+
+
+def test_silence_stops_efforts_and_states_bring_them_back(robot: Robot) -> None:
+    def change(transition: int) -> None:
+        request = ChangeState.Request()
+        request.transition.id = transition
+        assert robot.graph.call(ChangeState, "hardware/change_state", request).success
+
+    get = robot.graph.call(GetState, "hardware/get_state", GetState.Request())
+    assert get.current_state.label == "active"
+    change(4)  # deactivate: brakes
+    change(2)  # clean up: no more states
+    robot.graph.wait(lambda: robot.states[-1].mode == Mode.STOPPED)
+    assert "old" in robot.states[-1].reason
+    robot.graph.wait(lambda: not np.any(robot.states[-1].effort))  # after held gravity
+    result = robot.follow(robot.way(robot.offset(0.01)))
+    assert result.error_code == Outcome.INVALID_GOAL
+    change(1)  # configure
+    change(3)  # activate
+    robot.graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
+    assert robot.follow(robot.way(robot.offset(0.01))).error_code == Outcome.SUCCESSFUL
+
+
+def test_the_main_job_ends_with_a_report_and_leaves_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pkm_control.runner", "delta", "--rate", "250", "--cycles", "2"]
+    command += ["--page", "false", "--report", str(tmp_path), "--namespace", "main_job", "--natural_frequency", "40"]
+    environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 50) % 101)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "cycles per minute" in done.stdout
+    assert "missed deadlines" in done.stdout
+    assert (tmp_path / "delta_pick_and_place.png").stat().st_size > 10_000
+    left = [p for p in Path("/proc").iterdir() if p.name.isdigit() and b"__ns:=/main_job" in _command_of(p)]
+    assert not left
+
+
+def _command_of(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
