@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: E402 (the number of threads is set before any library reads it)
+"""`python -m bench`: the suite beside its peers, in one run. `--write FILE` puts the same text into a file."""
+
+from __future__ import annotations
+
+import os
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[_name] = "1"
+
+import argparse
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from bench import delta, gallery, gough_stewart
+from bench.sample import Sample
+from bench.tables import HEADER, table
+from bench.timing import REPETITIONS, pin_to_one_core
+
+PACKAGES = ("numpy", "scipy", "numba", "pin", "mujoco", "visual-kinematics")
+
+PREFACE = """# Benchmarks
+
+Made by `python -m bench --write docs/benchmarks.md`; every number below comes from that one run.
+
+All calls are made from Python, in one process on one core, without threads. Contenders take turns: each of the
+{repetitions} repetitions runs every one of them for about 2 ms, and the medians of the processor time are compared, so
+that whatever slows the machine down slows them all. Times vary from machine to machine; look at the ratios. Peers get
+the positions, velocities and accelerations of all joints for nothing, while ours start from the platform's motion. All
+compute the same thing on the same model, every body with its inertia, rotors included, friction left out; the last
+column says how well the answers agree. *Lean* calls take arrays and write into arrays; *convenient* calls return
+objects with statuses. MuJoCo's loops are `connect` equalities, as rigid as it allows.
+"""
+
+
+def machine() -> str:
+    """Processor, system and versions."""
+    name = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        models = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        name = models[0] if models else name
+    found = []
+    for package in PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            found.append(f"{package} (not installed)")
+    busy = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return f"{name}, {os.cpu_count()} cores{busy}; Python {platform.python_version()}; " + ", ".join(found)
+
+
+def report(everything: bool) -> str:
+    """The whole text."""
+    pin_to_one_core()
+    said = machine()
+    robot = Sample("delta")
+    parts = [PREFACE.format(repetitions=REPETITIONS), f"Machine: {said}.", "## Delta"]
+    rows = [*delta.dynamics_rows(robot), *delta.forward_rows(robot), *delta.inverse_rows(robot)]
+    parts.append(table(HEADER, [row.cells() for row in rows]))
+    parts.append("One core, in batches:")
+    parts.append(table(["work", "rate", "asked", ""], delta.batch_rates(robot)))
+    robot = Sample("gough_stewart")
+    rows = gough_stewart.dynamics_rows(robot)
+    steps, gaps = gough_stewart.step_rows(robot)
+    rows += [*steps, *gough_stewart.inverse_rows(robot)]
+    parts += ["## Gough-Stewart platform, 6-UPS", table(HEADER, [row.cells() for row in rows])]
+    parts += [
+        "Largest gap of a loop after 200 steps of 1 ms from home, the platform slowly falling:",
+        table(["engine", "gap", "asked"], gaps),
+    ]
+    if everything:
+        parts += [
+            "## Every robot",
+            "Lean calls. Robots marked *iterated* have limbs without a closed form, solved by Newton's method from\n"
+            "the last configuration; robots whose motion space turns with the pose have no lean calls.",
+            table(
+                ["robot", "freedoms", "bodies", "iterated", "IK", "IK + ID", "IK + FD", "IK + ID per body"],
+                gallery.rows(),
+            ),
+        ]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--write", type=Path, help="file for the report, besides the screen")
+    parser.add_argument("--short", action="store_true", help="leave out the table of every robot")
+    options = parser.parse_args()
+    text = report(not options.short)
+    print(text)
+    if options.write:
+        options.write.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

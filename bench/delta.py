@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Delta: inverse kinematics and dynamics in one call, direct dynamics, forward kinematics, batches."""
+
+from __future__ import annotations
+
+from time import process_time
+
+import numpy as np
+
+from bench import hand_written
+from bench.peers import pinocchio_direct_dynamics, pinocchio_inverse_dynamics
+from bench.sample import Sample, difference
+from bench.states import random_states
+from bench.tables import Row
+from bench.timing import interleaved
+from pkm_dynamics.kernels.many import inverse_dynamics_many
+from pkm_kinematics.kernels.solve import inverse_direct_many
+from pkm_kinematics.lean import bind
+
+BATCH = 1_000_000
+SIZES = (0.330, 0.125, 0.420, 1.055)  # base radius, platform radius, arm, rod
+
+
+def dynamics_rows(sample: Sample) -> list[Row]:
+    """Inverse and direct dynamics against Pinocchio."""
+    lean_inverse, lean_direct = sample.dynamics.lean_inverse(), sample.dynamics.lean_direct()
+    moving, coasting = sample.motion(True), sample.motion(False)
+    effort, acceleration = np.empty(3), np.empty(6)
+    peer = pinocchio_inverse_dynamics(sample.pinocchio, sample.q, sample.v, sample.vdot)
+    exact, settings = pinocchio_direct_dynamics(sample.pinocchio, sample.q, sample.v, sample.effort, 1e-8, 100)
+    quick, _ = pinocchio_direct_dynamics(sample.pinocchio, sample.q, sample.v, sample.effort, 1e-8, 1)
+
+    def inverse() -> None:
+        lean_inverse(moving, effort)
+
+    def direct() -> None:
+        lean_direct(coasting, sample.effort, acceleration)
+
+    def convenient() -> None:
+        sample.dynamics.inverse(sample.pose, sample.twist, sample.acceleration)
+
+    inverse()
+    direct()
+    same_effort = difference(effort, peer())
+    same_exact, same_quick = difference(exact(), sample.vdot), difference(quick(), sample.vdot)
+    steps = settings.iter
+    ours_alone = difference(acceleration, sample.acceleration)
+    t = interleaved(peer, inverse, exact, quick, direct, convenient)
+    work = "inverse dynamics (ours: inverse kinematics included)"
+    return [
+        Row(work, "Pinocchio RNEA + constraint Jacobian + LAPACK", t[0], "lean call", t[1], 1 / 3, same_effort),
+        Row(work, "", None, "convenient call", t[5]),
+        Row(
+            "direct dynamics (ours: inverse kinematics included)",
+            "Pinocchio constraintDynamics, one proximal step",
+            t[3],
+            "lean call",
+            t[4],
+            1.0,
+            f"peer {same_quick}, ours {ours_alone}",
+        ),
+        Row("the same", f"the same, to 1e-8 or {steps} steps", t[2], "lean call", t[4], 1.0, f"peer {same_exact}"),
+    ]
+
+
+def forward_rows(sample: Sample) -> list[Row]:
+    """Forward kinematics against visual-kinematics, which gives one of the two modes."""
+    kinematics, q = sample.kinematics, sample.actuated
+    lean = kinematics.lean_forward()
+    points = np.empty((2, 3))
+    seeds = sample.pose
+
+    def both() -> None:
+        lean(q, points)
+
+    def convenient() -> None:
+        kinematics.forward(q, near=seeds)
+
+    def all_modes() -> None:
+        kinematics.forward_all(q)
+
+    both()
+    peer_name, calls, same = "", [], f"{np.abs(points - sample.pose[:3]).max(axis=1).min():.0e} m off the pose"
+    try:
+        from visual_kinematics.RobotDelta import RobotDelta
+
+        robot = RobotDelta(np.array(SIZES))
+        frame = robot.forward(q)
+        same = f"to {np.linalg.norm(points - frame.t_3_1.ravel(), axis=1).min():.0e} m"
+        peer_name = "visual-kinematics, one mode"
+        calls = [lambda: robot.forward(q)]
+    except ImportError:
+        pass
+    t = interleaved(both, convenient, all_modes, *calls)
+    peer = t[3] if calls else None
+    rows = [
+        Row("forward kinematics, both modes", peer_name, peer, "lean call", t[0], None, same),
+        Row("the same", "", None, "lean call", t[0], 2.0),
+        Row("forward kinematics, the mode near a pose", "", None, "convenient call", t[1]),
+        Row("forward kinematics, all modes", "", None, "convenient call", t[2]),
+    ]
+    return rows
+
+
+def inverse_rows(sample: Sample) -> list[Row]:
+    """Inverse kinematics of one pose, beside a function written for the Delta alone."""
+    lean, q, again = sample.kinematics.lean_inverse(), np.empty(3), np.empty(3)
+    alone = bind(hand_written.delta, (*SIZES, hand_written.DIRECTIONS), (sample.pose, again))
+
+    def general() -> None:
+        lean(sample.pose, q)
+
+    def special() -> None:
+        alone(sample.pose, again)
+
+    def convenient() -> None:
+        sample.kinematics.inverse(sample.pose)
+
+    general()
+    special()
+    t = interleaved(special, general, convenient)
+    return [
+        Row("inverse kinematics", "closed form written for it", t[0], "lean call", t[1], 2.0, difference(q, again)),
+        Row("inverse kinematics, all passive joints", "", None, "convenient call", t[2]),
+    ]
+
+
+def batch_rates(sample: Sample) -> list[list[str]]:
+    """Poses per second and core: inverse kinematics, and inverse dynamics with it."""
+    few = random_states(sample.kinematics, sample.pinocchio, 1000, seed=3)
+    poses = np.tile(few.pose, (BATCH // 1000, 1))
+    t = sample.kinematics.tables
+    q, status = np.empty((BATCH, 3)), np.empty(BATCH, dtype=np.int64)
+    rates = []
+
+    def positions() -> None:
+        inverse_direct_many(t.bodies, t.closures, t.blocks, *t.workspace(), 0, poses, q, status)
+
+    motions = np.hstack([few.pose, few.twist, few.acceleration, np.zeros((1000, 6))])
+    motions = np.tile(motions, (BATCH // 10_000, 1))
+    efforts, done = np.empty((len(motions), 3)), np.zeros(len(motions), dtype=np.int64)
+    seed = sample.kinematics.home_joints[np.maximum(sample.kinematics.engine.body_column, 0)][None]
+    d = sample.dynamics
+
+    def dynamics() -> None:
+        inverse_dynamics_many(
+            t.bodies, t.closures, t.blocks, *t.workspace(), d._system(), d._subspace, 0, False,
+            motions, seed, efforts, done,
+        )  # fmt: skip
+
+    for name, call, n, wanted, statuses in (
+        ("inverse kinematics, one million poses", positions, BATCH, 3e6, status),
+        (f"inverse kinematics and dynamics, {len(motions):,} states", dynamics, len(motions), 5e5, done),
+    ):
+        call()
+        times = []
+        for _ in range(11):
+            start = process_time()
+            call()
+            times.append(process_time() - start)
+        rate = n / float(np.median(times))
+        verdict = "met" if rate >= wanted else "**missed**"
+        solved = f"{np.count_nonzero(statuses == 0) / n:.0%} solved"
+        rates.append([name, f"{rate / 1e6:.2f} million / s", f"≥ {wanted / 1e6:g} million / s {verdict}", solved])
+    return rates
