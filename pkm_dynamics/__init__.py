@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics of parallel robots: actuator efforts, direct dynamics, linear form."""
 
+from pkm_dynamics.distribution import Distribution, DistributionError
 from pkm_dynamics.dynamics import Accelerations, Dynamics, Efforts
 
-__all__ = ["Accelerations", "Dynamics", "Efforts"]
+__all__ = ["Accelerations", "Distribution", "DistributionError", "Dynamics", "Efforts"]

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial, Mechanism
+from pkm_dynamics.distribution import Distribution, distribute
 from pkm_dynamics.kernels.direct import direct_dynamics
 from pkm_dynamics.kernels.inverse import inverse_dynamics
 from pkm_dynamics.kernels.many import direct_dynamics_many, inverse_dynamics_many
@@ -89,13 +90,15 @@ class Dynamics:
         payload: Inertial | None = None,
         seed: ArrayLike | None = None,
         mode: int | None = None,
+        distribution: Distribution | None = None,
     ) -> Efforts:
         """Actuator efforts (..., n_actuated) that drive a platform motion.
 
         pose (..., 7), twist and acceleration (..., 6), at rest where not given.
 
         `wrench` acts on the platform from outside; `payload` is carried by it (frame: the platform's). Redundant
-        actuators share by minimum norm. Raises `pkm_kinematics.ShapeError`.
+        actuators share by minimum norm, or as `distribution` says, which also keeps efforts within bounds: where none
+        do, the status is EFFORT_LIMIT. Raises `pkm_kinematics.ShapeError` and `DistributionError`.
         """
         motions, shape, status = self._motions(pose, twist, acceleration, wrench)
         seeds = self._seeds(seed, len(motions))
@@ -113,6 +116,9 @@ class Dynamics:
             )  # fmt: skip
 
         self._run(part, len(motions))
+        if distribution is not None:
+            joints = np.reshape(self.kinematics.inverse(motions[:, :7], seed, mode).joints, (len(motions), -1))
+            distribute(self, distribution, motions[:, :7], joints, efforts, status)
         return Efforts(efforts.reshape(*shape, efforts.shape[1]), status.reshape(shape))
 
     def direct(

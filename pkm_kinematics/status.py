@@ -13,6 +13,7 @@ class Status(IntEnum):
     SINGULAR = 3  # the configuration is known but its velocities or efforts are not determined
     DIVERGED = 4  # an iteration ended without closing the loops
     INVALID_INPUT = 5  # not finite, not a unit quaternion, or outside the robot's motion space
+    EFFORT_LIMIT = 7  # no efforts within the bounds do the work (6 is taken by the messages)
 
     @property
     def meaning(self) -> str:
@@ -27,4 +28,5 @@ _MEANING = {
     Status.SINGULAR: "the configuration is singular",
     Status.DIVERGED: "the iteration did not close the loops",
     Status.INVALID_INPUT: "the input is not usable",
+    Status.EFFORT_LIMIT: "the actuators cannot do it within the bounds on their efforts",
 }

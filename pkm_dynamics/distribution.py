@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How redundant actuators share a task: the efforts of least norm, within bounds, among all that do the same work.
+
+With m actuators for n < m freedoms, `K_a^T tau = b` leaves m - n efforts free: tau = tau_0 + N z, N the null space of
+K_a^T. Dasgupta ("Force redundancy in parallel manipulators: theoretical and practical issues", 2002) compares the
+choices offered here: pseudo-inverse, minimax, and the norms between them. In z they are small convex programmes:
+
+    norm 2            least distance to a polyhedron (Lawson and Hanson, Solving Least Squares Problems, ch. 23), by
+                      `scipy.optimize.nnls`
+    norms 1 and inf   linear programmes, by `scipy.optimize.linprog` (HiGHS)
+    other norms       `scipy.optimize.minimize` (SLSQP) with the exact gradient, from the answer for norm 2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array
+from pkm_kinematics import Status
+
+if TYPE_CHECKING:
+    from pkm_dynamics.dynamics import Dynamics
+
+WITHIN = 1e-9  # of the size of the efforts: what rounding may leave outside the bounds
+LEEWAY = 1e-10  # by which the second of two programmes may miss the optimum of the first
+CONVERGED, NO_DESCENT = 0, 8  # SLSQP: done, and done because rounding hides any further descent
+
+
+class DistributionError(PkmError):
+    """A distribution that means nothing for the robot at hand."""
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """Which of all efforts that do the same work to take: those of least `‖weights * tau‖` that respect the bounds.
+
+    `norm` is p >= 1 of the p-norm: 2 for the least squares, `numpy.inf` for the least peak. Of several efforts with
+    the same peak those of least squares are taken, so that the answer is unique; with norm 1 it may not be.
+
+    `weights` (n_actuated,), positive, are ones where None; "limits" stands for one over each effort limit, so that
+    strong actuators take more.
+
+    `bounds` are lower and upper efforts (n_actuated,) [N m] or [N], infinite where there is none; "limits" stands for
+    the effort limits of the description. Equal bounds prescribe an effort: zero for an actuator that has failed. A
+    positive lower bound keeps cables taut.
+    """
+
+    norm: float = 2.0
+    weights: ArrayLike | Literal["limits"] | None = None
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["limits"] | None = None
+
+
+def distribute(
+    dynamics: Dynamics,
+    distribution: Distribution,
+    poses: Array,
+    joints: Array,
+    efforts: Array,
+    status: NDArray[np.int64],
+) -> None:
+    """Replace efforts (k, n_actuated) at poses (k, 7) and joints (k, n_joints) by those of a distribution, in place.
+
+    Where no efforts are within the bounds they become NaN and the status (k,) EFFORT_LIMIT. Raises `DistributionError`.
+    """
+    weights, lower, upper = _numbers(dynamics, distribution)
+    for k in np.flatnonzero(status == Status.CONVERGED):
+        K = dynamics.kinematics.task_jacobian(poses[k], joints[k])
+        found = least(K, efforts[k], distribution.norm, weights, lower, upper)
+        if found is None:
+            efforts[k], status[k] = np.nan, Status.EFFORT_LIMIT
+        else:
+            efforts[k] = found
+
+
+def _numbers(dynamics: Dynamics, distribution: Distribution) -> tuple[Array, Array, Array]:
+    """Weights and bounds (n_actuated,) of a distribution. Raises `DistributionError`."""
+    names = dynamics.kinematics.actuated_names
+    m = len(names)
+    limits = np.array([dynamics.mechanism.joint_named[name].limits.effort for name in names])
+    if not distribution.norm >= 1.0:
+        raise DistributionError(f"norm: expected a number of at least 1, got {distribution.norm}")
+    if isinstance(distribution.weights, str):
+        for name, limit in zip(names, limits, strict=True):
+            if not 0.0 < limit < np.inf:
+                raise DistributionError(f"weights: joint '{name}' has no positive effort limit in the description")
+        weights = 1.0 / limits
+    else:
+        weights = _vector(1.0 if distribution.weights is None else distribution.weights, m, "weights")
+    if not ((weights > 0.0) & np.isfinite(weights)).all():
+        raise DistributionError(f"weights: expected positive numbers, got {weights.tolist()}")
+    if distribution.bounds is None:
+        return weights, np.full(m, -np.inf), np.full(m, np.inf)
+    pair = (-limits, limits) if isinstance(distribution.bounds, str) else distribution.bounds
+    lower, upper = _vector(pair[0], m, "lower bound"), _vector(pair[1], m, "upper bound")
+    for name, a, b in zip(names, lower, upper, strict=True):
+        if not a <= b:
+            raise DistributionError(f"bounds: those of joint '{name}' are {a} and {b}")
+    return weights, lower, upper
+
+
+def _vector(values: ArrayLike, m: int, what: str) -> Array:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape not in ((), (m,)):
+        raise DistributionError(f"{what}: expected one number or {m}, got shape {array.shape}")
+    return np.array(np.broadcast_to(array, m))
+
+
+def least(K: Array, effort: Array, norm: float, weights: Array, lower: Array, upper: Array) -> Array | None:
+    """Efforts (m,) with the work `K.T @ effort` of the given ones, least in norm within bounds; None if there are none.
+
+    K (m, n) of rank n; weights and bounds (m,).
+    """
+    size = float(np.abs(effort).max())
+    if size == 0.0:
+        size = 1.0
+    N = np.linalg.svd(K.T)[2][K.shape[1] :].T
+    start, lower, upper = effort / size, lower / size, upper / size
+    if N.shape[1] == 0:
+        within = (start >= lower - WITHIN).all() and (start <= upper + WITHIN).all()
+        return effort.copy() if within else None
+    weights = weights / weights.max()
+    if norm == 2.0:
+        z = least_squares(N, start, weights, lower, upper)
+    elif norm in (1.0, np.inf):
+        z = _linear_programme(N, start, weights, lower, upper, peak=norm == np.inf)
+    else:
+        z = _between(N, start, weights, lower, upper, norm)
+    if z is None or not _held(N, start, z, lower, upper):
+        return None
+    return size * np.asarray(start + N @ z)
+
+
+def _held(N: Array, start: Array, z: Array, lower: Array, upper: Array) -> bool:
+    x = start + N @ z
+    slack = WITHIN * max(1.0, float(np.abs(x).max()))
+    return bool((x >= lower - slack).all() and (x <= upper + slack).all())
+
+
+def least_squares(N: Array, start: Array, weights: Array, lower: Array, upper: Array) -> Array | None:
+    """z (r,) of least |weights * (start + N z)| with start + N z in bounds; None where there is none."""
+    Q, R = np.linalg.qr(weights[:, None] * N)
+    c = Q.T @ (weights * start)
+    z = -np.linalg.solve(R, c)
+    if _held(N, start, z, lower, upper):
+        return z
+    # x = R z + c turns it into: least |x| with G x >= h
+    rows = np.linalg.solve(R.T, N.T).T
+    rest = start - rows @ c
+    below, above = np.isfinite(lower), np.isfinite(upper)
+    G = np.vstack([rows[below], -rows[above]])
+    h = np.concatenate([(lower - rest)[below], (rest - upper)[above]])
+    target = np.zeros(len(z) + 1)
+    target[-1] = 1.0
+    E = np.vstack([G.T, h])
+    residual = target - E @ scipy.optimize.nnls(E, target)[0]
+    if not residual[-1] > WITHIN**2:
+        return None
+    return np.asarray(np.linalg.solve(R, -residual[:-1] / residual[-1] - c))
+
+
+def _linear_programme(
+    N: Array, start: Array, weights: Array, lower: Array, upper: Array, *, peak: bool
+) -> Array | None:
+    """z (r,) of least peak, or else of least sum, of |weights * (start + N z)|; None where the bounds leave none.
+
+    Of several with the least peak, the one of least squares.
+    """
+    m, r = N.shape
+    cover = np.ones((m, 1)) if peak else np.eye(m)  # |weights * (start + N z)| <= cover @ s
+    A, b = weights[:, None] * N, weights * start
+    below, above = np.isfinite(lower), np.isfinite(upper)
+    free = np.zeros((m, cover.shape[1]))
+    found = scipy.optimize.linprog(
+        np.concatenate([np.zeros(r), np.ones(cover.shape[1])]),
+        np.block([[A, -cover], [-A, -cover], [N[above], free[above]], [-N[below], free[below]]]),
+        np.concatenate([-b, b, (upper - start)[above], (start - lower)[below]]),
+        bounds=(None, None),
+        method="highs",
+    )
+    if not found.success:
+        return None
+    if not peak:
+        return np.asarray(found.x[:r])
+    least_peak = found.x[r] * (1.0 + LEEWAY) / weights
+    best = least_squares(N, start, weights, np.maximum(lower, -least_peak), np.minimum(upper, least_peak))
+    return np.asarray(found.x[:r]) if best is None else best
+
+
+def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array, p: float) -> Array | None:
+    """z (r,) of least p-norm of weights * (start + N z) for p between 1 and infinity; None where the bounds leave none.
+
+    Raises `DistributionError` where the method does not converge.
+    """
+    begin = least_squares(N, start, weights, lower, upper)
+    if begin is None or not _held(N, start, begin, lower, upper):
+        return None
+    A, b = weights[:, None] * N, weights * start
+    size = float(np.abs(b + A @ begin).max())
+    if size == 0.0:
+        return begin
+
+    def norm(z: Array) -> tuple[float, Array]:
+        x = (b + A @ z) / size
+        total = float(np.linalg.norm(x, p))
+        return total, A.T @ (np.sign(x) * (np.abs(x) / total) ** (p - 1.0)) / size
+
+    below, above = np.isfinite(lower), np.isfinite(upper)
+    inside = np.vstack([N[below], -N[above]])
+    room = np.concatenate([(start - lower)[below], (upper - start)[above]])
+    constraint = {"type": "ineq", "fun": lambda z: inside @ z + room, "jac": lambda z: inside}
+    found = scipy.optimize.minimize(
+        norm, begin, jac=True, method="SLSQP", constraints=[constraint] if len(room) else [],
+        options={"ftol": 1e-15, "maxiter": 500},
+    )  # fmt: skip
+    if found.status not in (CONVERGED, NO_DESCENT):
+        raise DistributionError(f"norm {p}: {found.message}")
+    return np.asarray(found.x)
