@@ -3,5 +3,6 @@
 
 from pkm_dynamics.distribution import Distribution, DistributionError
 from pkm_dynamics.dynamics import Accelerations, Dynamics, Efforts
+from pkm_dynamics.reactions import Reactions
 
-__all__ = ["Accelerations", "Distribution", "DistributionError", "Dynamics", "Efforts"]
+__all__ = ["Accelerations", "Distribution", "DistributionError", "Dynamics", "Efforts", "Reactions"]

@@ -23,6 +23,7 @@ from pkm_dynamics.kernels.direct import direct_dynamics
 from pkm_dynamics.kernels.inverse import inverse_dynamics
 from pkm_dynamics.kernels.many import direct_dynamics_many, inverse_dynamics_many
 from pkm_dynamics.kernels.step import semi_implicit_step
+from pkm_dynamics.reactions import Reactions, reactions
 from pkm_dynamics.regressor import ParameterSet, parameters_of, regressor
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.batch import as_rows, over_cores, rows_for
@@ -154,6 +155,25 @@ class Dynamics:
 
         self._run(part, len(motions))
         return Accelerations(out.reshape(*shape, 6), status.reshape(shape))
+
+    def reactions(
+        self,
+        pose: ArrayLike,
+        twist: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+        wrench: ArrayLike | None = None,
+        payload: Inertial | None = None,
+        seed: ArrayLike | None = None,
+        mode: int | None = None,
+        distribution: Distribution | None = None,
+    ) -> Reactions:
+        """Wrenches that every joint and loop transmits, and that of the robot on the ground, for a platform motion.
+
+        Arguments as in `inverse`; see `Reactions` for what comes back. Where the robot is overconstrained, the wrenches
+        of least sum of squares, and which of them balance alone determines. SINGULAR where the joints cannot carry
+        the load. Raises `pkm_kinematics.ShapeError` and `DistributionError`.
+        """
+        return reactions(self, pose, twist, acceleration, wrench, payload, seed, mode, distribution)
 
     def gravity(self, pose: ArrayLike, payload: Inertial | None = None, seed: ArrayLike | None = None) -> Efforts:
         """Efforts (..., n_actuated) that hold the robot still against gravity."""

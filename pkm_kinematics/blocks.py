@@ -201,6 +201,7 @@ def assemble(mechanism: Mechanism, graph: Graph, plans: list[list[Plan]], home: 
         blocks,
         mechanism.gravity,
         tuple(body.name for body in bodies),
+        tuple(graph.closures[k].name for k in closure_order),
         rows_at,
         inverse_at + scratch,
         tuple(spans),

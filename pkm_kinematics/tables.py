@@ -219,6 +219,7 @@ class Tables:
     blocks: NDArray[Any]  # records.BLOCK
     gravity: Array  # (3,)
     names: tuple[str, ...]  # joint that carries each body
+    closure_names: tuple[str, ...]  # loop of each closure, or the joint that it welds to the platform
     n_rows: int
     n_work: int
     limbs: tuple[tuple[int, int], ...]  # first and last + 1 block of each limb

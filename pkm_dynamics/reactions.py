@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrenches that the joints transmit, and the wrench of the whole robot on the ground.
+
+Every body is cut free. What a joint must transmit to its child is the inertia and weight of all that it carries, less
+what the closures on these bodies bring; the closures' wrenches follow from the axes of the joints, along which only
+efforts are transmitted, and from the free platform (legs and platform apart, as in Briot and Khalil, seed 002, the
+wrench on the platform w_P being resolved into the closures). In Kövecses, Piedboeuf and Lange ("Methods for dynamic
+models of parallel robots and mechanisms", 2002) these wrenches are the Lagrange multipliers of the closures.
+
+An overconstrained robot can be stressed without load, so that rigid bodies do not tell how its joints share. Of all
+distributions the one answered has the least sum of squares over all joints, tree and loop alike, moments taken at the
+joints' points and divided by the mean distance of these points from their centre at home: the share does not depend on
+where the loops are cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics.kernels.many import seed_joints
+from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench
+from pkm_kinematics import Status
+from pkm_kinematics.kernels.records import BASE, PLATFORM
+from pkm_kinematics.kernels.solve_motion import solve_motion
+from pkm_kinematics.tables import build_graph
+
+if TYPE_CHECKING:
+    from pkm_dynamics.distribution import Distribution
+    from pkm_dynamics.dynamics import Dynamics
+
+RANK = 1e-9  # of the largest singular value: below it an equation repeats others
+STRESSED = 1e-7  # of a unit of stress without load: what reaches a joint by rounding only
+BALANCED = 1e-7  # of the largest load: what a solve of full accuracy never leaves
+
+
+@dataclass(frozen=True, eq=False)
+class Reactions:
+    """Wrenches at the joints, base axes: NaN where the status is not CONVERGED.
+
+    `wrench` is what the parent exerts on the child, or the predecessor of a loop on its successor: force, then moment
+    about `point`, which is on the joint. Along its axis a joint transmits its effort, less what its own rotor and
+    friction take: nothing, where it is passive and free of friction.
+
+    `determinate` tells which wrenches follow from balance alone; the others are one choice of many (see the module),
+    `redundant` being the number of independent ways to stress the robot without load.
+
+    `base` is what the robot exerts on the ground, force and moment about the base's origin: the weight of all bodies
+    and the external wrench, less the rate of momentum. The base link's own weight and the spin of rotors are left out.
+
+    `branch` is what the platform's own branch exerts on the platform, about its origin: only what no limb can hold. It
+    is zero where the branch merely tells how the pose is written.
+    """
+
+    names: tuple[str, ...]  # limb joints in the order of the description, then loops
+    wrench: Array  # (..., n, 6) N, N m
+    point: Array  # (..., n, 3) m
+    axes: Array  # (..., n, 3, 3) columns x, y, z of the joint; z along its axis
+    determinate: NDArray[np.bool_]  # (..., n)
+    base: Array  # (..., 6)
+    branch: Array  # (..., 6)
+    effort: Array  # (..., n_actuated) N m or N, as `Dynamics.inverse` answers them
+    redundant: NDArray[np.int64]  # (...,)
+    status: NDArray[np.int64]  # (...,)
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Where the solve converged."""
+        return self.status == Status.CONVERGED
+
+    def of(self, name: str) -> Array:
+        """Wrench (..., 6) of one joint or loop. Raises `PkmError`."""
+        return np.asarray(self.wrench[..., self._index(name), :])
+
+    def along_axes(self, name: str) -> Array:
+        """The same in the joint's own axes: components 2 and 5 are along its axis, the others across."""
+        R, w = self.axes[..., self._index(name), :, :], self.of(name)
+        return np.concatenate([np.einsum("...ji,...j->...i", R, w[..., k : k + 3]) for k in (0, 3)], axis=-1)
+
+    def _index(self, name: str) -> int:
+        if name not in self.names:
+            raise PkmError(f"no joint or loop '{name}'; there are {', '.join(self.names)}")
+        return self.names.index(name)
+
+
+@dataclass(frozen=True, eq=False)
+class _Balance:
+    """Balance of the bodies, affine in the closures' unknowns: column 0, then one column per equation of a closure.
+
+    `needed` (n_bodies, 6, 1 + n_rows): the wrench at each body's origin that has to come from what carries it.
+    `closing` (n_closures, 6, 1 + n_rows): the wrench of each closure on its successor, at `points` (n_closures, 3).
+    """
+
+    needed: Array
+    closing: Array
+    points: Array
+    own: Array  # (n_bodies,) effort that the joint's rotor and friction take
+
+
+def reactions(
+    dynamics: Dynamics,
+    pose: ArrayLike,
+    twist: ArrayLike | None = None,
+    acceleration: ArrayLike | None = None,
+    wrench: ArrayLike | None = None,
+    payload: Inertial | None = None,
+    seed: ArrayLike | None = None,
+    mode: int | None = None,
+    distribution: Distribution | None = None,
+) -> Reactions:
+    """See `Dynamics.reactions`."""
+    k = dynamics.kinematics
+    t = k.tables
+    answer = dynamics.inverse(pose, twist, acceleration, wrench, payload, seed, mode, distribution)
+    motions, shape, _ = dynamics._motions(pose, twist, acceleration, wrench)
+    status = answer.status.reshape(-1).copy()
+    efforts = answer.effort.reshape(len(motions), -1)
+    seeds, bodies = dynamics._seeds(seed, len(motions)), dynamics._bodies(payload)
+    names, at = _listed(dynamics)
+    swapped = _swapped(dynamics)
+    sign = np.concatenate([np.ones(len(t.bodies) - 2), np.where(swapped, -1.0, 1.0)])[at]
+    length = _length(dynamics, at)
+    n, count = len(motions), len(names)
+    wrenches, points = np.full((n, count, 6), np.nan), np.full((n, count, 3), np.nan)
+    axes = np.full((n, count, 3, 3), np.nan)
+    base, branch = np.full((n, 6), np.nan), np.full((n, 6), np.nan)
+    determinate, redundant = np.zeros((n, count), dtype=bool), np.zeros(n, dtype=np.int64)
+    for i in np.flatnonzero(status == Status.CONVERGED):
+        state, rows, work = t.workspace()
+        chosen = -1 if mode is None else mode
+        seed_joints(bodies, t.blocks, state, seeds[i if len(seeds) > 1 else 0], chosen)
+        solve_motion(bodies, t.closures, t.blocks, state, rows, work, chosen, motions[i])
+        limb_wrenches(bodies, state, dynamics.friction)
+        platform_wrench(bodies, state, motions[i, 19:])
+        balance = _balance(bodies, t.closures, state, rows)
+        allowed = k.engine._allowed(motions[i, :7])
+        found = _resolve(balance, bodies, state, efforts[i], allowed, length, rows, at)
+        if found is None:
+            status[i] = Status.SINGULAR
+            continue
+        unknown, stress, held = found
+        every = np.concatenate([balance.needed[2:], balance.closing])[at]
+        wrenches[i] = sign[:, None] * (every @ unknown)
+        points[i] = np.concatenate([state["p"][2:], balance.points])[at]
+        sides = [state["R"][t.closures[s]] @ t.closures[f"{s}_rotation"] for s in ("successor", "predecessor")]
+        axes[i] = np.concatenate([state["R"][2:], np.where(swapped[:, None, None], *sides)])[at]
+        largest = np.abs(every[:, :, 1:]).max() if every.shape[2] > 1 else 1.0
+        determinate[i] = (np.abs(every[:, :, 1:] @ stress) <= STRESSED * largest).all(axis=(1, 2))
+        redundant[i] = stress.shape[1]
+        branch[i] = held
+        base[i] = -(balance.needed[BASE] @ unknown) - _moved(held, motions[i, :3])
+    return Reactions(
+        names, wrenches.reshape(*shape, count, 6), points.reshape(*shape, count, 3),
+        axes.reshape(*shape, count, 3, 3), determinate.reshape(*shape, count), base.reshape(*shape, 6),
+        branch.reshape(*shape, 6), np.where(status == Status.CONVERGED, efforts.T, np.nan).T.reshape(*shape, -1),
+        redundant.reshape(shape), status.reshape(shape),
+    )  # fmt: skip
+
+
+def _listed(dynamics: Dynamics) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Names of all joints and loops, and where they are in the bodies after the platform with the closures behind."""
+    t = dynamics.kinematics.tables
+    order = {name: k for k, name in enumerate(dynamics.kinematics.joint_names)}
+    joints = sorted(range(2, len(t.bodies)), key=lambda i: order[t.names[i]])
+    loops = [t.closure_names.index(loop.name) for loop in dynamics.mechanism.loops]
+    names = (*(t.names[i] for i in joints), *(loop.name for loop in dynamics.mechanism.loops))
+    return names, np.array([*(i - 2 for i in joints), *(len(t.bodies) - 2 + c for c in loops)], dtype=np.int64)
+
+
+def _swapped(dynamics: Dynamics) -> NDArray[np.bool_]:
+    """Which closures of the tables have the predecessor and the successor of their loop exchanged."""
+    t = dynamics.kinematics.tables
+    graph = build_graph(dynamics.mechanism)
+    of_loop = {loop.name: graph.bodies[graph.link_body[loop.predecessor]].name for loop in dynamics.mechanism.loops}
+    return np.array(
+        [
+            name in of_loop and t.names[closure["predecessor"]] != of_loop[name]
+            for name, closure in zip(t.closure_names, t.closures, strict=True)
+        ],
+        dtype=bool,
+    )
+
+
+def _length(dynamics: Dynamics, at: NDArray[np.int64]) -> float:
+    """Mean distance [m] of all joints from their centre at home, that makes moments comparable with forces."""
+    engine = dynamics.kinematics.engine
+    placed = engine.placed(engine.home, engine.home_joints)
+    points = np.concatenate([placed.state["p"][2:], placed.rows["point"][engine.tables.closures["rows_at"]]])[at]
+    return float(np.linalg.norm(points - points.mean(axis=0), axis=1).mean()) or 1.0
+
+
+def _moved(wrench: Array, arm: Array) -> Array:
+    """Wrench (6,) or (6, c) about the point from which `arm` (3,) leads to the one that it is given about."""
+    return np.concatenate([wrench[:3], wrench[3:] + np.cross(arm, wrench[:3].T).T])
+
+
+def _balance(bodies: NDArray[Any], closures: NDArray[Any], state: NDArray[Any], rows: NDArray[Any]) -> _Balance:
+    """The balance of every body from the tips down, their inertia wrenches in the state."""
+    needed = np.zeros((len(bodies), 6, 1 + len(rows)))
+    needed[PLATFORM:, :3, 0], needed[PLATFORM:, 3:, 0] = state["force"][PLATFORM:], state["torque"][PLATFORM:]
+    closing = np.zeros((len(closures), 6, 1 + len(rows)))
+    points = rows["point"][closures["rows_at"]]
+    for k, closure in enumerate(closures):
+        own = slice(closure["rows_at"], closure["rows_at"] + closure["rows"])
+        columns = slice(1 + own.start, 1 + own.stop)
+        closing[k, :3, columns], closing[k, 3:, columns] = rows["force"][own].T, rows["moment"][own].T
+        for body, sign in ((closure["successor"], -1.0), (closure["predecessor"], 1.0)):
+            needed[body] += sign * _moved(closing[k], points[k] - state["p"][body])
+    for i in range(len(bodies) - 1, PLATFORM, -1):
+        parent = bodies[i]["parent"]
+        needed[parent] += _moved(needed[i], state["p"][i] - state["p"][parent])
+    return _Balance(needed, closing, points, state["effort"].copy())
+
+
+def _resolve(
+    balance: _Balance,
+    bodies: NDArray[Any],
+    state: NDArray[Any],
+    effort: Array,
+    allowed: Array,
+    length: float,
+    rows: NDArray[Any],
+    at: NDArray[np.int64],
+) -> tuple[Array, Array, Array] | None:
+    """(1, unknowns) (1 + n_rows,), stress without load (n_rows, redundant), wrench of the branch (6,).
+
+    None where efforts and loads do not balance. `allowed` (6, c) spans the twists of the platform's own branch.
+    """
+    slides = bodies["prismatic"][2:] == 1
+    z = state["R"][2:, :, 2]
+    part = np.where(slides[:, None, None], balance.needed[2:, :3], balance.needed[2:, 3:])
+    along = np.einsum("ij,ijc->ic", z, part)
+    driven = bodies["actuator"][2:]
+    brought = np.where(driven >= 0, effort[np.maximum(driven, 0)], 0.0) - balance.own[2:]
+    # one unit everywhere: moments, of joints, platform and unknowns alike, are forces at the characteristic length
+    scale = np.concatenate([np.where(slides, 1.0, 1.0 / length), 3 * [1.0], 3 * [1.0 / length]])
+    turns = np.abs(rows["moment"]).max(axis=1) > 0.0
+    unit = np.where(turns, length, 1.0)
+    A = np.concatenate([along[:, 1:], balance.needed[PLATFORM][:, 1:]]) * scale[:, None] * unit
+    b = np.concatenate([brought - along[:, 0], -balance.needed[PLATFORM][:, 0]]) * scale
+    U, values, Vt = np.linalg.svd(A)
+    rank = int(np.sum(values > RANK * values[0])) if len(values) else 0
+    held = np.zeros(6)
+    if allowed.shape[1] < 6:  # what moves freely in spite of the limbs is held by the branch as far as it can
+        blocked = np.linalg.svd(allowed.T / scale[-6:])[2][allowed.shape[1] :].T
+        free = U[:, rank:].T
+        left, moving, right = np.linalg.svd(free[:, -6:] @ blocked, full_matrices=False)
+        kept = moving > STRESSED
+        held = -blocked @ (right[kept].T @ ((left[:, kept].T @ (free @ b)) / moving[kept]))
+        b[-6:] += held
+    particular = Vt[:rank].T @ ((U[:, :rank].T @ b) / values[:rank])
+    size = max(np.abs(b).max(), np.abs(particular).max(initial=0.0))
+    if not np.abs(A @ particular - b).max() <= BALANCED * size:
+        return None
+    stress = Vt[rank:].T * unit[:, None]
+    unknown = np.concatenate([[1.0], particular * unit])
+    if stress.shape[1]:
+        every = np.concatenate([balance.needed[2:], balance.closing])[at]
+        every = (every * np.array(3 * [1.0] + 3 * [1.0 / length])[:, None]).reshape(-1, every.shape[2])
+        share = np.linalg.lstsq(every[:, 1:] @ stress, -every @ unknown, rcond=None)[0]
+        unknown[1:] += stress @ share
+    return unknown, stress / np.abs(stress).max() if stress.size else stress, held / scale[-6:]
