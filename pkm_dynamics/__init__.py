@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics of parallel robots: actuator efforts, direct dynamics, linear form."""
 
+from pkm_dynamics.derivatives import InverseDerivatives
 from pkm_dynamics.distribution import Distribution, DistributionError
 from pkm_dynamics.dynamics import Accelerations, Dynamics, Efforts
 from pkm_dynamics.reactions import Reactions
 
-__all__ = ["Accelerations", "Distribution", "DistributionError", "Dynamics", "Efforts", "Reactions"]
+__all__ = [
+    "Accelerations",
+    "Distribution",
+    "DistributionError",
+    "Dynamics",
+    "Efforts",
+    "InverseDerivatives",
+    "Reactions",
+]

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial, Mechanism
+from pkm_dynamics.derivatives import InverseDerivatives, inverse_derivatives
 from pkm_dynamics.distribution import Distribution, distribute
 from pkm_dynamics.kernels.direct import direct_dynamics
 from pkm_dynamics.kernels.inverse import inverse_dynamics
@@ -155,6 +156,24 @@ class Dynamics:
 
         self._run(part, len(motions))
         return Accelerations(out.reshape(*shape, 6), status.reshape(shape))
+
+    def inverse_derivatives(
+        self,
+        pose: ArrayLike,
+        twist: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+        wrench: ArrayLike | None = None,
+        payload: Inertial | None = None,
+        seed: ArrayLike | None = None,
+        mode: int | None = None,
+    ) -> InverseDerivatives:
+        """Derivatives of `inverse` by pose, twist and acceleration, exact to rounding; arguments as there.
+
+        In the basis of `Kinematics.subspace`; see `InverseDerivatives` for what stays the same while each is varied.
+        Redundant actuators share by minimum norm. Raises `pkm_kinematics.ShapeError`, and `PkmError` for robots
+        whose platform is carried by a branch that turns with the pose.
+        """
+        return inverse_derivatives(self, pose, twist, acceleration, wrench, payload, seed, mode)
 
     def reactions(
         self,
