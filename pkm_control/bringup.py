@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
+Parameter = bool | int | float | str | list[str]  # of a node
 
 
 @dataclass(frozen=True)
@@ -147,10 +148,13 @@ def nodes(values: Values) -> list[NodeSpec]:
     return [node for node in NODES if node.wanted(values)]
 
 
-def parameters(node: NodeSpec, values: Values) -> dict[str, bool | int | float | str]:
-    """Return the parameters of a node, each of the type of its knob's default; raise `ValueError` where one is not."""
+def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
+    """Return the parameters of a node, each of the type of its knob's default; raise `ValueError` where one is not.
+
+    The node that leads the run also gets the names of the others, to wait for.
+    """
     default = {knob.name: typed_value(knob.default) for knob in KNOBS}
-    typed: dict[str, bool | int | float | str] = {}
+    typed: dict[str, Parameter] = {}
     for name, knob in node.parameters.items():
         try:
             typed[name] = (
@@ -158,6 +162,8 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, bool | int | float |
             )
         except ValueError as error:
             raise ValueError(f"{knob} is '{values[knob]}', not a number like {default[knob]}") from error
+    if node.leads:
+        typed["wait_for"] = [other.name for other in nodes(values) if other is not node]
     return {**typed, "use_sim_time": values["use_sim_time"] == "true"}
 
 

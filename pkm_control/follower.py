@@ -110,7 +110,7 @@ class TrajectoryFollower:
         controller: Controller,
         guard: EffortGuard,
         lead: float,
-        abort_after: float = 0.5,
+        abort_after: float = 1.0,
     ) -> None:
         self.controller = controller
         self.guard = guard
@@ -204,3 +204,18 @@ class TrajectoryFollower:
         elif elapsed > motion.trajectory.duration + allowed.goal_time:
             reason = f"{1e3 * position:.3f} mm and {rotation:.4g} rad from the goal"
             self.end(Outcome.GOAL_TOLERANCE_VIOLATED, reason)
+
+
+def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
+    """Have a follower that is not used otherwise do all that it will be asked to, at home and at rest.
+
+    What is compiled, loaded or imported with the first call is so before time matters.
+    """
+    home, still = np.tile(kinematics.home, (2, 1)), np.zeros((2, 6))
+    positions = np.asarray(kinematics.inverse(home).actuated[0], dtype=np.float64)
+    rates = np.zeros_like(positions)
+    follower.update(0.0, 0.0, positions, rates)
+    follower.follow(Motion(PointTrajectory(np.array((0.0, 1.0)), home, still, still), 0.0))
+    for time in (0.5, 2.0):
+        follower.update(time, time, positions, rates)
+    follower.silent(2.0 + 2.0 * follower.abort_after)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-CATCH_UP = 0.005  # s that the simulated machine moves on at most while the loop is late
+CATCH_UP = 0.002  # s that the simulated machine moves on at most while the loop is late
 _MOST_RECORDED = 1_000_000  # periods; a longer run is recorded up to there
 STALE_PERIODS = 5  # control periods without a reading after which efforts stop
 

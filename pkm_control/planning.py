@@ -72,7 +72,7 @@ class MotionPlanner:
         dynamics: Dynamics,
         actuators: ActuatorLimits,
         platform: PlatformLimits | None = None,
-        reserve: float = 0.1,
+        reserve: float = 0.2,
     ) -> None:
         if not 0.0 <= reserve < 1.0:
             raise ValueError(f"reserve is {reserve}, not in [0, 1)")
@@ -80,6 +80,7 @@ class MotionPlanner:
         self.dynamics = dynamics
         self.actuators = actuators
         self.platform = platform or PlatformLimits()
+        self.reserve = reserve
         self._velocity = (1.0 - reserve) * actuators.velocity
         self._effort = (1.0 - reserve) * actuators.effort
 

@@ -11,6 +11,7 @@ import numpy as np
 def warm_kernels(robot: str = "delta") -> float:
     """Call every compiled path of the library on one robot; return the seconds that it took."""
     from pkm_control.controllers import Reference
+    from pkm_control.follower import TrajectoryFollower, rehearse
     from pkm_control.main_job import Robot, plan_cycle
     from pkm_control.motion_file import read_motion_file
     from pkm_description import load_mechanism
@@ -37,6 +38,7 @@ def warm_kernels(robot: str = "delta") -> float:
     for k in range(3):
         reference = Reference(sample.pose[k], sample.twist[k], sample.acceleration[k])
         running.period(k / running.rate, reference, 1.0 / running.rate)
+    rehearse(TrajectoryFollower(kinematics, running.controller, running.guard, lead=0.0), kinematics)
     return time.perf_counter() - started
 
 

@@ -17,7 +17,7 @@ from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
 from pkm_control.controllers import Adaptive, ComputedTorque, Controller, PdGravity
-from pkm_control.follower import Action, Mode, Motion, Outcome, TrajectoryFollower
+from pkm_control.follower import Action, Mode, Motion, Outcome, TrajectoryFollower, rehearse
 from pkm_control.guard import EffortGuard
 from pkm_control.limits import ActuatorLimits
 from pkm_control.nodes import motion_messages
@@ -54,8 +54,9 @@ class ControllerNode(Node):
         )
         declare(self, "fallback", FALLBACKS[0], "efforts when the state is stale", choices=FALLBACKS, fixed=True)
         declare(self, "hold_time", 0.5, "silence after which held gravity becomes zero, s", (0.0, 60.0), fixed=True)
-        declare(self, "abort_after", 0.5, "silence after which a motion is given up, s", (0.001, 60.0), fixed=True)
+        declare(self, "abort_after", 1.0, "silence after which a motion is given up, s", (0.001, 60.0), fixed=True)
         declare(self, "command_delay", 1.0, "periods from a state to its efforts' effect", (0.0, 20.0), fixed=True)
+        declare(self, "start_delay", 0.05, "from a motion that is to begin at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", 0.005, "largest jump at the start of a motion, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
         request_realtime(self, declare_priority(self))
@@ -100,9 +101,6 @@ class ControllerNode(Node):
             "adaptive": partial(Adaptive, period=1.0 / self._value("rate")),
         }
         law = laws[self._value("law")]
-        controller: Controller = law(
-            kinematics, dynamics, limits, self._value("natural_frequency"), self._value("damping")
-        )
         guard = EffortGuard(
             limits.effort,
             self._max_age,
@@ -111,10 +109,16 @@ class ControllerNode(Node):
             self._value("hold_time"),
         )
         lead = (0.5 + self._value("command_delay")) / self._value("rate")
+
+        def new_follower() -> TrajectoryFollower:
+            controller = law(kinematics, dynamics, limits, self._value("natural_frequency"), self._value("damping"))
+            return TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"))
+
+        rehearse(new_follower(), kinematics)
         if self._follower is not None:
             self._follower.end(Outcome.PREEMPTED, "a new robot description has come")
         self._kinematics = kinematics
-        self._follower = TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"))
+        self._follower = new_follower()
 
     # The control period, in a thread of its own: an executor would take longer over a message than the control does
 
@@ -194,7 +198,7 @@ class ControllerNode(Node):
             motion.tolerances = motion_messages.tolerances_of(tolerances)
         with self._lock:
             if motion.start == 0.0:
-                motion.start = self._time
+                motion.start = self._time + self._value("start_delay")
             elif motion.start < self._time:
                 raise RequestError(f"the trajectory should have started {self._time - motion.start:.3f} s ago")
             self._follower.follow(motion)

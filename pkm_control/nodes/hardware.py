@@ -55,12 +55,12 @@ class HardwareNode(LifecycleNode):
             (0.001, 60.0),
             fixed=True,
         )
-        self._catch_up = declare(self, "catch_up", 0.005, "most time made up after a stall, s", (0.0, 1.0), fixed=True)
+        self._catch_up = declare(self, "catch_up", 0.002, "most time made up after a stall, s", (0.0, 1.0), fixed=True)
         self._lead = declare(
-            self, "lead", 0.01, "most time that the machine runs ahead of its commands, s", (0.0, 10.0), fixed=True
+            self, "lead", 0.003, "most time that the machine runs ahead of its commands, s", (0.0, 10.0), fixed=True
         )
         self._patience = declare(
-            self, "patience", 0.5, "how long machine time waits for a late command, s", (0.0, 60.0), fixed=True
+            self, "patience", 1.0, "how long machine time waits for a late command, s", (0.0, 60.0), fixed=True
         )
         self._encoder = Encoder(
             declare(

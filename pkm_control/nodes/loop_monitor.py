@@ -22,7 +22,6 @@ class LoopMonitor:
         self._cycles = 0
         self._missed = 0
         self._held = 0
-        self._worst = 0.0
         self._node = node
         self._out = node.create_publisher(LoopStatistics, topics.LOOP_STATISTICS, topics.EVENTS)
         self._timer = node.create_timer(1.0, self._publish)
@@ -45,14 +44,13 @@ class LoopMonitor:
         if periods.size == 0:
             return
         deviation = np.abs(periods - 1.0 / self._rate)
-        self._worst = max(self._worst, float(deviation.max()))
         self.last = LoopStatistics(
             period=1.0 / self._rate,
             rate=float(periods.size / periods.sum()),
             cycles=self._cycles,
             missed_deadlines=self._missed + self._held,
             deviation_p99=float(np.quantile(deviation, 0.99)),
-            worst_deviation=self._worst,
+            worst_deviation=float(deviation.max()),
             mean_work=work / periods.size,
         )
         self.last.header.stamp = self._node.get_clock().now().to_msg()

@@ -7,11 +7,13 @@ period, matched by their stamps; the pose of the platform is computed from the r
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from numpy.typing import NDArray
 from rclpy.action import ActionClient
 from rclpy.node import Node
@@ -43,6 +45,8 @@ from pkm_kinematics import Kinematics
 Array = NDArray[np.float64]
 
 _EVERYTHING = 20000  # messages: twice what the queues hold
+_PATIENCE = 30.0  # s, before the motion begins without a node that is not ready
+_LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
 _POINT_PERIOD = 0.004  # s between two points that the controller gets; it interpolates
 
 
@@ -58,18 +62,23 @@ class MotionPlayer(Node):
         self._tolerance = declare(
             self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
         )
+        self._waiting = set(declare(self, "wait_for", [""], "nodes to be ready before the motion begins", fixed=True))
+        self._waiting.discard("")
+        self._created = time.monotonic()
         self.exit_code: int | None = None
         self._plan: Cycle | None = None
         self._recording = False
-        self._began: tuple[float, LoopStatistics] | None = None
+        self._ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
+        self._loops_at_end = 0  # how many loop statistics had come by then
         self._loops: list[LoopStatistics] = []
-        self._references: list[PlatformReference] = []
-        self._states: list[JointState] = []
+        self._references: list[tuple[PlatformReference, float]] = []
+        self._states: list[tuple[JointState, float]] = []
         self._reference_in = PolledSubscription(
             self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_RECORD
         )
         self._states_in = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_RECORD)
         self.create_subscription(LoopStatistics, "hardware/loop_statistics", self._loops.append, topics.EVENTS)
+        self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
         self._client = ActionClient(self, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
         self._description = RobotDescription(self, self._build)
         self._timer = self.create_timer(0.05, self._tick)
@@ -91,19 +100,37 @@ class MotionPlayer(Node):
             self._states += states
         if self._description.mechanism is None and "cannot be used" in self._description.problem:
             self._finish(1)
-        elif self._plan is not None and not self._started and references and self._client.server_is_ready():
+        elif self._ended_at:
+            self._report_when_measured()
+        elif self._plan is not None and not self._started and references and self._everybody_is_ready():
             self._started = True
-            here = messages.pose_of(references[-1].pose)
+            here = messages.pose_of(references[-1][0].pose)
             start = self._plan.cycle.start
             if np.linalg.norm(here[:3] - start[:3]) > 1e-6 or abs(here[3:] @ start[3:]) < 1.0 - 1e-12:
                 self._go(self._planner.between(here, start), 1, self._play)
             else:
                 self._play()
 
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        """Note which of the nodes that the motion waits for are well."""
+        for status in message.status:
+            if status.hardware_id == self.get_namespace() and status.level in (
+                DiagnosticStatus.OK,
+                DiagnosticStatus.WARN,
+            ):
+                self._waiting.discard(status.name.rpartition("/")[2])
+
+    def _everybody_is_ready(self) -> bool:
+        if not self._client.server_is_ready():
+            return False
+        if self._waiting and time.monotonic() - self._created > _PATIENCE:
+            self.get_logger().warning(f"begin without: {', '.join(sorted(self._waiting))}")
+            self._waiting.clear()
+        return not self._waiting
+
     def _play(self) -> None:
         assert self._plan is not None
         self._recording = True
-        self._loops.clear()
         minute = 60.0 / self._plan.cycle.duration
         self.get_logger().info(f"{self._cycles} cycles of {self._plan.cycle.duration:.4f} s, {minute:.1f} per minute")
         self._go(self._plan.cycle, self._cycles, self._done)
@@ -136,9 +163,18 @@ class MotionPlayer(Node):
         self._references += self._reference_in.take_all(_EVERYTHING)
         self._states += self._states_in.take_all(_EVERYTHING)
         self._recording = False
+        self._ended_at = time.monotonic()
+        self._loops_at_end = len(self._loops)
+
+    def _report_when_measured(self) -> None:
+        """Report as soon as the machine has said how its loop ran until the end, or where it does not."""
+        if len(self._loops) > self._loops_at_end or time.monotonic() - self._ended_at > _LOOP_PATIENCE:
+            self._write_report()
+
+    def _write_report(self) -> None:
         try:
             recording = self._recording_of()
-            report = self._with_loop(Report.of(recording))
+            report = self._with_loop(Report.of(recording), recording.wakes)
         except (PkmError, ValueError) as error:
             self.get_logger().error(f"no report: {error}")
             self._finish(1)
@@ -157,16 +193,17 @@ class MotionPlayer(Node):
         """Return what was published, one row for each stamp that both streams have."""
         assert self._plan is not None
         names = self._kinematics.actuated_names
-        states = {motion_messages.seconds(m.header.stamp): m for m in self._states}
-        references = {motion_messages.seconds(m.header.stamp): m for m in self._references}
-        rows = [(t, references[t], states[t]) for t in sorted(references.keys() & states.keys())]
+        # the first message with a stamp counts: while the machine waits for a command it repeats its state
+        states = {motion_messages.seconds(m.header.stamp): (m, at) for m, at in reversed(self._states)}
+        references = {motion_messages.seconds(m.header.stamp): m for m, _ in reversed(self._references)}
+        rows = [(t, references[t], *states[t]) for t in sorted(references.keys() & states.keys())]
         if not rows:
             raise PkmError("no reading of the machine has the stamp of a reference")
-        reference = np.array([messages.pose_of(m.pose) for _, m, _ in rows])
-        positions = np.array([messages.joint_values(state, names) for _, _, state in rows])
-        efforts = np.array([messages.joint_values(state, names, "effort") for _, _, state in rows])
-        moving = np.flatnonzero([np.any(messages.twist_of(m.twist)) for _, m, _ in rows])
-        times = np.array([t for t, _, _ in rows])
+        reference = np.array([messages.pose_of(m.pose) for _, m, _, _ in rows])
+        positions = np.array([messages.joint_values(state, names) for _, _, state, _ in rows])
+        efforts = np.array([messages.joint_values(state, names, "effort") for _, _, state, _ in rows])
+        moving = np.flatnonzero([np.any(messages.twist_of(m.twist)) for _, m, _, _ in rows])
+        times = np.array([row[0] for row in rows])
         first = max(int(moving[0]) - 1, 0) if moving.size else 0
         end = times[first] + self._plan.cycle.duration * self._cycles + 1.0 / self._rate
         part = slice(first, int(np.searchsorted(times, end, side="right")))
@@ -184,23 +221,26 @@ class MotionPlayer(Node):
             measured=measured,
             efforts=efforts[part],
             saturated=np.abs(efforts[part]) >= limits.effort * (1.0 - 1e-9),
-            wakes=np.empty(0),
+            wakes=np.array([row[3] for row in rows[part]]),
             effort_units=limits.effort_units,
         )
 
-    def _with_loop(self, report: Report) -> Report:
-        """Return the report with the figures of the machine's loop, where the machine publishes some."""
-        if len(self._loops) < 2:
+    def _with_loop(self, report: Report, wakes: Array) -> Report:
+        """Return the report with the figures that the machine's loop has of the time of the run, where it has some."""
+        stamps = np.array([motion_messages.seconds(one.header.stamp) for one in self._loops])
+        begin = max(int(np.searchsorted(stamps, wakes[0])) - 1, 0)
+        loops = self._loops[begin : int(np.searchsorted(stamps, wakes[-1])) + 1]
+        if len(loops) < 2:
             return report
-        first, last = self._loops[0], self._loops[-1]
+        first, last = loops[0], loops[-1]
         span = motion_messages.seconds(last.header.stamp) - motion_messages.seconds(first.header.stamp)
         cycles = int(last.cycles - first.cycles)
         missed = int(last.missed_deadlines - first.missed_deadlines)
         loop = LoopFigures(
             wanted_rate=1.0 / last.period,
             rate=cycles / span,
-            deviation_p99=max(one.deviation_p99 for one in self._loops),
-            deviation_max=last.worst_deviation,
+            deviation_p99=max(one.deviation_p99 for one in loops[1:]),
+            deviation_max=max(one.worst_deviation for one in loops[1:]),
             wakes=cycles,
             missed=missed,
         )

@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState
 
 from pkm_control.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism
-from pkm_description.ros import messages, topics
+from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
@@ -38,6 +38,7 @@ class PageNode(Node):
         ]
         self._newest: list[Any] = [None, None, None]
         self.create_timer(1.0 / rate, self._draw)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report)
 
     def _build(self, mechanism: Mechanism) -> None:
         if self._viewer is not None:
@@ -59,6 +60,11 @@ class PageNode(Node):
             return
         error = float(np.linalg.norm(messages.vector_of(controller.position_error)))
         self._viewer.readout(stamp, error, speed, np.array(controller.effort), controller.reason or status)
+
+    def _report(self) -> diagnostics.Report:
+        if self._viewer is None:
+            return diagnostics.ERROR, self._description.problem, {}
+        return diagnostics.OK, f"shown at {self._viewer.url}", {}
 
 
 def main(args: list[str] | None = None) -> int:

@@ -41,13 +41,18 @@ class PolledSubscription:
 
     def take(self) -> Any | None:
         """Return the oldest message that waits in the queue, or None."""
-        with self._subscription.handle:
-            taken = self._subscription.handle.take_message(self._subscription.msg_type, False)
+        taken = self.take_timed()
         return None if taken is None else taken[0]
 
-    def take_all(self, most: int = 500) -> list[Any]:
-        """Return the messages that wait, at most so many: on a busy computer they come as fast as they go."""
-        messages: list[Any] = []
-        while len(messages) < most and (message := self.take()) is not None:
+    def take_timed(self) -> tuple[Any, float] | None:
+        """Return the oldest message that waits and when it was published [s, system clock of the sender], or None."""
+        with self._subscription.handle:
+            taken = self._subscription.handle.take_message(self._subscription.msg_type, False)
+        return None if taken is None else (taken[0], 1e-9 * taken[1]["source_timestamp"])
+
+    def take_all(self, most: int = 500) -> list[tuple[Any, float]]:
+        """Return what waits, as `take_timed` does; at most so many: on a busy computer they come as fast as they go."""
+        messages: list[tuple[Any, float]] = []
+        while len(messages) < most and (message := self.take_timed()) is not None:
             messages.append(message)
         return messages
