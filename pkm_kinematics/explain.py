@@ -34,12 +34,14 @@ def explain_forward(engine: Engine, status: int, joints: Array, residual: float)
 
 
 def limit_violations(engine: Engine, joints: Array) -> list[str]:
-    """One sentence per limb joint of `joints` (n_joints,) that is outside its range."""
-    said = []
-    for i in range(2, len(engine.tables.bodies)):
-        body, q = engine.tables.bodies[i], joints[engine.body_column[i]]
+    """One sentence per joint of `joints` (n_joints,) outside its range: the limbs, then the platform's branch."""
+    tables, said = engine.tables, []
+    limbs = zip(tables.bodies[2:], engine.body_column[2:], strict=True)
+    branch = zip(engine.task.chain[1:], engine.chain_column[1:], strict=True)
+    for body, column in (*limbs, *branch):
+        q = joints[column]
         if q < body["lower"] - LIMIT_SLACK or q > body["upper"] + LIMIT_SLACK:
             unit = "m" if body["prismatic"] else "rad"
-            name = engine.tables.names[i]
+            name = engine.joint_names[column]
             said.append(f"joint '{name}' at {q:.4g} {unit} is outside [{body['lower']:.4g}, {body['upper']:.4g}]")
     return said

@@ -109,9 +109,9 @@ def all_finite(values):
 
 
 @compiled
-def first_beyond_limit(bodies, state):
-    """The first body whose joint is outside its range, -1 if none."""
-    for i in range(2, bodies.shape[0]):
+def first_beyond_limit(bodies, state, first):
+    """The first body, from `first` on, whose joint is outside its range, -1 if none."""
+    for i in range(first, bodies.shape[0]):
         q = state[i].q
         if q < bodies[i].lower - LIMIT_SLACK or q > bodies[i].upper + LIMIT_SLACK:
             return i
@@ -137,7 +137,9 @@ def solve_pose(
         if chain.shape[0] < 7:
             place_chain(chain, tail, tail_point, chain_at, platform.R, platform.p)
     status, residual, iterations = solve_positions(bodies, closures, blocks, state, rows, work, mode, True)
-    if status == CONVERGED and first_beyond_limit(bodies, state) >= 0:
+    if status == CONVERGED and (
+        first_beyond_limit(bodies, state, 2) >= 0 or first_beyond_limit(chain, chain_at, 1) >= 0
+    ):
         status = JOINT_LIMIT
     return status, residual, iterations
 
