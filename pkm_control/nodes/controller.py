@@ -244,7 +244,9 @@ class ControllerNode(Node):
                 done.set_result(True)
             elif self._action is not None:
                 goal.publish_feedback(motion_messages.feedback_message(motion, self._action, self._kinematics))
-        self._goals = [goal for goal in self._goals if goal[1].outcome is None]
+        self._goals = [
+            goal for goal in self._goals if not goal[2].done()
+        ]  # not: without outcome, one may just have come
 
     def destroy_node(self) -> None:
         """End the control thread before its publishers go."""
