@@ -61,7 +61,11 @@ KNOBS = (
     Knob("natural_frequency", "120.0", "natural frequency of the tracking error, rad/s"),
     Knob("damping", "1.0", "damping of the tracking error, 1 is critical"),
     Knob("publish_rate", "200.0", "highest rate of joint_states and platform_state, Hz"),
-    Knob("motion", "pick_and_place", "motion file to run: a name from the gallery of motions, a path, or none"),
+    Knob(
+        "motion",
+        "auto",
+        "motion file to run: a path, pick_and_place, circle, tilts, auto (what suits the robot), or none",
+    ),
     Knob("cycles", "20", "how often the motion is run"),
     Knob("report", "reports", "directory for the plot and the table of the run"),
     Knob("page", "true", "show the robot in a browser page", SWITCH),

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.actuator_path import ActuatorPath
 from pkm_control.errors import LimitError, UnreachableMotionError
 from pkm_control.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion_file import MotionFile
-from pkm_control.rounded_path import PathSample, RoundedPath
+from pkm_control.rounded_path import Path, PathSample, RoundedPath
 from pkm_control.time_law import PathBounds, SmoothTimeLaw, fastest
 from pkm_control.timed_curve import TimedCurve
 from pkm_control.trajectory import PathPiece, Piece, Rest, Trajectory
@@ -40,6 +41,9 @@ _MAX_GRID = 3000
 _SAMPLING = 5e-4  # s, between the checks of a trajectory
 _MIN_SAMPLES = 1000
 _MAX_SAMPLES = 40000
+_COARSER = (
+    5  # where the motion space turns with the pose: each evaluation takes longer, and paths are of one smooth piece
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,7 @@ class MotionPlanner:
         self.actuators = actuators
         self.platform = platform or PlatformLimits()
         self.reserve = reserve
+        self._coarser = 1 if kinematics.constant_space else _COARSER
         self._velocity = (1.0 - reserve) * actuators.velocity
         self._effort = (1.0 - reserve) * actuators.effort
 
@@ -131,9 +136,22 @@ class MotionPlanner:
         if motion.dwells[index] > 0.0:
             pieces.append(Rest(motion.poses[index], float(motion.dwells[index])))
 
-    @staticmethod
-    def _inner_stops(motion: MotionFile) -> list[int]:
+    def _path(self, motion: MotionFile, first: int, last: int) -> Path:
+        """Return the path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
+        if self.kinematics.constant_space:
+            return RoundedPath(motion.poses[first : last + 1], motion.blends[first + 1 : last])
+        start, end = motion.poses[first], motion.poses[last]
+        self._require_reachable(motion.poses[first : last + 1], [motion.describe(first), motion.describe(last)])
+        try:
+            return ActuatorPath(self.kinematics, start, end, _HOME_MODE)
+        except ValueError as error:
+            x, y, z = (float(value) for value in end[:3])
+            raise UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error)) from error
+
+    def _inner_stops(self, motion: MotionFile) -> list[int]:
         """Return the inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
+        if not self.kinematics.constant_space:
+            return list(range(1, len(motion) - 1))
         whole = RoundedPath(motion.poses, np.zeros(len(motion) - 2))
         middles = 0.5 * (whole.corners[:-1] + whole.corners[1:])
         before_corner = whole.sample(np.nextafter(whole.corners[1:-1], middles[:-1])).first
@@ -144,9 +162,9 @@ class MotionPlanner:
 
     def _plan_free(self, motion: MotionFile, first: int, last: int, limits: PlatformLimits) -> tuple[PathPiece, str]:
         """Return the quickest piece from waypoint `first` to waypoint `last` without rest, and what limits it."""
-        path = RoundedPath(motion.poses[first : last + 1], motion.blends[first + 1 : last])
+        path = self._path(motion, first, last)
         breaks = path.breaks()
-        points = max(8, min(_POINTS_PER_INTERVAL, _MAX_GRID // len(breaks)))
+        points = max(8, min(_POINTS_PER_INTERVAL, _MAX_GRID // len(breaks)) // self._coarser)
         parts = [np.linspace(a, b, points)[1:] for a, b in pairwise(breaks)]
         grid = np.concatenate([[0.0], *parts])
         sample = path.sample(grid)
@@ -159,7 +177,7 @@ class MotionPlanner:
         whole = f"{motion.describe(first)} to line {motion.lines[last]}"
         best: PathPiece | None = None
         note = ""
-        for window in self._windows(limits):
+        for window in self._windows(limits)[:: self._coarser]:
             law = SmoothTimeLaw(grid, speeds, window)
             stretch, limit = self._stretch(path, law, limits)
             if best is None or law.duration * stretch < best.duration:
@@ -235,13 +253,13 @@ class MotionPlanner:
         a, b, c, g = (np.hstack(part) for part in zip(*rows, strict=True))
         return a, b, c, g
 
-    def _stretch(self, path: RoundedPath, law: SmoothTimeLaw, limits: PlatformLimits) -> tuple[float, str]:
+    def _stretch(self, path: Path, law: SmoothTimeLaw, limits: PlatformLimits) -> tuple[float, str]:
         """Return by how much the law must be slowed down (or may be sped up) for all limits to hold, and which decides.
 
         Velocities, accelerations and jerks scale with powers of the stretch; efforts do not, because of gravity and
         friction, so they are searched by bisection.
         """
-        times = _check_times(law.duration)
+        times = _check_times(law.duration, self._coarser)
         pose, twist, acceleration = PathPiece(path, law).sample(times)
         loads = self._motion_loads(times, pose, twist, acceleration, limits)
         needed = {load.name: load.ratio ** (1.0 / load.order) for load in loads}
@@ -395,8 +413,8 @@ def _worst(name: str, unit: str, values: Array, bound: float, order: int) -> _Lo
     return _Load(name, unit, float(norms[sample]), bound, sample, order)
 
 
-def _check_times(duration: float) -> Array:
-    return np.linspace(0.0, duration, int(min(max(_MIN_SAMPLES, duration / _SAMPLING), _MAX_SAMPLES)))
+def _check_times(duration: float, coarser: int = 1) -> Array:
+    return np.linspace(0.0, duration, int(min(max(_MIN_SAMPLES, duration / _SAMPLING), _MAX_SAMPLES)) // coarser)
 
 
 def _norm_bound(first: Array, second: Array, bound: float) -> tuple[Array, Array, Array, Array]:

@@ -15,6 +15,7 @@ the smoothstep of degree five. The path leaves the corner by at most 0.16 r_i |u
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,24 @@ class PathSample:
     pose: Array
     first: Array
     second: Array
+
+
+class Path(Protocol):
+    """What a time law runs along: a path over the parameter from 0 to the last of `corners`."""
+
+    corners: Array
+
+    def segment(self, s: Array) -> NDArray[np.int64]:
+        """Return the index (n,) of the step, between two given poses, that each parameter lies on."""
+        ...
+
+    def breaks(self) -> Array:
+        """Return the parameters, sorted, where the character of the path changes, both ends too."""
+        ...
+
+    def sample(self, s: Array) -> PathSample:
+        """Return pose and derivatives at parameters (n,)."""
+        ...
 
 
 class RoundedPath:

@@ -66,7 +66,10 @@ def parser() -> argparse.ArgumentParser:
     )
     motion = p.add_argument_group("motion")
     motion.add_argument(
-        "--motion", default="pick_and_place", metavar="FILE", help=f"motion file (CSV), or one that ships: {motions}"
+        "--motion",
+        default="auto",
+        metavar="FILE",
+        help=f"motion file (CSV), or one that ships: {motions}; auto: what suits the robot",
     )
     motion.add_argument(
         "--cycles", type=_count, default=20, metavar="N", help="how often the motion is done and measured"

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers import Adaptive, ComputedTorque, Controller, PdGravity
+from pkm_control.default_motion import motion_named
 from pkm_control.hardware import SimulatedMachine
 from pkm_control.main_job import Period, Robot, plan_cycle, run_motion
-from pkm_control.motion_file import read_motion_file, task_chain_of
 from pkm_control.report_files import publish_report
 from pkm_description.mechanism import Inertial, Mechanism
 
@@ -47,7 +47,7 @@ class _Watcher:
 def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Event) -> bool:
     """Do what the options ask for; return True when the motion was done to its end."""
     robot = _build(mechanism, options)
-    motion = read_motion_file(options.motion, robot.kinematics.home, task_chain_of(mechanism))
+    motion = motion_named(options.motion, robot.kinematics)
     job = plan_cycle(robot.planner, motion)
     print(f"{mechanism.name}: {motion.source}, one cycle takes {job.cycle.duration:.4f} s")
     for note in job.cycle.notes:

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.rounded_path import RoundedPath
+from pkm_control.rounded_path import Path
 from pkm_control.time_law import SmoothTimeLaw
 
 Array = NDArray[np.float64]
@@ -46,7 +46,7 @@ class Piece(Protocol):
 class PathPiece:
     """A geometric path run by a time law, slowed down uniformly by `stretch`."""
 
-    def __init__(self, path: RoundedPath, law: SmoothTimeLaw, stretch: float = 1.0) -> None:
+    def __init__(self, path: Path, law: SmoothTimeLaw, stretch: float = 1.0) -> None:
         self._path = path
         self._law = law
         self._stretch = stretch

@@ -19,11 +19,11 @@ from rclpy.action import ActionClient
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from pkm_control.default_motion import motion_named
 from pkm_control.follower import Outcome
 from pkm_control.limits import ActuatorLimits
 from pkm_control.loop import LoopStatistics as LoopFigures
 from pkm_control.main_job import Cycle, plan_cycle
-from pkm_control.motion_file import read_motion_file, task_chain_of
 from pkm_control.nodes import motion_messages
 from pkm_control.planning import MotionPlanner
 from pkm_control.recording import Recording
@@ -55,7 +55,7 @@ class MotionPlayer(Node):
 
     def __init__(self) -> None:
         super().__init__("motion_player")
-        self._motion = declare(self, "motion", "pick_and_place", "motion file: a shipped one or a path", fixed=True)
+        self._motion = declare(self, "motion", "auto", "motion file: a shipped one, a path, or auto", fixed=True)
         self._cycles = declare(self, "cycles", 20, "how often it is run", (1, 1000000), fixed=True)
         self._report = declare(self, "report", "", "directory for plot and table; empty: none", fixed=True)
         self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
@@ -87,7 +87,8 @@ class MotionPlayer(Node):
     def _build(self, mechanism: Mechanism) -> None:
         self._kinematics = Kinematics(mechanism)
         self._planner = MotionPlanner(self._kinematics, Dynamics(self._kinematics), ActuatorLimits.of(mechanism))
-        motion = read_motion_file(self._motion, self._kinematics.home, task_chain_of(mechanism))
+        motion = motion_named(self._motion, self._kinematics)
+        self._motion_name = Path(motion.source).stem
         self._plan = plan_cycle(self._planner, motion)
         for note in self._plan.cycle.notes:
             self.get_logger().info(note)
@@ -183,7 +184,7 @@ class MotionPlayer(Node):
         if self._report:
             directory = Path(self._report)
             directory.mkdir(parents=True, exist_ok=True)
-            name = f"{recording.robot}_{Path(self._motion).stem}"
+            name = f"{recording.robot}_{self._motion_name}"
             plot(recording, directory / f"{name}.png")
             recording.save(directory / f"{name}.csv")
             print(f"plot: {directory / name}.png   table: {directory / name}.csv", flush=True)

@@ -71,7 +71,7 @@ def test_runner_reads_knobs() -> None:
         "false",
         "true",
     )
-    assert values["motion"] == "pick_and_place"
+    assert values["motion"] == "auto"
 
 
 STUBBORN = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"

@@ -189,7 +189,7 @@ def test_limits_in_the_file_lower_those_of_the_planner(planner) -> None:
 
 @pytest.mark.parametrize(
     ("row", "reason"),
-    [("0, 0, -2000", "limb1_arm"), ("1500, 0, 0", "limb2_arm"), ("0, 0, 600", "outside")],
+    [("0, 0, -2000", "platform_z"), ("1500, 0, 0", "platform_x"), ("0, 0, 600", "outside")],
 )
 def test_waypoints_out_of_the_workspace_are_refused_with_the_reason(planner, row: str, reason: str) -> None:
     text = f"# frame: home\nx [mm], y [mm], z [mm]\n0, 0, 0\n{row}\n"

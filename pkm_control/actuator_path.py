@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A move in which every actuator runs along in proportion: the path of robots whose motion space turns with the pose.
+
+The platform of a 3-PRS or a Tricept cannot go straight from pose to pose: the limbs add small motions of their own in
+the directions that they block. Where the actuators go straight from their positions at one end to those at the other,
+the platform stays in its motion space by itself, wherever forward kinematics finds it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.point_trajectory import PointTrajectory
+from pkm_control.rounded_path import RADIAN_AS_LENGTH, PathSample
+from pkm_control.so3 import displacement_between
+from pkm_kinematics import Status
+
+if TYPE_CHECKING:
+    from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+_POINTS = 65  # where the path is computed; quintics between them are exact to rounding
+_STEP = 1e-4  # share of the way, for the central difference that gives the second derivative
+
+
+class ActuatorPath:
+    """The path from pose `start` to pose `end` (7,) with the interface of `RoundedPath`, without corners between.
+
+    Raises `ValueError` where the poses are the same or an actuator position on the way has no pose that continues.
+    """
+
+    def __init__(self, kinematics: Kinematics, start: Array, end: Array, mode: int | None = None) -> None:
+        way = displacement_between(np.asarray(start, np.float64), np.asarray(end, np.float64))
+        self.length = float(np.hypot(np.linalg.norm(way[:3]), RADIAN_AS_LENGTH * np.linalg.norm(way[3:])))
+        if self.length <= 0.0:
+            raise ValueError("step 0 of the path has no length")
+        self.corners = np.array((0.0, self.length))
+        ends = kinematics.inverse(np.vstack([start, end]), mode=mode).actuated
+        self._q, self._rate = np.array(ends[0]), (ends[1] - ends[0]) / self.length
+        self._kinematics = kinematics
+        parameters = np.linspace(0.0, self.length, _POINTS)
+        step = _STEP * self.length
+        poses, first, second = np.empty((_POINTS, 7)), np.empty((_POINTS, 6)), np.empty((_POINTS, 6))
+        pose = np.array(start, dtype=np.float64)
+        for k, s in enumerate(parameters):
+            pose, first[k] = self._at(s, pose)
+            poses[k] = pose
+            second[k] = (self._at(s + step, pose)[1] - self._at(s - step, pose)[1]) / (2.0 * step)
+        self._curve = PointTrajectory(parameters, poses, first, second)
+        self._ends = (PathSample(poses[:1], first[:1], second[:1]), PathSample(poses[-1:], first[-1:], second[-1:]))
+
+    def _at(self, s: float, near: Array) -> tuple[Array, Array]:
+        """Return the pose at parameter `s` that continues `near`, and the twist per unit of parameter speed."""
+        found = self._kinematics.forward(self._q + s * self._rate, near=near)
+        if int(found.status) not in (Status.CONVERGED, Status.JOINT_LIMIT):
+            raise ValueError(f"no pose {s / self.length:.0%} of the way: {found.reason(0)}")
+        pose = np.asarray(found.pose, dtype=np.float64)
+        return pose, np.asarray(self._kinematics.platform_twist(pose, self._rate, seed=found.joints))
+
+    def segment(self, s: Array) -> NDArray[np.int64]:
+        """Return zeros (n,): there is one segment."""
+        return np.zeros(len(s), dtype=np.int64)
+
+    def breaks(self) -> Array:
+        """Return both ends."""
+        return self.corners
+
+    def sample(self, s: Array) -> PathSample:
+        """Return pose and derivatives at parameters (n,) in [0, `length`]."""
+        parts = [self._sample(float(one)) for one in np.atleast_1d(s)]
+        return PathSample(*(np.vstack([getattr(part, name) for part in parts]) for name in ("pose", "first", "second")))
+
+    def _sample(self, s: float) -> PathSample:
+        if s <= 0.0 or s >= self.length:
+            return self._ends[0 if s <= 0.0 else 1]
+        at = self._curve.at(s)
+        return PathSample(at.pose[None], at.twist[None], at.acceleration[None])

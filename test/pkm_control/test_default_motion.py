@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What robots do when nobody says what, and moves of robots that cannot go straight."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_control.actuator_path import ActuatorPath
+from pkm_control.default_motion import default_motion, tour
+from pkm_control.limits import ActuatorLimits
+from pkm_control.planning import MotionPlanner
+from pkm_description import load_mechanism, robot_names
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
+
+
+@pytest.mark.parametrize("name", [name for name in robot_names() if name != "griffis_duffy"])
+def test_every_robot_has_a_motion_that_it_can_reach(name: str) -> None:
+    kinematics = Kinematics(load_mechanism(name))
+    motion = default_motion(kinematics)
+    assert np.all(kinematics.inverse(motion.poses, mode=0).status == 0)
+    moved = np.abs(motion.poses - motion.poses[0]).max()
+    assert moved > 0.01  # m, or a quaternion's element: something to see
+
+
+def test_the_delta_picks_and_the_five_bar_tours() -> None:
+    assert default_motion(Kinematics(load_mechanism("delta"))).source == "pick_and_place.csv"
+    assert default_motion(Kinematics(load_mechanism("five_bar"))).source == "tour"
+
+
+def test_a_tour_visits_both_sides_of_every_freedom_and_keeps_away_from_singularities() -> None:
+    kinematics = Kinematics(load_mechanism("planar_3rrr"))
+    motion = tour(kinematics)
+    assert len(motion) == 1 + 2 * 2 * kinematics.mobility
+    home, there = kinematics.singularity(kinematics.home), kinematics.singularity(motion.poses)
+    assert there.type2.min() > 0.3 * home.type2
+    trajectory = MotionPlanner(kinematics, Dynamics(kinematics), ActuatorLimits.of(kinematics.mechanism)).plan(motion)
+    sample = trajectory.sampled(500.0)
+    assert np.all(kinematics.inverse(sample.pose, mode=0).status == 0)
+    assert np.linalg.norm(sample.twist[:, :3], axis=1).max() < 0.5 * (1.0 + 1e-6)
+
+
+def test_actuators_run_in_proportion_on_the_way_of_a_robot_that_cannot_go_straight() -> None:
+    kinematics = Kinematics(load_mechanism("tripod_3prs"))
+    home = kinematics.home
+    q = np.array(kinematics.inverse(home).actuated)
+    end = kinematics.forward(q + np.array((0.03, -0.01, 0.02)), near=home).pose
+    path = ActuatorPath(kinematics, home, end)
+    s = np.linspace(0.0, path.length, 41)
+    sample = path.sample(s)
+    along = kinematics.inverse(sample.pose)
+    assert np.all(along.status == 0)  # in the motion space, to 1e-6 m and rad
+    share = (along.actuated - q) / np.array((0.03, -0.01, 0.02))
+    np.testing.assert_allclose(share, np.tile((s / path.length)[:, None], (1, 3)), atol=1e-7)
+    # rates are the derivatives of the poses: central differences, whose own error is of the order of the step squared
+    h = 1e-4 * path.length
+    before, after = path.sample(s[1:-1] - h), path.sample(s[1:-1] + h)
+    scale = np.abs(sample.first).max()
+    np.testing.assert_allclose((after.pose - before.pose)[:, :3] / (2 * h), sample.first[1:-1, :3], atol=1e-6 * scale)
+    change = (after.first - before.first) / (2 * h)
+    np.testing.assert_allclose(change, sample.second[1:-1], atol=1e-4 * np.abs(change).max())
