@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable
+from types import FrameType
 
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
@@ -12,18 +14,26 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 _LOOK_EVERY = 0.1  # s, between two looks whether to end, while nothing else happens
+_INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
 
 
 def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
     """Run a node until it is interrupted or ends by itself; return the exit code.
 
     Ctrl-C and SIGTERM end it in order: the node first, with the threads it may have, then the context that they use. So
-    signals are not left to rclpy, which would take the context away under the threads. A node ends by itself by setting
-    its attribute `exit_code`.
+    signals are not left to rclpy, which would take the context away under the threads. A signal waits for the callback
+    that runs; a second one, a while later, does not, since that callback may be compiling kernels for the first time. A
+    node ends by itself by setting its attribute `exit_code`.
     """
-    stopping: list[int] = []
+    stopping: list[float] = []  # when signals came, s
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopping.append(time.monotonic())
+        if stopping[-1] - stopping[0] > _INSISTING:
+            raise SystemExit(128 + number)
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda got, _: stopping.append(got))
+        signal.signal(number, stop)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     node = make()
     executor = SingleThreadedExecutor()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The end of a node's process: in order at the first signal, in spite of a long callback at a later one."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+NODE = """
+import time
+from rclpy.node import Node
+from pkm_description.ros.process import run_node
+
+class Busy(Node):
+    def __init__(self):
+        super().__init__("busy")
+        self.create_timer(0.01, self.work)
+        print("up", flush=True)
+
+    def work(self):
+        {work}
+
+    def destroy_node(self):
+        print("destroyed", flush=True)
+        super().destroy_node()
+
+raise SystemExit(run_node(Busy))
+"""
+
+
+def started(work: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", NODE.format(work=work)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    time.sleep(0.5)
+    return process
+
+
+def test_one_signal_ends_a_node_in_order() -> None:
+    process = started("pass")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=10.0)
+    assert (out, process.returncode) == ("destroyed\n", 0)
+
+
+def test_a_later_signal_interrupts_a_long_callback() -> None:
+    process = started("[time.sleep(0.01) for _ in range(6000)]")
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)  # as launch does besides the terminal: not yet insisting
+    time.sleep(1.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=10.0)
+    assert (out, process.returncode) == ("destroyed\n", 128 + signal.SIGTERM)
