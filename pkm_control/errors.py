@@ -57,3 +57,11 @@ class LifecycleError(PkmError):
         self.state = state
         self.allowed = allowed
         super().__init__(f"{call} is not possible while the machine is {state}; allowed: {allowed}")
+
+
+class SingularHomeError(PkmError):
+    """A robot that is singular at home, so that nothing can be tuned to the inertia that its drives feel there."""
+
+    def __init__(self, robot: str) -> None:
+        self.robot = robot
+        super().__init__(f"'{robot}' is singular at home; give a home where each drive alone can move the platform")

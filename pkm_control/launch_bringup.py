@@ -6,6 +6,8 @@ Needs `launch` and `launch_ros`, which a ROS 2 installation has and a bare machi
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,10 +20,22 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from pkm_control import bringup
-from pkm_description.load import expand
+from pkm_control import bringup, ros2_control
+from pkm_description.load import expand, load_mechanism
 
-RVIZ = bringup.Knob("rviz", "true", "open RViz, where it is installed", bringup.SWITCH)
+KNOBS = (
+    *bringup.KNOBS,
+    bringup.Knob("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
+    bringup.Knob(
+        "ros2_control", "false", "let controller_manager drive the machine instead of our controller", bringup.SWITCH
+    ),
+    bringup.Knob(
+        "controllers", "joint_trajectory_controller", "controllers of ros2_control to activate, separated by commas"
+    ),
+    bringup.Knob(
+        "controllers_file", "", "their parameters; empty: config/controllers.yaml, fitted to the joints of the robot"
+    ),
+)
 
 
 def bring_up(**defaults: str) -> LaunchDescription:
@@ -29,15 +43,14 @@ def bring_up(**defaults: str) -> LaunchDescription:
 
     The browser page is off here, where RViz shows the robot; it needs `pip install viser yourdfpy`.
     """
-    knobs = (*bringup.KNOBS, RVIZ)
-    default = {**{knob.name: knob.default for knob in knobs}, "page": "false", **defaults}
+    default = {**{knob.name: knob.default for knob in KNOBS}, "page": "false", **defaults}
     arguments = [
         DeclareLaunchArgument(
             knob.name, default_value=default[knob.name], description=knob.description, choices=knob.choices or None
         )
-        for knob in knobs
+        for knob in KNOBS
     ]
-    names = [knob.name for knob in knobs]
+    names = [knob.name for knob in KNOBS]
     return LaunchDescription([*arguments, OpaqueFunction(function=partial(_actions, names))])
 
 
@@ -45,6 +58,9 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     """Return the nodes and handlers that the values of the launch arguments ask for."""
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
     found = []
+    if values["ros2_control"] == "true":
+        values["controller"] = "none"  # and with it the motion player, who needs our controller
+        found += _controller_manager(values)
     if _installed("robot_state_publisher"):
         found.append(_robot_state_publisher(values))
     else:
@@ -62,7 +78,9 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
 
 
 def _node(spec: bringup.NodeSpec, values: bringup.Values) -> Node:
-    """Return a node of ours."""
+    """Return a node of ours; with ros2_control, the kinematics hears what joint_state_broadcaster says."""
+    if spec.name == "kinematics" and values["ros2_control"] == "true":
+        spec = replace(spec, remappings={"actuated_joint_states": ros2_control.MEASURED_STATES})
     return Node(
         package="pkm_control",
         executable=spec.executable,
@@ -72,6 +90,35 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values) -> Node:
         remappings=list(spec.remappings.items()),
         output="screen",
     )
+
+
+def _controller_manager(values: bringup.Values) -> list[Node]:
+    """Return the controller manager, and the spawners that load its controllers and activate those that are wanted."""
+    if not _installed("controller_manager"):
+        raise RuntimeError("ros2_control:=true needs the packages controller_manager and ros2_controllers")
+    path = values["controllers_file"] or _fitted_controllers(values)
+    wanted = ["joint_state_broadcaster", *values["controllers"].replace(",", " ").split()]
+    others = [name for name in ros2_control.controller_names(ros2_control.read_parameters(path)) if name not in wanted]
+    clock = {"use_sim_time": values["use_sim_time"] == "true"}
+    in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen")
+    nodes = [
+        in_manager(executable="ros2_control_node", parameters=[path, clock]),
+        in_manager(executable="spawner", arguments=[*wanted, "--param-file", path]),
+    ]
+    if others:
+        nodes.append(in_manager(executable="spawner", arguments=[*others, "--inactive", "--param-file", path]))
+    return nodes
+
+
+def _fitted_controllers(values: bringup.Values) -> str:
+    """Write config/controllers.yaml for the robot at hand to a temporary file and return its path."""
+    template = ros2_control.read_parameters(f"{get_package_share_directory('pkm_control')}/config/controllers.yaml")
+    mechanism = load_mechanism(values["robot"], bringup.xacro_arguments(values))
+    rate, frequency = float(values["rate"]), float(values["natural_frequency"])
+    fitted = ros2_control.controller_parameters(template, mechanism, rate, frequency)
+    with tempfile.NamedTemporaryFile(prefix="pkm_controllers_", suffix=".yaml", delete=False) as file:
+        ros2_control.write_parameters(fitted, file.name)
+    return file.name
 
 
 def _robot_state_publisher(values: bringup.Values) -> Node:

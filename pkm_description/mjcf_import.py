@@ -96,7 +96,7 @@ class _Writer:
             _child(joint, "command_interface", name=drive.interface)
             state = _child(joint, "state_interface", name="position")
             _child(state, "param", name="initial_value").text = repr(self.home.get(name, 0.0))
-            _child(joint, "state_interface", name="velocity")
+            _child(_child(joint, "state_interface", name="velocity"), "param", name="initial_value").text = "0.0"
             armature = next(j.armature for b in self.model.bodies for j in b.joints if j.name == name)
             _child(joint, "param", name="rotor_inertia").text = repr(armature)
         ET.indent(self.root)
