@@ -297,13 +297,10 @@ class Dynamics:
         if k.constant_space:
             return _Same((self._subspace, np.zeros(6)))
         seeds = k.engine.seeds(seed, len(motions))
-        found = []
-        for i, motion in enumerate(motions):
-            S, bias = k.engine.space_at(motion[:7], seeds[i if len(seeds) > 1 else 0], motion[7:13])
-            if not np.isfinite(S).all() and status[i] == Status.CONVERGED:
-                status[i] = k.inverse(motion[:7], seeds[i if len(seeds) > 1 else 0]).status or Status.SINGULAR
-            found.append((np.ascontiguousarray(S), bias))
-        return found
+        spaces, biases = k.engine.spaces_at(motions[:, :7], seeds, motions[:, 7:13])
+        for i in np.flatnonzero(~np.isfinite(spaces).all(axis=(1, 2)) & (status == Status.CONVERGED)):
+            status[i] = k.inverse(motions[i, :7], seeds[i if len(seeds) > 1 else 0]).status or Status.SINGULAR
+        return list(zip(spaces, biases, strict=True))
 
     def _run(self, part: Callable[[slice], None], n: int) -> None:
         if self.kinematics.constant_space:

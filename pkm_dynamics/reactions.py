@@ -138,7 +138,7 @@ def reactions(
         limb_wrenches(bodies, state, dynamics.friction)
         platform_wrench(bodies, state, motions[i, 19:])
         balance = _balance(bodies, t.closures, state, rows)
-        allowed = k.engine._allowed(motions[i, :7])
+        allowed = k.engine.allowed_at(motions[i, :7])
         found = _resolve(balance, bodies, state, efforts[i], allowed, length, rows, at)
         if found is None:
             status[i] = Status.SINGULAR

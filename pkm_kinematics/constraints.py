@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the limbs do not let the platform do, whatever the actuators: constraint wrenches and motion space.
+"""What the limbs do not let the platform do, whatever the actuators: constraint wrenches.
 
 A limb's closure equations J qd + G V = 0 constrain the platform's twist V alone by W V = 0, W = U^T G, where U spans
 the left null space of J: the reciprocal screws of the limb. Twists that satisfy all limbs are the motion space, which
@@ -15,15 +15,10 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.limb_system import limb_system
-from pkm_kinematics.kernels.motion import accelerations, closure_accelerations, move_platform, velocities
+from pkm_kinematics.kernels.motion_space import INDEPENDENT, RANK
 
 if TYPE_CHECKING:
     from pkm_kinematics.tables import Tables
-
-# Left null vectors of a limb: singular values below this part of the largest. Lengths and angles mix in J.
-RANK = 1e-9
-# Constraint wrenches that span what the platform cannot do, against rounding in overconstrained robots.
-INDEPENDENT = 1e-7
 
 
 def limb_constraints(
@@ -68,34 +63,3 @@ def constraint_margin(W: Array, blocked: int) -> float:
         return float("inf")
     values = np.linalg.svd(W, compute_uv=False)
     return float(values[blocked - 1]) if len(values) >= blocked else 0.0
-
-
-def motion_space(
-    tables: Tables,
-    workspace: tuple[NDArray[Any], NDArray[Any], Array],
-    allowed: Array,
-    mobility: int,
-    length: float,
-    twist: Array | None = None,
-) -> tuple[Array, Array]:
-    """Basis S (6, mobility) of the platform's twists at solved positions, and its acceleration bias (6,).
-
-    `allowed` (6, c) spans the twists of the platform's own branch. The acceleration is that which the constraints alone
-    impose at `twist`, of minimum norm; zero without `twist`. Blocks must have been inverted.
-    """
-    state, rows, work = workspace
-    scale = scaling(length)
-    constraints = limb_constraints(tables, state, rows, length)
-    blocked = np.linalg.svd(allowed.T * scale)[2][allowed.shape[1] :] if allowed.shape[1] < 6 else np.zeros((0, 6))
-    W = np.vstack([blocked, *(w for _, _, w in constraints)])
-    S = np.linalg.svd(W)[2][6 - mobility :].T / scale[:, None]
-    if twist is None:
-        return S, np.zeros(6)
-    move_platform(state, twist, np.zeros(6))
-    velocities(tables.bodies, tables.closures, tables.blocks, state, rows, work)
-    accelerations(tables.bodies, tables.closures, tables.blocks, state, rows, work)
-    rates = np.zeros(tables.n_rows)
-    closure_accelerations(tables.closures, state, rows, rates)
-    right = np.concatenate([np.zeros(len(blocked)), *(U.T @ rates[at] for at, U, _ in constraints)])
-    bias = -np.linalg.lstsq(W, right, rcond=INDEPENDENT)[0] / scale
-    return S, bias

@@ -19,10 +19,11 @@ from pkm_description.mechanism import Array, JointType, Mechanism
 from pkm_description.mobility import beside_home, check_gears
 from pkm_kinematics.batch import ShapeError, over_cores, rows_for
 from pkm_kinematics.blocks import build_tables
-from pkm_kinematics.constraints import motion_space, scaling
+from pkm_kinematics.constraints import scaling
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.chain import place_chain, read_chain
 from pkm_kinematics.kernels.motion import invert_blocks
+from pkm_kinematics.kernels.motion_space import allowed_twists, motion_spaces
 from pkm_kinematics.kernels.solve import INSIDE, NEARLY_SINGULAR, solve_many, solve_pose
 from pkm_kinematics.pose import pose_of, transform_of
 from pkm_kinematics.status import Status
@@ -214,25 +215,29 @@ class Engine:
 
         NaN where the pose has no regular configuration.
         """
-        if self.constant_space:
-            return self.task.subspace, np.zeros(6)
-        at = self.inverted(pose, seed)
-        if at is None:
-            return np.full((6, self.mobility), np.nan), np.full(6, np.nan)
-        workspace = (at.state, at.rows, at.work)
-        length = self.characteristic_length
-        return motion_space(self.tables, workspace, self._allowed(pose), self.mobility, length, twist)
+        spaces, biases = self.spaces_at(pose[None], seed[None], None if twist is None else twist[None])
+        return spaces[0], biases[0]
 
-    def _allowed(self, pose: Array) -> Array:
+    def spaces_at(self, poses: Array, seeds: Array, twists: Array | None = None) -> tuple[Array, Array]:
+        """Motion spaces (n, 6, mobility) and bias accelerations (n, 6) at poses (n, 7), as `space_at`."""
+        n, t, task = len(poses), self.tables, self.task
+        if self.constant_space:
+            return np.broadcast_to(task.subspace, (n, *task.subspace.shape)), np.zeros((n, 6))
+        spaces, biases = np.empty((n, 6, self.mobility)), np.empty((n, 6))
+        motion_spaces(
+            t.bodies, t.closures, t.blocks, np.array(t.limbs, dtype=np.int64).reshape(-1, 2), *t.workspace(),
+            task.chain, task.sliding, task.spread, task.tail, task.tail_point, chain_state(task),
+            self.body_column, self.chain_column, task.constant, np.ascontiguousarray(task.subspace),
+            self.characteristic_length, np.ascontiguousarray(poses), np.ascontiguousarray(seeds),
+            np.zeros((n, 6)) if twists is None else np.ascontiguousarray(twists), spaces, biases,
+        )  # fmt: skip
+        return spaces, biases
+
+    def allowed_at(self, pose: Array) -> Array:
         """Twists (6, c) that the platform's own branch allows at a pose."""
-        task = self.task
-        if task.constant:
-            return task.subspace
-        at = self._read_chain(pose)
-        axes, arms = at["R"][1:, :, 2], pose[:3] - at["p"][1:]
-        slides = task.chain["prismatic"][1:, None] == 1
-        linear = np.where(slides, axes, np.cross(axes, arms))
-        return np.concatenate([linear, np.where(slides, 0.0, axes)], axis=1).T
+        if self.task.constant:
+            return self.task.subspace
+        return np.asarray(allowed_twists(self.task.chain, self._read_chain(pose), pose))
 
     def outside(self, poses: Array, rates: Array, seeds: Array) -> NDArray[np.bool_]:
         """Which of the twists or accelerations (n, 6) at poses (n, 7) the platform cannot have."""
@@ -245,10 +250,9 @@ class Engine:
             Q = np.linalg.qr(self.task.subspace * scale[:, None])[0]
             return np.asarray(np.linalg.norm(scaled - scaled @ Q @ Q.T, axis=1) > allowance)
         astray = np.zeros(len(rates), dtype=bool)
-        for k in range(len(rates)):
-            S = self.space_at(poses[k], seeds[k if len(seeds) > 1 else 0])[0] * scale[:, None]
-            if np.isfinite(S).all():
-                Q = np.linalg.qr(S)[0]
+        for k, space in enumerate(self.spaces_at(poses, seeds)[0]):
+            if np.isfinite(space).all():
+                Q = np.linalg.qr(space * scale[:, None])[0]
                 astray[k] = np.linalg.norm(scaled[k] - Q @ (Q.T @ scaled[k])) > allowance[k]
         return astray
 

@@ -280,8 +280,7 @@ class Kinematics:
         if e.constant_space:
             return np.broadcast_to(self.task.subspace, (*shape, *self.task.subspace.shape))
         seeds = e.seeds(seed, len(poses))
-        S = [e.space_at(poses[k], seeds[k if len(seeds) > 1 else 0])[0] for k in range(len(poses))]
-        return np.array(S).reshape(*shape, 6, self.mobility)
+        return e.spaces_at(poses, seeds)[0].reshape(*shape, 6, self.mobility)
 
     def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Singularity:
         """Distances from the singularities of every type, at poses (..., 7); see `pkm_kinematics.singularity`."""

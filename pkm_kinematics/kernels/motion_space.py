@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The twists that limbs and branch leave to the platform, and the acceleration that they impose, pose by pose."""
+
+from math import cos, sin
+
+import numpy as np
+
+from pkm_kinematics.kernels.compiled import allocating
+from pkm_kinematics.kernels.limb_system import limb_system
+from pkm_kinematics.kernels.motion import (
+    accelerations,
+    closure_accelerations,
+    invert_blocks,
+    move_platform,
+    velocities,
+)
+from pkm_kinematics.kernels.positions import CONVERGED, JOINT_LIMIT
+from pkm_kinematics.kernels.solve import solve_pose
+from pkm_kinematics.kernels.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.kernels.vectors import cross, get, sub
+
+RANK = 1e-9  # left null vectors of a limb: singular values below this part of the largest. J mixes lengths and angles
+INDEPENDENT = 1e-7  # wrenches that span what the platform cannot do, against rounding in overconstrained robots
+
+
+@allocating
+def allowed_twists(chain, chain_at, pose):
+    """Twists (6, c) that the joints of the platform's own branch allow, at the positions in `chain_at`."""
+    allowed = np.zeros((6, chain.shape[0] - 1))
+    for i in range(1, chain.shape[0]):
+        me = chain_at[i]
+        axis = (me.R[0, 2], me.R[1, 2], me.R[2, 2])
+        linear = axis if chain[i].prismatic == 1 else cross(axis, sub((pose[0], pose[1], pose[2]), get(me.p)))
+        for c in range(3):
+            allowed[c, i - 1] = linear[c]
+            allowed[3 + c, i - 1] = 0.0 if chain[i].prismatic == 1 else axis[c]
+    return allowed
+
+
+@allocating
+def motion_space(bodies, closures, blocks, limbs, state, rows, work, allowed, length, twist, space, bias):
+    """Motion space (6, mobility) and bias acceleration (6,) at solved positions with inverted blocks.
+
+    `limbs` (k, 2): first and last block of each. `allowed` (6, c) spans the twists of the branch. The bias is
+    what the constraints alone impose at `twist` (6,), of minimum norm.
+    """
+    scale = np.array((1.0, 1.0, 1.0, length, length, length))
+    n_rows = rows.shape[0]
+    wrenches = np.zeros((n_rows + 6, 6))  # W: acts on twists whose angular part is multiplied by `length`
+    null = np.zeros((n_rows + 6, n_rows))  # combinations of the equations that the wrenches are
+    count = 0
+    if allowed.shape[1] < 6:
+        reciprocal = np.linalg.svd(np.ascontiguousarray(allowed.T) * scale)[2]
+        for k in range(allowed.shape[1], 6):
+            wrenches[count] = reciprocal[k]
+            count += 1
+    for limb in range(limbs.shape[0]):
+        first, stop = limbs[limb, 0], limbs[limb, 1]
+        n, m = 0, 0
+        for b in range(first, stop):
+            n += blocks[b].count
+            m += blocks[b].rows
+        at = blocks[first].rows_at
+        J, G = np.zeros((m, n)), np.zeros((m, 6))
+        last = blocks[stop - 1]
+        closure_stop = last.closure_start + last.closure_count
+        limb_system(bodies, closures, state, rows, blocks[first].closure_start, closure_stop, blocks[first].start, J, G)
+        rank = 0
+        U = np.eye(m)
+        if n > 0:
+            U, values, _ = np.linalg.svd(J)
+            for k in range(values.shape[0]):
+                if values[k] > RANK * max(values[0], 1e-300):
+                    rank += 1
+        for k in range(rank, m):
+            for r in range(m):
+                null[count, at + r] = U[r, k]
+                for c in range(6):
+                    wrenches[count, c] += U[r, k] * G[r, c] / scale[c]
+            count += 1
+    V = np.eye(6)
+    values = np.zeros(0)
+    left = np.zeros((0, 0))
+    if count > 0:
+        left, values, V = np.linalg.svd(wrenches[:count])
+    mobility = space.shape[1]
+    for k in range(mobility):
+        for c in range(6):
+            space[c, k] = V[6 - mobility + k, c] / scale[c]
+    bias[:] = 0.0
+    if not np.any(twist != 0.0):
+        return
+    move_platform(state, twist, np.zeros(6))
+    velocities(bodies, closures, blocks, state, rows, work)
+    accelerations(bodies, closures, blocks, state, rows, work)
+    rates = np.zeros(n_rows)
+    closure_accelerations(closures, state, rows, rates)
+    right = np.dot(null[:count], rates)
+    for k in range(values.shape[0]):
+        if values[k] > INDEPENDENT * values[0]:
+            share = np.dot(np.ascontiguousarray(left[:, k]), right) / values[k]
+            for c in range(6):
+                bias[c] -= share * V[k, c] / scale[c]
+
+
+@allocating
+def motion_spaces(
+    bodies, closures, blocks, limbs, state, rows, work, chain, sliding, spread, tail, tail_point, chain_at,
+    body_column, chain_column, constant, allowed, length, poses, seeds, twists, spaces, biases,
+):  # fmt: skip
+    """`motion_space` at poses (n, 7) with twists (n, 6), from seeds (1 or n, n_joints); NaN where there is none.
+
+    `allowed` (6, c) serves every pose where `constant` is true. Results: spaces (n, 6, mobility), biases (n, 6).
+    """
+    for k in range(poses.shape[0]):
+        seed = seeds[k if seeds.shape[0] > 1 else 0]
+        for i in range(2, bodies.shape[0]):
+            me = state[i]
+            me.q = seed[body_column[i]]
+            me.c = cos(me.q)
+            me.s = sin(me.q)
+        for i in range(1, chain.shape[0]):
+            chain_at[i].q = seed[chain_column[i]]
+        status, _, _ = solve_pose(
+            bodies, closures, blocks, state, rows, work,
+            chain, sliding, spread, tail, tail_point, chain_at, poses[k], -1,
+        )  # fmt: skip
+        spaces[k] = np.nan
+        biases[k] = np.nan
+        if status != CONVERGED and status != JOINT_LIMIT:
+            continue
+        if not invert_blocks(bodies, closures, blocks, state, rows, work) > NEARLY_SINGULAR:
+            continue
+        here = allowed if constant else allowed_twists(chain, chain_at, poses[k])
+        motion_space(bodies, closures, blocks, limbs, state, rows, work, here, length, twists[k], spaces[k], biases[k])
