@@ -151,16 +151,17 @@ def _efforts(
     chosen = np.sort(scipy.linalg.qr(J[0].real.T, mode="r", pivoting=True)[1][: J.shape[2]])
     square_J = J[:, chosen]
 
-    def close(opening: Complex, kept: Complex | None = None) -> tuple[Complex, Complex]:
+    def close(opening: Complex, kept: Complex | Array | None = None) -> tuple[Complex, Complex]:
         """Rates of all joints (d, n_bodies, c) and of the platform (d, 6, c) that close what opens (d, n_rows, c)."""
         c = opening.shape[2]
         right = -opening
         if turning:
             right = np.concatenate([right, np.zeros((d, len(square), c)) if kept is None else kept], axis=1)
         solved = np.linalg.solve(square_J, right[:, chosen])
-        rates = np.zeros((d, len(dense.bodies), c), dtype=complex)
+        rates: Complex = np.zeros((d, len(dense.bodies), c), dtype=np.complex128)
         rates[:, joints] = solved[:, :width]
-        return rates, solved[:, width:] if turning else np.zeros((d, 6, c), dtype=complex)
+        platform: Complex = np.zeros((d, 6, c), dtype=np.complex128)
+        return rates, np.asarray(solved[:, width:]) if turning else platform
 
     if turning:
         unit = np.broadcast_to(square @ S, (d, S.shape[1], S.shape[1]))
@@ -179,6 +180,6 @@ def _efforts(
     order = [int(np.flatnonzero(dense.bodies["actuator"] == a)[0]) for a in range(len(k.actuated_names))]
     Ka = K[:, order]
     if Ka.shape[1] == Ka.shape[2]:
-        return np.linalg.solve(np.swapaxes(Ka, 1, 2), b[:, :, None])[:, :, 0]
+        return np.asarray(np.linalg.solve(np.swapaxes(Ka, 1, 2), b[:, :, None])[:, :, 0])
     least = np.linalg.solve(np.swapaxes(Ka, 1, 2) @ Ka, b[:, :, None])
     return np.asarray((Ka @ least)[:, :, 0])
