@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every robot of the gallery, loaded once, with its Pinocchio model and 1,000 random regular states."""
+"""Every robot of the gallery, loaded once, with its Pinocchio model and 1,000 random regular states.
+
+Long tests carry the marker `slow` and run only when asked for: `pytest -m slow`.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,17 @@ from pkm_kinematics import Kinematics, Motion
 # Robots that are singular at every pose: they have no regular states, and tests of their own.
 SINGULAR_EVERYWHERE = {"griffis_duffy"}
 STATES = 1000
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: long tests; run with -m slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "slow" not in config.getoption("markexpr"):
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason="slow; run with -m slow"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The three forms in which the equations of motion are integrated (Mueller, seed 004, section 8.1).
+
+    task      (127 to 130)  state: pose and twist; joints by the inverse kinematics
+    joint     (131 to 134)  state: pose, all joints, and twist; qd = K V is integrated beside the twist
+    actuator  (8.1.3)       state: actuated positions and velocities; the platform by the forward kinematics
+
+The paper's task coordinates have singularities of the orientation; here it is a quaternion, whose length is restored
+after every step. Drift from the constraints is removed there too: the joint form closes its loops by the inverse
+kinematics, and where the motion space turns with the pose, pose and twist go to the nearest possible ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics.kernels.direct import acceleration_here, direct_dynamics
+from pkm_dynamics.kernels.joint_state import move_all, place_joints
+from pkm_dynamics.kernels.many import seed_joints
+from pkm_kinematics import Status
+from pkm_kinematics.constraints import motion_space, scaling
+from pkm_kinematics.engine import CLOSES
+from pkm_kinematics.kernels.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.lean import bind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pkm_dynamics.dynamics import Dynamics
+
+    Load = Callable[[float, Array, Array], tuple[Array, Array]]
+
+
+class NoMotionHereError(PkmError):
+    """A state at which the equations of motion have no answer."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        self.status = Status(status)
+        super().__init__(reason)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Pose (7,), twist (6,) and all joints (n_joints,) of one instant."""
+
+    pose: Array
+    twist: Array
+    joints: Array
+
+
+def unit(pose: Array) -> Array:
+    """A pose (7,) with its quaternion made a unit again."""
+    return np.concatenate([pose[:3], pose[3:] / np.linalg.norm(pose[3:])])
+
+
+def pose_rate(pose: Array, twist: Array) -> Array:
+    """Rate (7,) of a pose that moves with a twist (6,): the origin's velocity, and half the product w q."""
+    x, y, z, w = pose[3:]
+    a, b, c = twist[3:]
+    turning = np.array([a * w + b * z - c * y, b * w + c * x - a * z, c * w + a * y - b * x, -a * x - b * y - c * z])
+    return np.concatenate([twist[:3], 0.5 * turning])
+
+
+class Form:
+    """What the three forms share: the robot, its loads, and a way onto the possible poses and twists."""
+
+    def __init__(self, dynamics: Dynamics, load: Load, payload: Inertial | None) -> None:
+        self.dynamics, self.load, self.payload = dynamics, load, payload
+        self.kinematics = dynamics.kinematics
+        self.constant = self.kinematics.constant_space
+        self.S = np.ascontiguousarray(self.kinematics.task.subspace) if self.constant else np.eye(6)
+        self.dual = np.linalg.pinv(self.S)
+        self.bodies = dynamics._bodies(payload)
+        t = self.kinematics.tables
+        self.workspace = t.workspace()
+        self.tables = (self.bodies, t.closures, t.blocks)
+
+    def possible(self, pose: Array, twist: Array, joints: Array) -> State:
+        """The possible state nearest to a pose, twist and joints."""
+        k = self.kinematics
+        if self.constant:
+            answer = k.inverse(pose, joints)
+            if int(answer.status) not in CLOSES:
+                raise NoMotionHereError(int(answer.status), answer.reason())
+            return State(pose, twist, answer.joints)
+        found = k.nearest(pose, joints)
+        if int(found.status) != Status.CONVERGED:
+            raise NoMotionHereError(int(found.status), found.reason())
+        S, _ = k.engine.space_at(found.pose, found.joints)
+        if not np.isfinite(S).all():
+            raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
+        return State(found.pose, inside(S, twist, k.engine.characteristic_length), found.joints)
+
+    def acceleration(self, t: float, state: State) -> Array:
+        """The platform's acceleration (6,) at a possible state, by the general call."""
+        effort, wrench = self.load(t, state.pose, state.twist)
+        answer = self.dynamics.direct(state.pose, state.twist, effort, wrench, self.payload, state.joints)
+        if int(answer.status) != Status.CONVERGED:
+            raise NoMotionHereError(int(answer.status), Status(int(answer.status)).meaning)
+        return answer.acceleration
+
+
+def inside(S: Array, twist: Array, length: float) -> Array:
+    """The twist in the motion space S (6, n) nearest to a given one, rotations times `length`."""
+    scale = scaling(length)
+    u = np.linalg.lstsq(S * scale[:, None], twist * scale, rcond=None)[0]
+    return np.asarray(S @ u)
+
+
+class TaskForm(Form):
+    """State (7 + n,): pose, and velocity in the motion space; the whole twist where the motion space turns."""
+
+    def __init__(self, dynamics: Dynamics, load: Load, payload: Inertial | None) -> None:
+        super().__init__(dynamics, load, payload)
+        self.joints: Array = np.array(self.kinematics.home_joints)
+        if self.constant:
+            self.motion, self.out = np.zeros(25), np.zeros(6)
+            self.motion[:7] = self.kinematics.home
+            fixed = (*self.tables, *self.workspace, dynamics._system(), self.S, -1, dynamics.friction)
+            self._direct = bind(
+                direct_dynamics, fixed, (self.motion, np.zeros(len(self.kinematics.actuated_names)), self.out)
+            )
+
+    def start(self, state: State) -> Array:
+        """The state vector of a state."""
+        self._remember(state.joints)
+        return np.concatenate([state.pose, self.dual @ state.twist])
+
+    def _remember(self, joints: Array) -> None:
+        self.joints = joints
+        k = self.kinematics
+        seed = np.ascontiguousarray(joints[np.maximum(k.engine.body_column, 0)])
+        seed_joints(self.bodies, k.tables.blocks, self.workspace[0], seed, -1)
+
+    def rates(self, t: float, y: Array) -> Array:
+        """Rate of the state vector."""
+        pose, twist = unit(y[:7]), self.S @ y[7:]
+        if not self.constant:
+            state = self.possible(pose, twist, self.joints)
+            return np.concatenate([pose_rate(state.pose, state.twist), self.acceleration(t, state)])
+        effort, wrench = self.load(t, pose, twist)
+        self.motion[:7], self.motion[7:13], self.motion[19:] = pose, twist, wrench
+        status = self._direct(self.motion, np.ascontiguousarray(effort, dtype=np.float64), self.out)
+        if status != Status.CONVERGED:
+            raise NoMotionHereError(status, Status(status).meaning)
+        return np.concatenate([pose_rate(pose, twist), self.dual @ self.out])
+
+    def settle(self, y: Array) -> tuple[Array, State]:
+        """The state vector without drift, and the state, after an accepted step."""
+        state = self.possible(unit(y[:7]), self.S @ y[7:], self.joints)
+        return self.start(state), state
+
+
+class JointForm(Form):
+    """State (7 + n_bodies - 2 + n,): pose, limb joints, and velocity as in the task form.
+
+    Within a step the dynamics are those of the joints as integrated: no position is solved.
+    """
+
+    def __init__(self, dynamics: Dynamics, load: Load, payload: Inertial | None) -> None:
+        super().__init__(dynamics, load, payload)
+        self.columns = self.kinematics.engine.body_column[2:]
+        self.q = np.zeros(len(self.bodies))
+        self.system, self.out = dynamics._system(), np.zeros(6)
+
+    def start(self, state: State) -> Array:
+        """The state vector of a state."""
+        self.joints: Array = state.joints
+        return np.concatenate([state.pose, state.joints[self.columns], self.dual @ state.twist])
+
+    def rates(self, t: float, y: Array) -> Array:
+        """Rate of the state vector."""
+        k, at = self.kinematics, 7 + len(self.columns)
+        pose, twist = unit(y[:7]), self.S @ y[at:]
+        self.q[2:] = y[7:at]
+        regularity, _ = place_joints(*self.tables, *self.workspace, pose, self.q)
+        if not regularity > NEARLY_SINGULAR:
+            raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
+        S, bias = self.S, np.zeros(6)
+        if not self.constant:
+            e = k.engine
+            S, bias = motion_space(
+                e.tables, self.workspace, e._allowed(pose), e.mobility, e.characteristic_length, twist
+            )
+            S = np.ascontiguousarray(S)
+        effort, wrench = self.load(t, pose, twist)
+        move_all(*self.tables, *self.workspace, twist, bias)
+        qd = self.workspace[0]["qd"][2:].copy()
+        status = acceleration_here(
+            *self.tables, *self.workspace, self.system, S, self.dynamics.friction, np.asarray(wrench, dtype=np.float64),
+            bias, np.ascontiguousarray(effort, dtype=np.float64), self.out,
+        )  # fmt: skip
+        if status != Status.CONVERGED:
+            raise NoMotionHereError(status, Status(status).meaning)
+        return np.concatenate([pose_rate(pose, twist), qd, self.dual @ self.out])
+
+    def settle(self, y: Array) -> tuple[Array, State]:
+        """The state vector with its loops closed, and the state, after an accepted step."""
+        at = 7 + len(self.columns)
+        joints = self.joints.copy()
+        joints[self.columns] = y[7:at]
+        state = self.possible(unit(y[:7]), self.S @ y[at:], joints)
+        return self.start(state), state
+
+
+class ActuatorForm(Form):
+    """State (2 n_actuated,): positions and velocities of the actuated joints. Ends at type 2 singularities."""
+
+    def start(self, state: State) -> Array:
+        """The state vector of a state."""
+        self.last = state
+        return np.concatenate([state.joints[self.kinematics.engine.actuated_column], self._speeds(state)])
+
+    def _speeds(self, state: State) -> NDArray[Any]:
+        return np.asarray(self.kinematics.inverse_jacobian(state.pose, state.joints) @ state.twist)
+
+    def _state(self, y: Array) -> State:
+        k, m = self.kinematics, len(y) // 2
+        found = k.forward(y[:m], near=self.last.pose)
+        if int(found.status) != Status.CONVERGED:
+            raise NoMotionHereError(int(found.status), found.reason())
+        joints = found.joints
+        if self.constant:
+            joints = self.possible(found.pose, np.zeros(6), self.last.joints).joints
+        twist = k.platform_twist(found.pose, y[m:], seed=joints)
+        if not np.isfinite(twist).all():
+            raise NoMotionHereError(Status.SINGULAR, "the actuators do not determine the platform's velocity")
+        return State(found.pose, twist, joints)
+
+    def rates(self, t: float, y: Array) -> Array:
+        """Rate of the state vector."""
+        state, m = self._state(y), len(y) // 2
+        acceleration = self.acceleration(t, state)
+        motion = self.kinematics.motion(state.pose, state.twist, acceleration, state.joints)
+        if not np.isfinite(motion.actuated_accelerations).all():
+            raise NoMotionHereError(int(motion.status), Status(int(motion.status)).meaning)
+        return np.concatenate([y[m:], motion.actuated_accelerations])
+
+    def settle(self, y: Array) -> tuple[Array, State]:
+        """The state vector, redundant actuators made to agree, and the state, after an accepted step."""
+        self.last = self._state(y)
+        if len(y) == 2 * self.kinematics.mobility:
+            return y, self.last
+        m = len(y) // 2
+        turned = y[:m] - self.last.joints[self.kinematics.engine.actuated_column]
+        turns = np.where(self.kinematics.engine.actuated_turning, 2.0 * np.pi * np.round(turned / (2.0 * np.pi)), 0.0)
+        again = self.start(self.last)
+        again[:m] += turns
+        return again, self.last
+
+
+FORMS: dict[str, type[TaskForm] | type[JointForm] | type[ActuatorForm]] = {
+    "task": TaskForm,
+    "joint": JointForm,
+    "actuator": ActuatorForm,
+}

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion of a robot under given efforts and wrenches, to a chosen accuracy.
+
+The embedded Runge-Kutta method of order 8 of Hairer, Norsett and Wanner (`scipy.integrate.DOP853`) chooses its steps;
+after each of them the state is freed of drift (see `forms`). For simulation in real time there is
+`Dynamics.lean_step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import scipy.integrate
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics.simulation.forms import FORMS, NoMotionHereError, State
+from pkm_kinematics import Status
+from pkm_kinematics.constraints import scaling
+
+if TYPE_CHECKING:
+    from pkm_dynamics.dynamics import Dynamics
+
+NEAR = 0.05  # of the margin at home: where a motion counts as passing near a type 2 singularity
+LOST = 1e-3  # of the margin at home: where actuator coordinates no longer tell the pose
+SHORTEST = 1e-9  # s: a step that still has no answer at this length ends the simulation
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A motion at the times asked for: NaN, with the reason as status, from where it could not go on.
+
+    `slowest_actuation` is the margin to type 2 singularities, `Kinematics.singularity(...).type2`; `least_margin` its
+    smallest value after any step, at `least_margin_time` [s]. `notices` says in words where the motion passed near
+    such a singularity or through one, and why it ended early.
+    """
+
+    time: Array  # (k,) s
+    pose: Array  # (k, 7)
+    twist: Array  # (k, 6)
+    joints: Array  # (k, n_joints)
+    slowest_actuation: Array  # (k,)
+    status: NDArray[np.int64]  # (k,)
+    least_margin: float
+    least_margin_time: float
+    notices: tuple[str, ...]
+    steps: int
+    evaluations: int
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Which times were reached."""
+        return self.status == Status.CONVERGED
+
+
+def simulate(
+    dynamics: Dynamics,
+    pose: ArrayLike,
+    twist: ArrayLike,
+    times: ArrayLike,
+    load: Callable[[float, Array, Array], tuple[ArrayLike, ArrayLike]] | None = None,
+    *,
+    form: Literal["task", "joint", "actuator"] = "task",
+    tolerance: float = 1e-10,
+    payload: Inertial | None = None,
+    seed: ArrayLike | None = None,
+) -> Simulated:
+    """Motion from a pose (7,) and twist (6,) at `times[0]` on, at increasing `times` (k,) [s].
+
+    `load(time, pose, twist)` gives the actuator efforts (n_actuated,) and the external wrench (6,); none where None.
+    `form` says what is integrated: all three give the same motion. `tolerance` bounds the error of a step, relative and
+    absolute, in SI units. `seed` (n_joints,) picks the working mode. Raises `PkmError` for an impossible start.
+    """
+    clock = np.asarray(times, dtype=np.float64)
+    if clock.ndim != 1 or len(clock) == 0 or not (np.diff(clock) > 0.0).all() or not np.isfinite(clock).all():
+        raise PkmError("times: expected increasing numbers")
+    if form not in FORMS:
+        raise PkmError(f"form: expected one of {', '.join(FORMS)}, got {form!r}")
+    k = dynamics.kinematics
+    idle = np.zeros(len(k.actuated_names)), np.zeros(6)
+
+    def loads(t: float, at: Array, moving: Array) -> tuple[Array, Array]:
+        if load is None:
+            return idle
+        effort, wrench = load(t, at, moving)
+        return np.asarray(effort, dtype=np.float64), np.asarray(wrench, dtype=np.float64)
+
+    begin = k.motion(pose, twist, seed=seed)
+    if int(begin.status) != Status.CONVERGED:
+        raise PkmError(f"the motion cannot start there: {Status(int(begin.status)).meaning}")
+    equations = FORMS[form](dynamics, loads, payload)
+    state = State(np.array(pose, dtype=np.float64), np.array(twist, dtype=np.float64), begin.joints)
+    log = _Log(dynamics, clock)
+    log.step(float(clock[0]), state)
+    log.keep(0, state)
+    if len(clock) == 1:
+        return log.result(0, 0)
+    steps = 0
+    solver = scipy.integrate.DOP853(
+        equations.rates, clock[0], equations.start(state), clock[1], rtol=tolerance, atol=tolerance
+    )
+    for i in range(1, len(clock)):
+        solver.t_bound, solver.status = clock[i], "running"
+        while solver.status == "running":
+            before = solver.t, solver.y, solver.f, solver.h_abs
+            try:
+                solver.step()
+                if solver.status == "failed":
+                    raise NoMotionHereError(Status.DIVERGED, "the step became too short")
+                solver.y, state = equations.settle(solver.y)
+                solver.f = equations.rates(solver.t, solver.y)
+            except NoMotionHereError as error:
+                solver.t, solver.y, solver.f, h = before
+                solver.h_abs, solver.status = 0.25 * h, "running"
+                if solver.h_abs < SHORTEST:
+                    log.end(i, float(solver.t), error)
+                    return log.result(steps, solver.nfev)
+                continue
+            steps += 1
+            log.step(float(solver.t), state)
+            if form == "actuator" and log.lost:
+                log.end(
+                    i, float(solver.t), NoMotionHereError(Status.SINGULAR, "the actuators lose hold of the platform")
+                )
+                return log.result(steps, solver.nfev)
+        log.keep(i, state)
+    return log.result(steps, solver.nfev)
+
+
+class _Log:
+    """What a simulation reports, while it runs."""
+
+    def __init__(self, dynamics: Dynamics, clock: Array) -> None:
+        self.kinematics = dynamics.kinematics
+        n = len(clock)
+        self.time = clock
+        self.pose, self.twist = np.full((n, 7), np.nan), np.full((n, 6), np.nan)
+        self.joints = np.full((n, len(self.kinematics.joint_names)), np.nan)
+        self.margins = np.full(n, np.nan)
+        self.status = np.full(n, int(Status.CONVERGED), dtype=np.int64)
+        self.least, self.least_time = np.inf, float(clock[0])
+        self.notices: list[str] = []
+        home = self.kinematics.singularity(self.kinematics.home)
+        self.near = NEAR * float(np.nan_to_num(home.type2))
+        self.sign, self.inside = 0.0, False
+        self.basis: Array | None = None
+        self.sense = 1.0
+
+    def step(self, t: float, state: State) -> None:
+        """Look at the margin to type 2 singularities after a step."""
+        found = self.kinematics.singularity(state.pose, state.joints)
+        self.margin = float(found.type2)
+        self.lost = self.margin < LOST / NEAR * self.near
+        sign = float(found.determinant_sign) * self._orientation(state)
+        if self.margin < self.least:
+            self.least, self.least_time = self.margin, t
+        inside = self.margin < self.near
+        if inside and not self.inside:
+            self.notices.append(
+                f"{t:.6g} s: near a type 2 singularity, margin {self.margin:.3g} with {self.near / NEAR:.3g} at home"
+            )
+        if sign * self.sign < 0.0:
+            self.lost = True
+            self.notices.append(f"{t:.6g} s: passed through a type 2 singularity into another assembly mode")
+        self.inside, self.sign = inside, sign
+
+    def _orientation(self, state: State) -> float:
+        """The sense of the motion space's basis, against the basis before: the sign of a determinant depends on it."""
+        k = self.kinematics
+        if k.constant_space:
+            return 1.0
+        S = k.subspace(state.pose, state.joints) * scaling(k.engine.characteristic_length)[:, None]
+        if self.basis is not None:
+            self.sense *= float(np.sign(np.linalg.det(self.basis.T @ S)))
+        self.basis = S
+        return self.sense
+
+    def keep(self, i: int, state: State) -> None:
+        """Note a state that was asked for."""
+        self.pose[i], self.twist[i], self.joints[i] = state.pose, state.twist, state.joints
+        self.margins[i] = self.margin
+
+    def end(self, i: int, t: float, error: NoMotionHereError) -> None:
+        """Note that the motion cannot go on."""
+        self.status[i:] = int(error.status)
+        self.notices.append(f"{t:.6g} s: ended, {error}")
+
+    def result(self, steps: int, evaluations: int) -> Simulated:
+        """All of it."""
+        return Simulated(
+            self.time, self.pose, self.twist, self.joints, self.margins, self.status, self.least, self.least_time,
+            tuple(self.notices), steps, evaluations,
+        )  # fmt: skip
