@@ -23,7 +23,7 @@ from pkm_kinematics.constraints import scaling
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.chain import place_chain, read_chain
 from pkm_kinematics.kernels.motion import invert_blocks
-from pkm_kinematics.kernels.motion_space import allowed_twists, motion_spaces
+from pkm_kinematics.kernels.motion_space import allowed_twists, motion_space, motion_spaces
 from pkm_kinematics.kernels.solve import INSIDE, NEARLY_SINGULAR, solve_many, solve_pose
 from pkm_kinematics.pose import pose_of, transform_of
 from pkm_kinematics.status import Status
@@ -225,13 +225,28 @@ class Engine:
             return np.broadcast_to(task.subspace, (n, *task.subspace.shape)), np.zeros((n, 6))
         spaces, biases = np.empty((n, 6, self.mobility)), np.empty((n, 6))
         motion_spaces(
-            t.bodies, t.closures, t.blocks, np.array(t.limbs, dtype=np.int64).reshape(-1, 2), *t.workspace(),
+            t.bodies, t.closures, t.blocks, self._limb_blocks, *t.workspace(),
             task.chain, task.sliding, task.spread, task.tail, task.tail_point, chain_state(task),
             self.body_column, self.chain_column, task.constant, np.ascontiguousarray(task.subspace),
             self.characteristic_length, np.ascontiguousarray(poses), np.ascontiguousarray(seeds),
             np.zeros((n, 6)) if twists is None else np.ascontiguousarray(twists), spaces, biases,
         )  # fmt: skip
         return spaces, biases
+
+    def space_in(self, workspace: tuple[NDArray[Any], ...], pose: Array, twist: Array) -> tuple[Array, Array]:
+        """As `space_at`, at the positions that stand in a workspace, its blocks inverted."""
+        t = self.tables
+        space, bias = np.empty((6, self.mobility)), np.empty(6)
+        motion_space(
+            t.bodies, t.closures, t.blocks, self._limb_blocks, *workspace,
+            np.ascontiguousarray(self.allowed_at(pose)), self.characteristic_length, twist, space, bias,
+        )  # fmt: skip
+        return space, bias
+
+    @cached_property
+    def _limb_blocks(self) -> NDArray[np.int64]:
+        """First and last block (k, 2) of each limb."""
+        return np.array(self.tables.limbs, dtype=np.int64).reshape(-1, 2)
 
     def allowed_at(self, pose: Array) -> Array:
         """Twists (6, c) that the platform's own branch allows at a pose."""

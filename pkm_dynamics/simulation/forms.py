@@ -24,7 +24,7 @@ from pkm_dynamics.kernels.direct import acceleration_here, direct_dynamics
 from pkm_dynamics.kernels.joint_state import move_all, place_joints
 from pkm_dynamics.kernels.many import seed_joints
 from pkm_kinematics import Status
-from pkm_kinematics.constraints import motion_space, scaling
+from pkm_kinematics.constraints import scaling
 from pkm_kinematics.engine import CLOSES
 from pkm_kinematics.kernels.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.lean import bind
@@ -184,11 +184,7 @@ class JointForm(Form):
             raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
         S, bias = self.S, np.zeros(6)
         if not self.constant:
-            e = k.engine
-            S, bias = motion_space(
-                e.tables, self.workspace, e._allowed(pose), e.mobility, e.characteristic_length, twist
-            )
-            S = np.ascontiguousarray(S)
+            S, bias = k.engine.space_in(self.workspace, pose, twist)
         effort, wrench = self.load(t, pose, twist)
         move_all(*self.tables, *self.workspace, twist, bias)
         qd = self.workspace[0]["qd"][2:].copy()
