@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _POINTS = 65  # where the path is computed; quintics between them are exact to rounding
-_STEP = 1e-4  # share of the way, for the central difference that gives the second derivative
 
 
 class ActuatorPath:
@@ -43,23 +42,23 @@ class ActuatorPath:
         self._q, self._rate = np.array(ends[0]), (ends[1] - ends[0]) / self.length
         self._kinematics = kinematics
         parameters = np.linspace(0.0, self.length, _POINTS)
-        step = _STEP * self.length
-        poses, first, second = np.empty((_POINTS, 7)), np.empty((_POINTS, 6)), np.empty((_POINTS, 6))
-        pose = np.array(start, dtype=np.float64)
-        for k, s in enumerate(parameters):
-            pose, first[k] = self._at(s, pose)
-            poses[k] = pose
-            second[k] = (self._at(s + step, pose)[1] - self._at(s - step, pose)[1]) / (2.0 * step)
+        poses, joints = self._followed(parameters, np.array(start, dtype=np.float64))
+        first = kinematics.platform_twist(poses, np.tile(self._rate, (_POINTS, 1)), seed=joints)
+        second = kinematics.platform_acceleration(poses, first, np.zeros(len(self._rate)), seed=joints)
         self._curve = PointTrajectory(parameters, poses, first, second)
         self._ends = (PathSample(poses[:1], first[:1], second[:1]), PathSample(poses[-1:], first[-1:], second[-1:]))
 
-    def _at(self, s: float, near: Array) -> tuple[Array, Array]:
-        """Return the pose at parameter `s` that continues `near`, and the twist per unit of parameter speed."""
-        found = self._kinematics.forward(self._q + s * self._rate, near=near)
-        if int(found.status) not in (Status.CONVERGED, Status.JOINT_LIMIT):
-            raise ValueError(f"no pose {s / self.length:.0%} of the way: {found.reason(0)}")
-        pose = np.asarray(found.pose, dtype=np.float64)
-        return pose, np.asarray(self._kinematics.platform_twist(pose, self._rate, seed=found.joints))
+    def _followed(self, parameters: Array, pose: Array) -> tuple[Array, Array]:
+        """Return poses (n, 7) and joints (n, n_joints) at parameters (n,), each the continuation of the one before."""
+        poses, joints = [], []
+        for s in parameters:
+            found = self._kinematics.forward(self._q + s * self._rate, near=pose)
+            if int(found.status) not in (Status.CONVERGED, Status.JOINT_LIMIT):
+                raise ValueError(f"no pose {s / self.length:.0%} of the way: {found.reason(0)}")
+            pose = np.asarray(found.pose, dtype=np.float64)
+            poses.append(pose)
+            joints.append(found.joints)
+        return np.array(poses), np.array(joints)
 
     def segment(self, s: Array) -> NDArray[np.int64]:
         """Return zeros (n,): there is one segment."""

@@ -155,8 +155,9 @@ class Engine:
     def rates(self, twist: ArrayLike, acceleration: ArrayLike | None, n: int) -> tuple[Array, Array]:
         """Twists and accelerations as (n, 6) rows. Raises `ShapeError`."""
         pair = (("twist", twist), ("acceleration", np.zeros(6) if acceleration is None else acceleration))
-        twists, accelerations = (np.broadcast_to(rows_for(values, 6, n, what), (n, 6)) for what, values in pair)
-        return np.ascontiguousarray(twists), np.ascontiguousarray(accelerations)
+        # copies: what is broadcast is read-only, and would have kernels compiled once more for it
+        twists, accelerations = (np.array(np.broadcast_to(rows_for(v, 6, n, what), (n, 6))) for what, v in pair)
+        return twists, accelerations
 
     def seeds(self, seed: ArrayLike | None, n: int) -> Array:
         """Joint positions (1 or n, n_joints) to start from; home where none are given. Raises `ShapeError`."""
@@ -264,12 +265,10 @@ class Engine:
         if self.constant_space:
             Q = np.linalg.qr(self.task.subspace * scale[:, None])[0]
             return np.asarray(np.linalg.norm(scaled - scaled @ Q @ Q.T, axis=1) > allowance)
-        astray = np.zeros(len(rates), dtype=bool)
-        for k, space in enumerate(self.spaces_at(poses, seeds)[0]):
-            if np.isfinite(space).all():
-                Q = np.linalg.qr(space * scale[:, None])[0]
-                astray[k] = np.linalg.norm(scaled[k] - Q @ (Q.T @ scaled[k])) > allowance[k]
-        return astray
+        spaces = self.spaces_at(poses, seeds)[0]
+        Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
+        left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)
+        return np.asarray((np.linalg.norm(left, axis=1) > allowance) & np.isfinite(spaces).all(axis=(1, 2)))
 
 
 def home_by_name(mechanism: Mechanism) -> dict[str, float]:

@@ -273,6 +273,22 @@ class Kinematics:
         """Platform twist (..., 6) for actuated joint rates (..., n_actuated) at known poses."""
         return np.einsum("...ij,...j->...i", self.forward_jacobian(pose, seed), np.asarray(rates, dtype=np.float64))
 
+    def platform_acceleration(
+        self, pose: ArrayLike, twist: ArrayLike, accelerations: ArrayLike, seed: ArrayLike | None = None
+    ) -> Array:
+        """Platform acceleration (..., 6) for actuated joint accelerations (..., n_actuated), at known poses and twists.
+
+        NaN at a type 2 singularity. Raises `ShapeError`.
+        """
+        e = self.engine
+        poses, shape = e.poses(pose)
+        twists = e.rates(twist, np.zeros(6), len(poses))[0]
+        bias = e.spaces_at(poses, e.seeds(seed, len(poses)), twists)[1]
+        imposed = self.motion(poses, twists, bias, seed).actuated_accelerations
+        missing = rows_for(accelerations, imposed.shape[1], len(poses), "accelerations") - imposed
+        F = self.forward_jacobian(poses, seed)
+        return np.asarray(bias + np.einsum("nij,nj->ni", F, missing)).reshape(*shape, 6)
+
     def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
         """Basis (..., 6, mobility) of the platform's possible twists; NaN where the pose has no regular solution."""
         e = self.engine
