@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 def warm_kernels(robot: str = "delta") -> float:
     """Call every compiled path of the library on one robot; return the seconds that it took."""
     from pkm_control.controllers import Reference
+    from pkm_control.default_motion import AUTO, motion_named
     from pkm_control.follower import TrajectoryFollower, rehearse
     from pkm_control.main_job import Robot, plan_cycle
-    from pkm_control.motion_file import read_motion_file
     from pkm_description import load_mechanism
 
     started = time.perf_counter()
@@ -32,7 +33,7 @@ def warm_kernels(robot: str = "delta") -> float:
     kinematics.forward_all(solution.actuated)
     kinematics.platform_twist(pose, np.zeros(len(kinematics.actuated_names)))
     kinematics.singularity(pose)
-    trajectory = plan_cycle(running.planner, read_motion_file("pick_and_place", kinematics.home)).cycle
+    trajectory = plan_cycle(running.planner, motion_named(AUTO, kinematics)).cycle
     running.start()
     sample = trajectory.sampled(running.rate)
     for k in range(3):
@@ -43,4 +44,4 @@ def warm_kernels(robot: str = "delta") -> float:
 
 
 if __name__ == "__main__":
-    print(f"kernels compiled in {warm_kernels():.1f} s")
+    print(f"kernels compiled in {warm_kernels(*sys.argv[1:2]):.1f} s")
