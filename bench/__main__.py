@@ -11,10 +11,11 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM
 
 import argparse
 import platform
+import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from bench import delta, gallery, gough_stewart
+from bench import delta, gallery, gough_stewart, scaling
 from bench.sample import Sample
 from bench.tables import HEADER, table
 from bench.timing import REPETITIONS, pin_to_one_core
@@ -52,8 +53,10 @@ def machine() -> str:
     return f"{name}, {os.cpu_count()} cores{busy}; Python {platform.python_version()}; " + ", ".join(found)
 
 
-def report(everything: bool) -> str:
-    """The whole text."""
+def report(everything: bool, picture: Path | None = None) -> str:
+    """The whole text; the growth of costs drawn into `picture`."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    everywhere = scaling.core_rates(available) if everything else []
     pin_to_one_core()
     said = machine()
     robot = Sample("delta")
@@ -62,6 +65,9 @@ def report(everything: bool) -> str:
     parts.append(table(HEADER, [row.cells() for row in rows]))
     parts.append("One core, in batches:")
     parts.append(table(["work", "rate", "asked", ""], delta.batch_rates(robot)))
+    if shutil.which("gcc") or shutil.which("cc"):
+        parts.append("How far inverse kinematics and dynamics are from code generated for this robot alone:")
+        parts.append(table(["code", "time per state", "ratio"], delta.distance_to_straight_line(robot)))
     robot = Sample("gough_stewart")
     rows = gough_stewart.dynamics_rows(robot)
     steps, gaps = gough_stewart.step_rows(robot)
@@ -81,6 +87,25 @@ def report(everything: bool) -> str:
                 gallery.rows(),
             ),
         ]
+        found = scaling.families()
+        header = ["counted", "range", "lean call", "line at 0", "per limb or body", "farthest off the line"]
+        parts += [
+            "## Growth",
+            "Straight lines through the times by the number of legs of a platform on UPS legs (redundantly actuated\n"
+            "above six), and of bodies in each limb of a Delta with more rods than it needs:",
+            table(header, scaling.rows(found)),
+        ]
+        if picture:
+            scaling.plot(found, picture)
+            parts.append(f"![Cost by size]({picture.name})")
+        parts += [
+            "Limbs are independent of each other, so that `line at 0` plus one leg is the least that a call could\n"
+            "take with a core for every limb. Cores share batches, not calls:",
+            table(
+                ["cores", "Delta states per second, inverse kinematics and dynamics"],
+                [[str(n), f"{rate / 1e6:.2f} million"] for n, rate in everywhere],
+            ),
+        ]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -89,7 +114,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="file for the report, besides the screen")
     parser.add_argument("--short", action="store_true", help="leave out the table of every robot")
     options = parser.parse_args()
-    text = report(not options.short)
+    text = report(not options.short, options.write.with_name("cost.png") if options.write else None)
     print(text)
     if options.write:
         options.write.write_text(text, encoding="utf-8")

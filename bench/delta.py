@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import process_time
 
 import numpy as np
@@ -11,8 +12,10 @@ from bench import hand_written
 from bench.peers import pinocchio_direct_dynamics, pinocchio_inverse_dynamics
 from bench.sample import Sample, difference
 from bench.states import random_states
+from bench.straight_line import POINTS, StraightLine
 from bench.tables import Row
 from bench.timing import interleaved
+from pkm_description.mechanism import Array
 from pkm_dynamics.kernels.many import inverse_dynamics_many
 from pkm_kinematics.kernels.solve import inverse_direct_many
 from pkm_kinematics.lean import bind
@@ -49,6 +52,7 @@ def dynamics_rows(sample: Sample) -> list[Row]:
     work = "inverse dynamics (ours: inverse kinematics included)"
     return [
         Row(work, "Pinocchio RNEA + constraint Jacobian + LAPACK", t[0], "lean call", t[1], 1 / 3, same_effort),
+        Row("the same", "", None, "lean call, beside 2.74 µs printed by Müller (2021)", t[1], 2.74),
         Row(work, "", None, "convenient call", t[5]),
         Row(
             "direct dynamics (ours: inverse kinematics included)",
@@ -123,6 +127,48 @@ def inverse_rows(sample: Sample) -> list[Row]:
         Row("inverse kinematics", "closed form written for it", t[0], "lean call", t[1], 2.0, difference(q, again)),
         Row("inverse kinematics, all passive joints", "", None, "convenient call", t[2]),
     ]
+
+
+def distance_to_straight_line(sample: Sample) -> list[list[str]]:
+    """Inverse kinematics and dynamics as C without loops, tables or branches, and ours: names, times, ratios."""
+    line = StraightLine(sample.dynamics, sample.motion(True))
+    special = line.compile()
+    rng = np.random.default_rng(0)
+    inputs = np.tile(sample.motion(True)[list(line.INPUTS)], (POINTS, 1))
+    inputs += np.hstack([rng.uniform(-0.05, 0.05, (POINTS, 3)), rng.normal(size=(POINTS, 12))])
+    motions = np.tile(sample.motion(True), (POINTS, 1))
+    motions[:, line.INPUTS] = inputs
+    efforts, again = np.empty((POINTS, 3)), np.empty((POINTS, 3))
+    batch, lean = _batch(sample, motions, efforts), sample.dynamics.lean_inverse()
+    single, out = np.ascontiguousarray(motions[0]), np.empty(3)
+    many = 16 * POINTS
+    t = interleaved(lambda: special(many, inputs, again), batch, lambda: lean(single, out))
+    each = [t[0].median / many, t[1].median / POINTS, t[2].median]
+    counts = ", ".join(f"{line.counts[sign]} {sign}" for sign in line.counts)
+    names = [
+        f"straight-line C made from the same equations ({counts}), checks left out",
+        f"our kernel in a batch: to {np.abs(efforts - again).max() / np.abs(again).max():.0e} the same",
+        "our lean call from Python",
+    ]
+    return [[name, f"{1e6 * x:.2f} µs", f"{x / each[0]:.1f}"] for name, x in zip(names, each, strict=True)]
+
+
+def _batch(sample: Sample, motions: Array, efforts: Array) -> Callable[[], None]:
+    """Inverse kinematics and dynamics of motions (n, 25) in one call of a kernel."""
+    t, d = sample.kinematics.tables, sample.dynamics
+    seed = sample.kinematics.home_joints[np.maximum(sample.kinematics.engine.body_column, 0)][None]
+    status, workspace = np.zeros(len(motions), dtype=np.int64), t.workspace()
+
+    def call() -> None:
+        inverse_dynamics_many(
+            t.bodies, t.closures, t.blocks, *workspace, d._system(), d._subspace, 0, False,
+            motions, seed, efforts, status,
+        )  # fmt: skip
+
+    call()
+    if status.any():
+        raise ValueError("a motion of the batch has no efforts")
+    return call
 
 
 def batch_rates(sample: Sample) -> list[list[str]]:
