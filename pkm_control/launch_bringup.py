@@ -20,12 +20,13 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from pkm_control import bringup, ros2_control
+from pkm_control import bringup, ros2_control, rviz_view
 from pkm_description.load import expand, load_mechanism
 
 KNOBS = (
     *bringup.KNOBS,
     bringup.Knob("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
+    bringup.Knob("rviz_file", "", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
     bringup.Knob(
         "ros2_control", "false", "let controller_manager drive the machine instead of our controller", bringup.SWITCH
     ),
@@ -66,9 +67,7 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     else:
         found.append(_node(bringup.DESCRIPTION, values))
     if values["rviz"] == "true" and _installed("rviz2"):
-        configuration = f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz"
-        namespace = values["namespace"]
-        found.append(Node(package="rviz2", executable="rviz2", namespace=namespace, arguments=["-d", configuration]))
+        found.append(_rviz(values))
     for spec in bringup.nodes(values):
         found.append(_node(spec, values))
         if spec.leads and values["stay"] == "false":
@@ -116,9 +115,31 @@ def _fitted_controllers(values: bringup.Values) -> str:
     mechanism = load_mechanism(values["robot"], bringup.xacro_arguments(values))
     rate, frequency = float(values["rate"]), float(values["natural_frequency"])
     fitted = ros2_control.controller_parameters(template, mechanism, rate, frequency)
-    with tempfile.NamedTemporaryFile(prefix="pkm_controllers_", suffix=".yaml", delete=False) as file:
-        ros2_control.write_parameters(fitted, file.name)
-    return file.name
+    path = _temporary(".yaml")
+    ros2_control.write_parameters(fitted, path)
+    return path
+
+
+def _rviz(values: bringup.Values) -> Node:
+    """Return RViz with rviz/pkm.rviz fitted to the robot at hand, or with the user's own file as it is."""
+    path = values["rviz_file"] or _temporary(".rviz")
+    if not values["rviz_file"]:
+        template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
+        mechanism = load_mechanism(values["robot"], bringup.xacro_arguments(values))
+        rviz_view.write_view(rviz_view.fitted_view(template, mechanism), path)
+    return Node(
+        package="rviz2",
+        executable="rviz2",
+        namespace=values["namespace"],
+        arguments=["-d", path],
+        parameters=[{"use_sim_time": values["use_sim_time"] == "true"}],
+    )
+
+
+def _temporary(suffix: str) -> str:
+    """Return the path of a new temporary file."""
+    with tempfile.NamedTemporaryFile(prefix="pkm_", suffix=suffix, delete=False) as file:
+        return file.name
 
 
 def _robot_state_publisher(values: bringup.Values) -> Node:

@@ -30,6 +30,17 @@ def link_poses(mechanism: Mechanism, joints: Array | None = None) -> dict[str, A
     return {name: poses[index] for name, index in model.link_index.items()}
 
 
+def extent(mechanism: Mechanism, joints: Array | None = None) -> tuple[Array, Array]:
+    """Lowest and highest x, y, z (3,) of what is drawn, in the base frame; of the link frames where that is nothing.
+
+    Meshes do not count. `joints` are as for `link_poses`.
+    """
+    poses = link_poses(mechanism, joints)
+    polygons, _ = _polygons(mechanism, poses)
+    points = np.concatenate(polygons) if polygons else np.array([pose[:3, 3] for pose in poses.values()])
+    return points.min(0), points.max(0)
+
+
 def draw(mechanism: Mechanism, path: str | os.PathLike[str], joints: Array | None = None, size: int = 600) -> None:
     """Write a picture (PNG, SVG, by the ending of `path`) of the robot, about `size` pixels wide.
 
