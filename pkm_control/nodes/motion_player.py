@@ -64,7 +64,7 @@ class MotionPlayer(Node):
         )
         self._waiting = set(declare(self, "wait_for", [""], "nodes to be ready before the motion begins", fixed=True))
         self._waiting.discard("")
-        self._created = time.monotonic()
+        self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
         self.exit_code: int | None = None
         self._plan: Cycle | None = None
         self._recording = False
@@ -124,7 +124,8 @@ class MotionPlayer(Node):
     def _everybody_is_ready(self) -> bool:
         if not self._client.server_is_ready():
             return False
-        if self._waiting and time.monotonic() - self._created > _PATIENCE:
+        self._patient_since = self._patient_since or time.monotonic()  # not before the plan: making it takes its time
+        if self._waiting and time.monotonic() - self._patient_since > _PATIENCE:
             self.get_logger().warning(f"begin without: {', '.join(sorted(self._waiting))}")
             self._waiting.clear()
         return not self._waiting

@@ -37,6 +37,7 @@ class Graph:
         self._nodes: list[Node] = [self.client]
         self._spin(self.client)
         self._keep: list[Any] = []
+        self._clients: dict[str, Any] = {}
 
     def start(self, make: Callable[..., Node], remap: dict[str, str] | None = None, **parameters: Any) -> Node:
         """Start a node of the suite in this graph."""
@@ -88,15 +89,18 @@ class Graph:
         self._keep.append(publisher)
 
     def call(self, service_type: Any, name: str, request: Any, patience: float = 60.0) -> Any:
-        """Call a service and return the answer."""
-        client = self.client.create_client(service_type, name)
-        try:
-            assert client.wait_for_service(timeout_sec=patience), f"no service {name}"
-            future = client.call_async(request)
-            self.wait(future.done, patience)
-            return future.result()
-        finally:
-            self.client.destroy_client(client)
+        """Call a service and return the answer.
+
+        The client of a service is kept: on a busy computer, a server may answer a new one before it has discovered it,
+        and the answer is lost.
+        """
+        if name not in self._clients:
+            self._clients[name] = self.client.create_client(service_type, name)
+        client = self._clients[name]
+        assert client.wait_for_service(timeout_sec=patience), f"no service {name}"
+        future = client.call_async(request)
+        self.wait(future.done, patience)
+        return future.result()
 
     def listen(self, message_type: Any, topic: str) -> list[Any]:
         """Return a list that fills with what is published."""
