@@ -87,9 +87,14 @@ class MotionPlayer(Node):
     def _build(self, mechanism: Mechanism) -> None:
         self._kinematics = Kinematics(mechanism)
         self._planner = MotionPlanner(self._kinematics, Dynamics(self._kinematics), ActuatorLimits.of(mechanism))
-        motion = motion_named(self._motion, self._kinematics)
+        try:
+            motion = motion_named(self._motion, self._kinematics)
+            self._plan = plan_cycle(self._planner, motion)
+        except PkmError as error:  # the robot is not to blame
+            self.get_logger().error(f"the motion cannot be run: {error}")
+            self._finish(1)
+            return
         self._motion_name = Path(motion.source).stem
-        self._plan = plan_cycle(self._planner, motion)
         for note in self._plan.cycle.notes:
             self.get_logger().info(note)
 
