@@ -13,6 +13,7 @@ from pkm_description.mechanism import Inertial, frozen
 from pkm_description.ros import messages
 from pkm_description.ros.messages import RequestError
 from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.observed_legs import Observed, ObservedLegs
 from pkm_interfaces.msg import AccelerationSolution, EffortSolution, SolveStatus
 from pkm_kinematics import Status
 
@@ -49,6 +50,22 @@ def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
         if np.isfinite(acceleration).all():
             solution.acceleration = messages.to_acceleration(acceleration)
     response.status = _summary(statuses)
+
+
+def observed_state(legs: ObservedLegs, message: Any) -> Observed:
+    """Return the state that an ObservedLegs message shows; raise `RequestError` or `ObservationError`."""
+    messages.check_frame(message.header, legs.kinematics.mechanism.base_link)
+    for names, fields in (("links", ("directions", "rates")), ("joints", ("positions", "velocities"))):
+        for field in fields:
+            if len(getattr(message, names)) != len(getattr(message, field)):
+                raise RequestError(f"{len(getattr(message, names))} {names} but {len(getattr(message, field))} {field}")
+    directions, rates = (map(messages.vector_of, x) for x in (message.directions, message.rates))
+    return legs.of_directions(
+        dict(zip(message.links, directions, strict=True)),
+        dict(zip(message.links, rates, strict=True)),
+        dict(zip(message.joints, message.positions, strict=True)),
+        dict(zip(message.joints, message.velocities, strict=True)),
+    )
 
 
 def payload_of(message: Any) -> Inertial | None:
