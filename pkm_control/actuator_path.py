@@ -38,24 +38,25 @@ class ActuatorPath:
         if self.length <= 0.0:
             raise ValueError("step 0 of the path has no length")
         self.corners = np.array((0.0, self.length))
-        ends = kinematics.inverse(np.vstack([start, end]), mode=mode).actuated
+        there = kinematics.inverse(np.vstack([start, end]), mode=mode)
+        ends = there.actuated
         self._q, self._rate = np.array(ends[0]), (ends[1] - ends[0]) / self.length
         self._kinematics = kinematics
         parameters = np.linspace(0.0, self.length, _POINTS)
-        poses, joints = self._followed(parameters, np.array(start, dtype=np.float64))
+        poses, joints = self._followed(parameters, np.array(start, dtype=np.float64), there.joints[0])
         first = kinematics.platform_twist(poses, np.tile(self._rate, (_POINTS, 1)), seed=joints)
         second = kinematics.platform_acceleration(poses, first, np.zeros(len(self._rate)), seed=joints)
         self._curve = PointTrajectory(parameters, poses, first, second)
         self._ends = (PathSample(poses[:1], first[:1], second[:1]), PathSample(poses[-1:], first[-1:], second[-1:]))
 
-    def _followed(self, parameters: Array, pose: Array) -> tuple[Array, Array]:
+    def _followed(self, parameters: Array, pose: Array, seed: Array) -> tuple[Array, Array]:
         """Return poses (n, 7) and joints (n, n_joints) at parameters (n,), each the continuation of the one before."""
         poses, joints = [], []
         for s in parameters:
-            found = self._kinematics.forward(self._q + s * self._rate, near=pose)
+            found = self._kinematics.forward(self._q + s * self._rate, near=pose, seed=seed)
             if int(found.status) not in (Status.CONVERGED, Status.JOINT_LIMIT):
                 raise ValueError(f"no pose {s / self.length:.0%} of the way: {found.reason(0)}")
-            pose = np.asarray(found.pose, dtype=np.float64)
+            pose, seed = np.asarray(found.pose, dtype=np.float64), found.joints
             poses.append(pose)
             joints.append(found.joints)
         return np.array(poses), np.array(joints)

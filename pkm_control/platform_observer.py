@@ -35,6 +35,7 @@ class PlatformObserver:
         self.kinematics = kinematics
         self.pose = np.array(kinematics.home if pose is None else pose, dtype=np.float64)
         self.reason = ""
+        self._joints: Array | None = None  # at `pose`, once one was observed
         n, freedoms = len(kinematics.actuated_names), kinematics.mobility
         bodies = len(kinematics.tables.bodies)
         self._columns = kinematics.engine.body_column[2:]
@@ -56,7 +57,7 @@ class PlatformObserver:
         if jacobian is None:
             self.reason = "the platform's twist is not determined by the actuators (type 2 singularity)"
             return None
-        self.pose = pose
+        self.pose, self._joints = pose, joints
         self.reason = ""
         return Measured(positions, velocities, pose, jacobian @ velocities, joints, jacobian)
 
@@ -73,7 +74,7 @@ class PlatformObserver:
         return self._found.copy(), joints, self._inverted(self._rates @ self.kinematics.task.subspace)
 
     def _generally(self, positions: Array) -> tuple[Array, Array, Array | None] | None:
-        solution = self.kinematics.forward(positions, near=self.pose)
+        solution = self.kinematics.forward(positions, near=self.pose, seed=self._joints)
         if int(solution.status) not in _USABLE:
             self.reason = f"forward kinematics: {solution.reason(0)}"
             return None

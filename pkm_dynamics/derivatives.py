@@ -83,7 +83,7 @@ def inverse_derivatives(
     motions, shape, _ = dynamics._motions(pose, twist, acceleration, wrench)
     status = answer.status.reshape(-1).copy()
     efforts = answer.effort.reshape(len(motions), -1).copy()
-    seeds, bodies = dynamics._seeds(seed, len(motions)), dynamics._bodies(payload)
+    seeds, bodies = dynamics._seeds(seed, motions), dynamics._bodies(payload)
     spaces = dynamics._spaces(motions, seed, status)
     m, n = len(k.actuated_names), k.mobility
     out = np.full((len(motions), m, 3 * n), np.nan)

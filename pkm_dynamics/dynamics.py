@@ -103,7 +103,7 @@ class Dynamics:
         do, the status is EFFORT_LIMIT. Raises `pkm_kinematics.ShapeError` and `DistributionError`.
         """
         motions, shape, status = self._motions(pose, twist, acceleration, wrench)
-        seeds = self._seeds(seed, len(motions))
+        seeds = self._seeds(seed, motions)
         bodies = self._bodies(payload)
         efforts = np.full((len(motions), len(self.kinematics.actuated_names)), np.nan)
 
@@ -138,7 +138,7 @@ class Dynamics:
         efforts, _ = as_rows(effort, len(self.kinematics.actuated_names), "effort")
         efforts = np.ascontiguousarray(np.broadcast_to(efforts, (len(motions), efforts.shape[1])))
         status[~np.isfinite(efforts).all(axis=1)] = Status.INVALID_INPUT
-        seeds = self._seeds(seed, len(motions))
+        seeds = self._seeds(seed, motions)
         bodies = self._bodies(payload)
         out = np.full((len(motions), 6), np.nan)
 
@@ -216,7 +216,7 @@ class Dynamics:
         k = self.kinematics
         K = k.task_jacobian(pose, seed)
         poses, _ = k.engine.poses(pose)
-        bias = k.engine.space_at(poses[0], k.engine.seeds(seed, 1)[0], np.asarray(twist, dtype=np.float64))[1]
+        bias = k.engine.space_at(poses[0], k.engine.seeds(seed, poses[:1])[0], np.asarray(twist, dtype=np.float64))[1]
         moving = self._frictionless.inverse(pose, twist, bias, seed=seed).effort
         return np.asarray(K.T @ (moving - self._frictionless.inverse(pose, seed=seed).effort))
 
@@ -296,7 +296,7 @@ class Dynamics:
         k = self.kinematics
         if k.constant_space:
             return _Same((self._subspace, np.zeros(6)))
-        seeds = k.engine.seeds(seed, len(motions))
+        seeds = k.engine.seeds(seed, motions[:, :7])
         spaces, biases = k.engine.spaces_at(motions[:, :7], seeds, motions[:, 7:13])
         for i in np.flatnonzero(~np.isfinite(spaces).all(axis=(1, 2)) & (status == Status.CONVERGED)):
             status[i] = k.inverse(motions[i, :7], seeds[i if len(seeds) > 1 else 0]).status or Status.SINGULAR
@@ -345,9 +345,9 @@ class Dynamics:
             status[good[k.engine.outside(motions[good, :7], part, seeds)]] = Status.INVALID_INPUT
         return motions, shape, status
 
-    def _seeds(self, seed: ArrayLike | None, n: int) -> Array:
+    def _seeds(self, seed: ArrayLike | None, motions: Array) -> Array:
         k = self.kinematics
-        seeds = k.engine.seeds(seed, n)
+        seeds = k.engine.seeds(seed, motions[:, :7])
         return np.ascontiguousarray(seeds[:, np.maximum(k.engine.body_column, 0)])
 
     def _bodies(self, payload: Inertial | None) -> NDArray[Any]:

@@ -55,7 +55,7 @@ def energy(
     `lost`. Raises `pkm_kinematics.ShapeError`.
     """
     motions, shape, status = dynamics._motions(pose, twist, None, None)
-    seeds = dynamics._seeds(seed, len(motions))
+    seeds = dynamics._seeds(seed, motions)
     bodies = dynamics._bodies(payload)
     if not dynamics.friction:
         bodies = bodies.copy()

@@ -120,7 +120,7 @@ def reactions(
     motions, shape, _ = dynamics._motions(pose, twist, acceleration, wrench)
     status = answer.status.reshape(-1).copy()
     efforts = answer.effort.reshape(len(motions), -1)
-    seeds, bodies = dynamics._seeds(seed, len(motions)), dynamics._bodies(payload)
+    seeds, bodies = dynamics._seeds(seed, motions), dynamics._bodies(payload)
     names, at = _listed(dynamics)
     swapped = _swapped(dynamics)
     sign = np.concatenate([np.ones(len(t.bodies) - 2), np.where(swapped, -1.0, 1.0)])[at]

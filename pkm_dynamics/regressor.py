@@ -145,7 +145,7 @@ def regressor(
     Redundant actuators share by minimum norm, as in `Dynamics.inverse`. Raises `pkm_kinematics.ShapeError`.
     """
     motions, shape, status = dynamics._motions(pose, twist, acceleration, None)
-    seeds = dynamics._seeds(seed, len(motions))
+    seeds = dynamics._seeds(seed, motions)
     spaces = dynamics._spaces(motions, seed, status)
     parameters = dynamics.parameters
     m, width = len(dynamics.kinematics.actuated_names), len(parameters)

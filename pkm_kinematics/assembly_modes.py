@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from pkm_kinematics.kinematics import Kinematics
 
 PARALLEL = 1e-9
+CAUTION = {
+    AssemblyStatus.POSITIVE_DIMENSIONAL: "with its actuators locked the platform can move (self-motion): the robot is "
+    "singular there, and poses of multiplicity 0 are samples of that motion",
+    AssemblyStatus.INCOMPLETE: "paths to solutions were lost: modes may be missing",
+    AssemblyStatus.INCONSISTENT: "the lengths that the actuators set contradict each other",
+}
+SEARCHED = "found by search, which proves nothing about further modes"
 DISTANCE_METHODS = ("spheres", "circles", "planar", "distances", "schoenflies")
 
 
@@ -44,6 +51,7 @@ class AssemblySet:
     n_complex: int  # finite complex solutions with multiplicity, -1 where the method does not count them
     method: str
     certified: bool  # every real solution is listed
+    caution: str = ""  # why it is not certified
     joints: Array | None = None  # (k, n_joints) where the method finds them with the poses
 
 
@@ -231,7 +239,8 @@ def limb_distances(kinematics: Kinematics, q: Array) -> tuple[Array, Array, Arra
 
 def _answer(found: AssemblyModes, poses: Array, method: str) -> AssemblySet:
     complete = found.status in (AssemblyStatus.COMPLETE, AssemblyStatus.SINGULAR)
-    return AssemblySet(poses, found.multiplicity, found.n_complex, method, complete)
+    caution = "" if complete else CAUTION.get(found.status, "the method did not finish: modes may be missing")
+    return AssemblySet(poses, found.multiplicity, found.n_complex, method, complete, caution)
 
 
 def search(forward: Forward, q: Array) -> AssemblySet:
@@ -240,7 +249,7 @@ def search(forward: Forward, q: Array) -> AssemblySet:
     joints = np.tile(engine.home_joints, (len(found.poses), 1))
     for row, positions in zip(joints, found.positions, strict=True):
         row[:] = [positions.get(name, home) for name, home in zip(engine.joint_names, row, strict=True)]
-    return AssemblySet(found.poses, found.modes.multiplicity, -1, "search", False, joints)
+    return AssemblySet(found.poses, found.modes.multiplicity, -1, "search", False, SEARCHED, joints)
 
 
 def assembly_sign(kinematics: Kinematics, pose: Array, joints: Array) -> float:

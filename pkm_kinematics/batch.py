@@ -39,8 +39,8 @@ def rows_for(values: ArrayLike, width: int, n: int, what: str) -> Array:
 
 def over_cores(part: Callable[[slice], None], n: int) -> None:
     """Call `part(slice)` for slices that cover range(n), in threads where n is large; kernels release the GIL."""
-    cores = os.cpu_count() or 1
-    if n < BATCH or cores == 1:
+    cores = 1 if n < BATCH else os.cpu_count() or 1
+    if cores == 1:
         part(slice(0, n))
         return
     edges = np.linspace(0, n, cores + 1).astype(int)

@@ -68,6 +68,20 @@ def build_tables(
     return tables
 
 
+def build_undivided(
+    mechanism: Mechanism, home_joints: dict[str, float], pose: Array, joints: dict[str, float]
+) -> Tables:
+    """As `build_tables`, but with each limb as one block.
+
+    Slow, and without closed forms; but no block is singular alone where the limb as a whole is not. At `pose` (7,) and
+    `joints` by name, in general position, the loops are closed.
+    """
+    graph = build_graph(mechanism)
+    tables = assemble(mechanism, graph, [[Plan(*limb)] for limb in limbs_of(graph)], home_joints)
+    _count_idle(tables, pose, joints)
+    return tables
+
+
 def ancestors(bodies: list[Body], body: int) -> set[int]:
     """The bodies from `body` down to the base or platform, without those two."""
     found: set[int] = set()

@@ -228,7 +228,8 @@ def _solve(report: Report, kinematics: Kinematics, modes: bool) -> None:
             "working_labels": [kinematics.mode_label(k) for k in range(min(count, MODES_SHOWN))],
             "assembly": len(found),
             "assembly_method": kinematics.assembly_method,
-            "assembly_certified": kinematics.assembly_method != "search",
+            "assembly_certified": found.certified,
+            "assembly_caution": found.caution,
             "assembly_modes": [{"label": one.label, "pose": np.asarray(one.pose).tolist()} for one in found],
         }
 
@@ -350,7 +351,7 @@ def _or_none(value: float | None, unit: str) -> str:
 def _modes_text(modes: dict[str, Any]) -> list[str]:
     labels = modes["working_labels"]
     listed = f" ({', '.join(labels)}{', ...' if len(labels) < modes['working'] else ''})" if len(labels) > 1 else ""
-    trust = "every real one" if modes["assembly_certified"] else "those that a search met"
+    trust = "every real one" if modes["assembly_certified"] else modes["assembly_caution"]
     lines = ["", f"Working modes at home  {modes['working']}{listed}"]
     lines.append(f"Assembly modes at home  {modes['assembly']} by method '{modes['assembly_method']}': {trust}")
     for mode in modes["assembly_modes"][:MODES_SHOWN]:

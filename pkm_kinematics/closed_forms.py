@@ -22,6 +22,11 @@ SAME = 1e-6
 EXACT = 1e-9  # m or rad: axes that ought to meet or to be parallel, against rounding in a description's numbers
 
 
+# Closures that hold a point. Where a chain's position alone determines its joints, the orientations that a universal
+# or fixed closure holds besides follow from the motion space; like all equations, they are checked at each pose.
+PLACING = (records.SPHERICAL, records.UNIVERSAL, records.FIXED)
+
+
 class _Layout(NamedTuple):
     """Which joint of a serial chain plays which part; `aiming` joints do the pointing."""
 
@@ -90,7 +95,7 @@ def _match(tables: Tables, block: Any) -> bool:
         return False
     shape = "".join("P" if bodies["prismatic"][i] else "R" for i in chain)
     planar = spherical = False
-    if closure["kind"] == records.SPHERICAL:
+    if closure["kind"] in PLACING:
         layout = _IN_SPACE.get(shape)
     elif closure["kind"] == records.REVOLUTE:
         planar, spherical = _parallel(bodies, closure, chain), _concurrent(bodies, closure, chain)

@@ -18,19 +18,23 @@ from scipy.spatial.transform import Rotation
 from pkm_description.mechanism import Array, JointType, Mechanism
 from pkm_description.mobility import beside_home, check_gears
 from pkm_kinematics.batch import ShapeError, over_cores, rows_for
-from pkm_kinematics.blocks import build_tables
+from pkm_kinematics.blocks import build_tables, build_undivided
 from pkm_kinematics.constraints import scaling
+from pkm_kinematics.continuing import continue_joints
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.chain import place_chain, read_chain
 from pkm_kinematics.kernels.motion import invert_blocks
 from pkm_kinematics.kernels.motion_space import allowed_twists, motion_space, motion_spaces
+from pkm_kinematics.kernels.positions import CLOSED
 from pkm_kinematics.kernels.solve import INSIDE, NEARLY_SINGULAR, solve_many, solve_pose
 from pkm_kinematics.pose import pose_of, transform_of
 from pkm_kinematics.status import Status
+from pkm_kinematics.tables import Tables
 from pkm_kinematics.task import Task, build_task, chain_state
 from pkm_kinematics.whole import FREE
 
 NO_RATES = np.empty((0, 6))
+FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 CLOSES = (Status.CONVERGED, Status.JOINT_LIMIT)  # statuses that come with a configuration
 
 
@@ -88,6 +92,7 @@ class Engine:
         self.actuated_turning = np.array([not slides[name] for name in self.actuated_names])
         for array in (self.home, self.home_joints):
             array.setflags(write=False)
+        self._generic = generic
 
     @property
     def mobility(self) -> int:
@@ -111,6 +116,12 @@ class Engine:
         )
         length = float(np.linalg.norm(points, axis=1).mean()) if len(points) else 0.0
         return length if length > 1e-9 else 1.0
+
+    @cached_property
+    def size(self) -> float:
+        """Size of the robot [m]: greatest distance of a limb's joint from the platform at home."""
+        at = self.placed(self.home, self.home_joints)
+        return float(np.linalg.norm(at.state["p"][2:] - self.home[:3], axis=1).max(initial=0.0)) or 1.0
 
     # -- input ------------------------------------------------------------------------------------------------------
 
@@ -159,9 +170,41 @@ class Engine:
         twists, accelerations = (np.array(np.broadcast_to(rows_for(v, 6, n, what), (n, 6))) for what, v in pair)
         return twists, accelerations
 
-    def seeds(self, seed: ArrayLike | None, n: int) -> Array:
-        """Joint positions (1 or n, n_joints) to start from; home where none are given. Raises `ShapeError`."""
-        return self.home_joints[None] if seed is None else rows_for(seed, len(self.joint_names), n, "seed")
+    def seeds(self, seed: ArrayLike | None, poses: Array) -> Array:
+        """Joint positions (1 or n, n_joints) to start from for poses (n, 7); continued from home where none are given.
+
+        Raises `ShapeError`.
+        """
+        if seed is None:
+            return self.continued(poses, self.home_joints)[0]
+        return rows_for(seed, len(self.joint_names), len(poses), "seed")
+
+    @cached_property
+    def iterated(self) -> bool:
+        """True where a limb's positions are found by iteration, so that they depend on where it starts."""
+        return bool((self.tables.blocks["solver"] == records.NEWTON).any())
+
+    @cached_property
+    def iterated_turns(self) -> NDArray[np.int64]:
+        """Bodies whose joints turn and are found by iteration."""
+        t = self.tables
+        blocks = t.blocks[t.blocks["solver"] == records.NEWTON]
+        bodies = np.concatenate([np.arange(b["start"], b["start"] + b["count"]) for b in blocks])
+        return np.asarray(bodies[t.bodies["prismatic"][bodies] == 0], dtype=np.int64)
+
+    @property
+    def continues(self) -> bool:
+        """True where limbs are iterated and the platform can go a straight way from home, to carry them on."""
+        return self.iterated and self.constant_space
+
+    def continued(self, poses: Array, joints: Array, mode: int = -1) -> tuple[Array, NDArray[np.bool_]]:
+        """Joint positions (1 or n, n_joints) to start from for poses (n, 7), and whether they belong to `joints` (n,).
+
+        Those are positions (n_joints,) at home, which limbs solved by iteration carry on.
+        """
+        if not self.continues or not len(poses):
+            return joints[None], np.ones(len(poses), dtype=bool)
+        return continue_joints(self, poses, joints, mode)
 
     # -- solves -----------------------------------------------------------------------------------------------------
 
@@ -169,18 +212,76 @@ class Engine:
         self, poses: Array, seeds: Array, mode: int = -1, twists: Array = NO_RATES, accelerations: Array = NO_RATES
     ) -> Solved:
         """Positions of all joints at poses (n, 7), and their rates where twists are given; on all cores if it pays."""
+        solved = self._solve_blocks(poses, seeds, mode, twists, accelerations)
+        if self.divided:
+            near = np.flatnonzero((solved.status == Status.UNREACHABLE) & (solved.residual < FOLDED * self.size))
+            lost = [k for k in near if self._folded(poses[k], seeds[k if len(seeds) > 1 else 0], mode)]
+            if lost:
+                mine = seeds[lost] if len(seeds) > 1 else seeds
+                v, a = (x[lost] if len(x) else x for x in (twists, accelerations))
+                again = self._solve_blocks(poses[lost], self._undivided_joints(poses[lost], mine), mode, v, a)
+                found = np.isin(again.status, CLOSES)
+                for rows, better in zip(vars(solved).values(), vars(again).values(), strict=True):
+                    rows[np.array(lost)[found]] = better[found]
+        return solved
+
+    @cached_property
+    def divided(self) -> bool:
+        """True where a limb has blocks solved by iteration, and after them one with more equations than joints.
+
+        In a singularity of the first block, which the robot as a whole need not notice, its branches cross: a rod pair
+        that hangs in a plane with the axis of its plate folds over. Then it is the later equations that stay open.
+        """
+        blocks = self.tables.blocks
+        return any(
+            bool((blocks["solver"][a:b] == records.NEWTON).any() & (blocks["rows"] > blocks["count"])[a + 1 : b].any())
+            for a, b in self.tables.limbs
+        )
+
+    def _folded(self, pose: Array, seed: Array, mode: int) -> bool:
+        """True where only blocks with more equations than joints stay open."""
+        at, blocks = self.placed(pose, seed, mode), self.tables.blocks
+        gaps = np.abs(at.rows["gap"])
+        still_open = [not gaps[b["rows_at"] : b["rows_at"] + b["rows"]].max(initial=0.0) < CLOSED for b in blocks]
+        return any(still_open) and not (still_open & (blocks["rows"] <= blocks["count"])).any()
+
+    @cached_property
+    def _undivided(self) -> tuple[Tables, NDArray[np.int64]]:
+        """The robot with each limb as one block, and the columns of its bodies' joints."""
+        closed = dict(zip(self.joint_names, map(float, self.home_joints), strict=True))
+        tables = build_undivided(self.mechanism, closed, *(self._generic or (self.home, closed)))
+        column = {name: k for k, name in enumerate(self.joint_names)}
+        return tables, np.array([column.get(name, -1) for name in tables.names])
+
+    def _undivided_joints(self, poses: Array, seeds: Array) -> Array:
+        """Joint positions (n, n_joints) at poses (n, 7) near `seeds` (1 or n, n_joints), limbs solved as a whole."""
+        tables, columns = self._undivided
+        found = self._solve_blocks(poses, seeds, by=(tables, columns))
+        return np.where(np.isin(found.status, CLOSES)[:, None], found.q, seeds)
+
+    def _solve_blocks(
+        self,
+        poses: Array,
+        seeds: Array,
+        mode: int = -1,
+        twists: Array = NO_RATES,
+        accelerations: Array = NO_RATES,
+        by: tuple[Tables, NDArray[np.int64]] | None = None,
+    ) -> Solved:
+        """`solve`, block after block; `by` other tables of the same robot and the columns of their bodies' joints."""
         n, width = len(poses), len(self.joint_names)
+        t, body_column = by or (self.tables, self.body_column)
         q, qd, qdd = np.full((n, width), np.nan), np.full((n, width), np.nan), np.full((n, width), np.nan)
         status, iterations = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         residual, regularity = np.zeros(n), np.zeros(n)
 
         def part(at: slice) -> None:
-            t, task = self.tables, self.task
+            task = self.task
             rates = at if len(twists) else slice(0, 0)
             solve_many(
                 t.bodies, t.closures, t.blocks, *t.workspace(),
                 task.chain, task.sliding, task.spread, task.tail, task.tail_point, chain_state(task),
-                self.body_column, self.chain_column,
+                body_column, self.chain_column,
                 poses[at], twists[rates], accelerations[rates], seeds[at] if len(seeds) > 1 else seeds, mode,
                 q[at], qd[at], qdd[at], status[at], residual[at], iterations[at], regularity[at],
             )  # fmt: skip
@@ -263,12 +364,18 @@ class Engine:
         scaled = rates * scale
         allowance = INSIDE * (1.0 + np.linalg.norm(scaled, axis=1))
         if self.constant_space:
-            Q = np.linalg.qr(self.task.subspace * scale[:, None])[0]
-            return np.asarray(np.linalg.norm(scaled - scaled @ Q @ Q.T, axis=1) > allowance)
+            return np.asarray(np.linalg.norm(scaled - scaled @ self._onto_space, axis=1) > allowance)
         spaces = self.spaces_at(poses, seeds)[0]
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
         left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)
         return np.asarray((np.linalg.norm(left, axis=1) > allowance) & np.isfinite(spaces).all(axis=(1, 2)))
+
+    @cached_property
+    def _onto_space(self) -> Array:
+        """Orthogonal projector (6, 6) onto the constant motion space, rotations at the characteristic length."""
+        Q = np.linalg.qr(self.task.subspace * scaling(self.characteristic_length)[:, None])[0]
+        projector: Array = Q @ Q.T
+        return projector
 
 
 def home_by_name(mechanism: Mechanism) -> dict[str, float]:

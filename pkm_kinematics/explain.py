@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from numpy import isfinite
+
 from pkm_description.mechanism import Array
 from pkm_kinematics.engine import Engine
 from pkm_kinematics.kernels.solve import LIMIT_SLACK
@@ -29,7 +31,12 @@ def explain_forward(engine: Engine, status: int, joints: Array, residual: float)
     if status == Status.INVALID_INPUT:
         return "a joint position is not finite, or the pose to start from is not usable"
     if status == Status.UNREACHABLE:
-        return "the limbs do not reach the pose to start from"
+        return "the limbs do not reach the pose to start from, nor one next to it"
+    if status == Status.SINGULAR and not isfinite(joints).all():
+        return (
+            "on the straight way of the actuators from the pose to start from, the limbs lose hold of the platform "
+            f"(type 2 singularity), with {residual:.3g} rad or m to go: give a pose nearer to the solution"
+        )
     return Status(status).meaning
 
 

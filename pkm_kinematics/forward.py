@@ -1,66 +1,144 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forward kinematics: the assembly mode that continues a motion, and all of them."""
+"""Forward kinematics: the assembly mode that continues a motion, and all of them.
+
+What continues a pose `near` is the end of a path: from the configuration in which the limbs reach `near`, in the
+working mode nearest to the asked joint positions q or to a seed, the actuators move straight to q. Where the path meets
+a singularity of type 2 nothing continues it, and the status says so; see `kernels/follow.py`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.assembly_search import SearchedPoses, passive_positions, search_graph
+from pkm_kinematics.batch import over_cores
 from pkm_kinematics.engine import CLOSES, Engine
-from pkm_kinematics.kernels.forward import forward_newton
-from pkm_kinematics.kernels.solve import check_pose
+from pkm_kinematics.kernels.follow import follow_poses
+from pkm_kinematics.kernels.solve import UNIT
 from pkm_kinematics.status import Status
-from pkm_kinematics.whole import WholeGraph
+from pkm_kinematics.whole import Followed, WholeGraph
+from pkm_kinematics.working_modes import WorkingModes
+
+CLEARLY = 0.3  # a mode is nearer than home's only where its actuated joints are by so much nearer to those asked for
+ARRIVED = 1e-9  # of the robot's size: how exactly redundant actuators agree
+BLOCKED = 10.0  # rad or m: what a mode that cannot be continued to the start counts as farther away
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """One pose; NaN where the status is not CONVERGED."""
+    """Poses of n sets of joint positions; NaN where the status says that there is no pose."""
 
-    pose: Array  # (7,)
-    joints: Array  # (n_joints,)
-    status: Status
-    residual: float  # largest error of an actuated joint, rad or m
-    iterations: int
+    pose: Array  # (n, 7)
+    joints: Array  # (n, n_joints)
+    status: NDArray[np.int64]  # (n,)
+    residual: Array  # (n,) largest error of an actuated joint, rad or m
+    iterations: NDArray[np.int64]  # (n,)
 
 
 class Forward:
-    """Forward kinematics of one robot near a pose: Newton's method on the pose, then on the whole graph.
+    """Forward kinematics of one robot near a pose: along the path on the pose alone, else on the whole graph.
 
-    The first is fast and exact where every pose on the way can be reached by all limbs; the second needs no pose that
-    closes the loops, and serves motion spaces that turn with the pose.
+    The first is fast, but its path ends where a limb is stretched or folded (type 1); the second passes through there,
+    and serves motion spaces that turn with the pose.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, modes: WorkingModes) -> None:
         self.engine = engine
+        self._modes = modes
 
     @cached_property
     def _whole(self) -> WholeGraph:
         e = self.engine
         return WholeGraph(e.mechanism, e.task, e.home_by_name, e.home)
 
-    def near(self, q: Array, start: Array) -> Found:
-        """The pose with actuated joints at q (n_actuated,) that continues `start` (7,)."""
-        clean = np.empty(7)
-        if not np.isfinite(q).all() or not check_pose(start, clean):
-            return self._nothing(Status.INVALID_INPUT, 0.0, 0)
-        if self.engine.constant_space:
-            found = self._by_pose(q, clean)
-            if found.status == Status.CONVERGED:
-                return found
-            whole = self._by_whole(q, start)
-            return whole if whole.status == Status.CONVERGED else found
-        return self._by_whole(q, start)
+    def near(self, q: Array, starts: Array, seed: Array | None = None) -> Found:
+        """The poses with actuated joints at q (n, n_actuated) that continue `starts` (1 or n, 7).
+
+        `seed` (1 or n, n_joints) are joint positions near those at the starts, for limbs solved by iteration.
+        """
+        e, t = self.engine, self.engine.tables
+        n = len(q)
+        found = Found(
+            np.full((n, 7), np.nan),
+            np.full((n, len(e.joint_names)), np.nan),
+            np.full(n, int(Status.INVALID_INPUT)),
+            np.zeros(n),
+            np.zeros(n, dtype=np.int64),
+        )
+        if e.constant_space:
+            seeds = self._at_starts(q, starts, seed)
+            bodies = np.ascontiguousarray(seeds[:, np.maximum(e.body_column, 0)])
+            limbs = np.zeros((n, len(t.bodies)))
+
+            def part(at: slice) -> None:
+                follow_poses(
+                    t.bodies, t.closures, t.blocks, *t.workspace(), e.task.subspace, e.characteristic_length,
+                    bodies[at], q[at], starts[at] if len(starts) > 1 else starts,
+                    found.pose[at], limbs[at], found.status[at], found.residual[at], found.iterations[at],
+                )  # fmt: skip
+
+            over_cores(part, n)
+            seeds[:, e.body_column[2:]] = limbs[:, 2:]
+            done = found.status == Status.CONVERGED
+            found.joints[done] = e.solve(found.pose[done], seeds[done]).q
+            found.pose[~done] = np.nan
+            rest = np.flatnonzero(~done & (found.status != Status.INVALID_INPUT))
+        else:
+            usable = np.isfinite(q).all(axis=1) & np.broadcast_to(usable_poses(starts), n)
+            rest = np.flatnonzero(usable)
+        for k in rest:
+            start = starts[k if len(starts) > 1 else 0]
+            mine = None if seed is None else seed[int(k) if len(seed) > 1 else 0][None]
+            at = self._at_starts(q[k : k + 1], start[None], mine)
+            self._by_whole(q[k], start, at[0], found, int(k))
+        return found
+
+    def _at_starts(self, q: Array, starts: Array, seed: Array | None) -> Array:
+        """Joint positions (n, n_joints) near those of the limbs at the starts: `seed`, or the mode nearest to q.
+
+        Limbs in closed form take the branch nearest to q when they are solved; of those solved by iteration each takes,
+        among the modes continued from home, the one whose actuated joints are nearest to q.
+        """
+        e, n = self.engine, len(q)
+        if seed is not None:
+            return np.array(np.broadcast_to(seed, (n, seed.shape[1])))
+        seeds = np.tile(e.home_joints, (n, 1))
+        seeds[:, e.actuated_column] = q
+        if not e.continues:
+            return seeds
+        best = np.full((len(self._modes.searched), n), np.inf)
+        with np.errstate(invalid="ignore"):
+            for start in self._modes.starts():
+                reached, arrived = e.continued(starts, start)
+                reached = np.broadcast_to(reached, (n, reached.shape[1]))
+                for k, (columns, number, driven) in enumerate(self._modes.searched):
+                    difference = reached[:, driven] - q[:, number]
+                    difference = np.where(e.actuated_turning[number], np.angle(np.exp(1j * difference)), difference)
+                    far = np.abs(difference).sum(axis=1) + np.where(arrived, 0.0, BLOCKED)
+                    nearer = far < CLEARLY * best[k]
+                    best[k, nearer] = far[nearer]
+                    seeds[np.ix_(nearer, columns)] = reached[np.ix_(nearer, columns)]
+        return seeds
 
     def nearest(self, pose: Array, seed: Array) -> Found:
-        """A configuration near a pose (7,) that need not be reachable exactly, all joints free to move."""
-        positions = dict(zip(self.engine.joint_names, seed, strict=True))
-        positions.update(self.engine.branch_at(pose))
-        return self._solve_whole(positions, False)
+        """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move."""
+        e = self.engine
+        positions = dict(zip(e.joint_names, seed, strict=True))
+        positions.update(e.branch_at(pose))
+        at = self._whole.nearest(positions, e.characteristic_length)
+        return Found(
+            np.full((1, 7), np.nan) if at.pose is None else at.pose[None],
+            np.full((1, len(e.joint_names)), np.nan) if at.pose is None else self._row(at)[None],
+            np.array([int(at.status)]),
+            np.array([at.residual]),
+            np.array([at.iterations]),
+        )
 
     def search(self, q: Array) -> SearchedPoses:
         """Assembly modes for actuated joints at q (n_actuated,), by search over the whole graph from home."""
@@ -78,38 +156,67 @@ class Forward:
         found = passive_positions(self._whole, e.actuated_names, q, held, seed)
         return None if found is None else np.array([found[name] for name in e.joint_names])
 
-    def _by_pose(self, q: Array, pose: Array) -> Found:
-        e, t = self.engine, self.engine.tables
-        m, f = len(q), e.mobility
-        state, rows, work = t.workspace()
-        scratch = (np.empty(7), np.empty((m, 6)), np.empty((f, f)), np.empty(max(m, f)), np.empty(6))
-        status, residual, iterations = forward_newton(
-            t.bodies, t.closures, t.blocks, state, rows, work, e.task.subspace, *scratch, q, pose
-        )
-        if status != Status.CONVERGED:
-            return self._nothing(Status(status), residual, iterations)
-        seed = e.home_joints.copy()
-        turning = t.bodies["prismatic"] == 0
-        seed[e.body_column[2:]] = np.where(turning, np.arctan2(state["s"], state["c"]), state["q"])[2:]
-        joints = e.solve(pose[None], seed[None]).q[0]
-        return Found(pose, joints, Status.CONVERGED, float(residual), int(iterations))
-
-    def _by_whole(self, q: Array, near: Array) -> Found:
+    def _by_whole(self, q: Array, near: Array, seed: Array, found: Found, k: int) -> None:
+        """Row k of `found` by the path on the whole graph; `seed` (n_joints,) are joints near those at `near`."""
         e = self.engine
-        at = e.solve(near[None], e.home_joints[None])
-        seed = at.q[0] if at.status[0] in CLOSES else e.home_joints
-        positions = dict(zip(e.joint_names, seed, strict=True))
-        positions.update(e.branch_at(near))
-        positions.update(zip(e.actuated_names, (float(x) for x in q), strict=True))
-        return self._solve_whole(positions, True)
+        size = e.characteristic_length
+        at = e.solve(near[None], seed[None])
+        if at.status[0] in CLOSES:
+            start = dict(zip(e.joint_names, at.q[0], strict=True))
+            start.update(e.branch_at(near))
+        else:
+            beside = self._beside(near, seed, size)
+            if beside.pose is None:
+                found.status[k], found.residual[k] = Status.UNREACHABLE, beside.residual
+                return
+            start = beside.positions
+        end = self._whole.follow(start, e.actuated_names, q, size)
+        if end.pose is None and len(q) > e.mobility:
+            end = self._by_some(q, start, size) or end
+        found.status[k], found.residual[k], found.iterations[k] = end.status, end.residual, end.iterations
+        if end.pose is not None:
+            found.pose[k], found.joints[k] = end.pose, self._row(end)
 
-    def _solve_whole(self, positions: dict[str, float], hold_actuators: bool) -> Found:
-        pose, found, residual, iterations = self._whole.solve(positions, hold_actuators)
-        if pose is None:
-            return self._nothing(Status.DIVERGED, residual, iterations)
-        joints = np.array([found[name] for name in self.engine.joint_names])
-        return Found(pose, joints, Status.CONVERGED, residual, iterations)
+    def _beside(self, pose: Array, seed: Array, size: float) -> Followed:
+        """The configuration next to a pose (7,) that the limbs miss, to stand for it.
 
-    def _nothing(self, status: Status, residual: float, iterations: int) -> Found:
-        width = len(self.engine.joint_names)
-        return Found(np.full(7, np.nan), np.full(width, np.nan), status, float(residual), int(iterations))
+        Looked for with the limbs stretched out towards the pose, or else as they are in `seed`.
+        """
+        e = self.engine
+        stretched = np.array(seed)
+        stretched[e.body_column[2:]] = e.placed(pose, seed).state["q"][2:]
+        for joints in (stretched, seed):
+            start = dict(zip(e.joint_names, joints, strict=True))
+            start.update(e.branch_at(pose))
+            beside = self._whole.nearest(start, size)
+            if beside.pose is not None:
+                break
+        return beside
+
+    def _by_some(self, q: Array, start: dict[str, float], size: float) -> Followed | None:
+        """The path on which some of redundant actuators go straight to q, and the others, carried along, get there too.
+
+        All of them cannot go straight: between two configurations their positions contradict each other.
+        """
+        e = self.engine
+        for some in combinations(range(len(q)), e.mobility):
+            end = self._whole.follow(start, [e.actuated_names[a] for a in some], q[list(some)], size)
+            if end.pose is None:
+                continue
+            joints = self._row(end)
+            joints[e.actuated_column] = q  # where a limb was stretched out, it can have come back on either side
+            joints = e.solve(end.pose[None], joints[None]).q[0]
+            difference = joints[e.actuated_column] - q
+            difference = np.where(e.actuated_turning, np.angle(np.exp(1j * difference)), difference)
+            if np.abs(difference).max() < ARRIVED * size:
+                return replace(end, positions={**end.positions, **dict(zip(e.joint_names, joints, strict=True))})
+        return None
+
+    def _row(self, at: Followed) -> Array:
+        return np.array([at.positions[name] for name in self.engine.joint_names])
+
+
+def usable_poses(poses: Array) -> NDArray[np.bool_]:
+    """Which poses (n, 7) are finite with unit quaternions, as `kernels.solve.check_pose` has it."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.isfinite(poses).all(axis=1) & (np.abs(np.linalg.norm(poses[:, 3:], axis=1) - 1.0) < UNIT)

@@ -32,7 +32,7 @@ from pkm_kinematics.kernels.solve import inverse_direct, inverse_whole
 from pkm_kinematics.lean import bind
 from pkm_kinematics.limb_constraints import LockedLimbs
 from pkm_kinematics.singularity import Singularity, margins
-from pkm_kinematics.solutions import ForwardSolution, InverseSolution, Motion
+from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
 from pkm_kinematics.status import Status
 from pkm_kinematics.working_modes import WorkingModes
 
@@ -53,8 +53,8 @@ class Kinematics:
         self.actuated_names: tuple[str, ...] = self.engine.actuated_names
         self.home: Array = self.engine.home
         self.home_joints: Array = self.engine.home_joints
-        self._forward = Forward(self.engine)
         self._modes = WorkingModes(self.engine)
+        self._forward = Forward(self.engine, self._modes)
 
     # -- what the robot is ------------------------------------------------------------------------------------------
 
@@ -88,13 +88,28 @@ class Kinematics:
         """Joint positions for platform poses (..., 7), or for task coordinates (..., mobility).
 
         `mode` asks for one working mode; otherwise the one nearest to `seed` (n_joints,) or (..., n_joints) is taken,
-        home if there is none. Raises `ShapeError`.
+        home if there is none. Limbs that are solved by iteration follow the platform from home on a straight way; where
+        they cannot, the pose counts as UNREACHABLE. Raises `ShapeError`.
         """
         e = self.engine
         poses, shape = e.poses(pose)
-        seeds = e.seeds(seed, len(poses)) if mode is None or seed is not None else self._modes.seed(mode)[None]
+        seeds, continued = self._seeds(poses, seed, mode)
         solved = e.solve(poses, seeds, self._modes.kernel_mode(mode))
+        if seed is None and e.continues:  # the way from home ended where a limb does
+            solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
+        stray = ~continued & np.isfinite(solved.q).all(axis=1)
+        if mode is not None and stray.any():  # a solution beyond the end of the way: of which mode, nobody knows
+            solved.q[stray], solved.status[stray] = np.nan, Status.UNREACHABLE
         return self._inverse_solution(solved, shape, mode)
+
+    def _seeds(self, poses: Array, seed: ArrayLike | None, mode: int | None) -> tuple[Array, NDArray[np.bool_]]:
+        """Joint positions (1 or n, n_joints) from which the limbs of poses (n, 7) are solved in a mode.
+
+        And for which of them (n,) it is known that the solution is of that mode.
+        """
+        if seed is not None or mode is None:
+            return self.engine.seeds(seed, poses), np.ones(len(poses), dtype=bool)
+        return self.engine.continued(poses, self._modes.seed(mode), self._modes.kernel_mode(mode))
 
     def inverse_all(self, pose: ArrayLike) -> list[InverseSolution]:
         """One solution per working mode of a single pose (7,), those without a real configuration included.
@@ -125,34 +140,48 @@ class Kinematics:
             lambda status, joints, residual: explain_inverse(self.engine, status, joints, residual),
         )
 
-    def forward(self, q: ArrayLike, near: ArrayLike | None = None) -> ForwardSolution:
+    def forward(self, q: ArrayLike, near: ArrayLike | None = None, seed: ArrayLike | None = None) -> ForwardSolution:
         """Platform poses for actuated joint positions (..., n_actuated): the assembly mode that continues `near`.
 
-        `near` (7,) or (..., 7) is a pose from which Newton's method starts, home if there is none.
+        `near` (7,) or (..., 7) is a pose, home if there is none; for one that the limbs miss by little, the nearest
+        that they reach is tried, else the status is UNREACHABLE. The answer is where the platform gets when the
+        actuators move straight from there to q. SINGULAR: on the way the limbs lose hold of the platform, so that
+        nothing continues `near`; `residual` says how far the actuators then still have to go.
+
+        `seed` (n_joints,) or (..., n_joints), the joints at `near`, says in which working mode the way begins; without
+        it, in the one nearest to q. Looking for that one takes time where limbs are solved by iteration: loops over
+        such robots should pass it.
         """
         targets, shape = as_rows(q, len(self.actuated_names), "q")
         starts, _ = self.engine.poses(self.home if near is None else near)
         starts = rows_for(starts, 7, len(targets), "near")
-        found = [self._forward.near(x, starts[k if len(starts) > 1 else 0]) for k, x in enumerate(targets)]
-        return self._forward_solution(found, shape)
+        seeds = None if seed is None else rows_for(seed, len(self.joint_names), len(targets), "seed")
+        return self._forward_solution(self._forward.near(targets, starts, seeds), shape)
 
     def nearest(self, pose: ArrayLike, seed: ArrayLike | None = None) -> ForwardSolution:
-        """A configuration near a pose (7,) that need not be reachable exactly, all joints free to move.
+        """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move.
+
+        Distance and angle, at the characteristic length, are taken together. For poses that are off by no more than a
+        part of the limbs' lengths; DIVERGED beyond.
 
         For robots whose platform moves parasitically (a 3-PRS): ask for a pose roughly, get one that exists.
         """
         poses, _ = self.engine.poses(pose)
-        return self._forward_solution([self._forward.nearest(poses[0], self.engine.seeds(seed, 1)[0])], ())
+        joints = rows_for(self.home_joints if seed is None else seed, len(self.joint_names), 1, "seed")[0]
+        return self._forward_solution(self._forward.nearest(poses[0], joints), ())
 
-    def forward_all(self, q: ArrayLike) -> list[ForwardSolution]:
+    def forward_all(self, q: ArrayLike) -> AssemblyModes:
         """One solution per assembly mode for a single set of actuated joint positions (n_actuated,).
 
         `assembly_method` says how they are found: all but `search` find every real solution. Labels are the sign of
         the direct Jacobian's determinant against home's, which changes only where assembly modes meet, and a number.
+        The list says whether it is `certified`, and its `caution` why not: a robot whose platform moves with locked
+        actuators has no list of poses. A mode in which several solutions meet, or which is part of such a motion, has
+        status SINGULAR.
         """
         target = as_rows(q, len(self.actuated_names), "q")[0][0]
         if not np.isfinite(target).all():
-            return []
+            return AssemblyModes([], self.assembly_method, False, "a joint position is not finite")
         e = self.engine
         method = self.assembly_method
         found = search(self._forward, target) if method == "search" else find_all(self, target, method)
@@ -174,11 +203,13 @@ class Kinematics:
                 error = _joint_error(joints[e.actuated_column] - target, e.actuated_turning)
                 if not error < ASSEMBLED:  # the pose leaves the actuator free: a limb is in a singularity of its own
                     joints, status, error = insisted, Status.SINGULAR, 0.0
+            if found.multiplicity[k] != 1 and status in (Status.CONVERGED, Status.JOINT_LIMIT):
+                status = Status.SINGULAR
             sign = "+" if assembly_sign(self, pose, joints) * home_sign >= 0.0 else "-"
             counts[sign] += 1
-            one = Found(pose, joints, status, error, int(solved.iterations[0]))
-            answers.append(self._forward_solution([one], (), f"{sign}{counts[sign]}"))
-        return answers
+            one = Found(pose[None], joints[None], np.array([int(status)]), np.array([error]), solved.iterations)
+            answers.append(self._forward_solution(one, (), f"{sign}{counts[sign]}"))
+        return AssemblyModes(answers, found.method, found.certified, found.caution)
 
     @cached_property
     def assembly_method(self) -> str:
@@ -190,13 +221,13 @@ class Kinematics:
         """What the limbs demand of the platform when their actuators are locked, as far as it is known."""
         return LockedLimbs(self.engine.mechanism)
 
-    def _forward_solution(self, found: list[Found], shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
+    def _forward_solution(self, found: Found, shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
         return ForwardSolution(
-            np.array([f.pose for f in found]).reshape(*shape, 7),
-            np.array([f.joints for f in found]).reshape(*shape, len(self.joint_names)),
-            np.array([int(f.status) for f in found]).reshape(shape),
-            np.array([f.residual for f in found]).reshape(shape),
-            np.array([f.iterations for f in found]).reshape(shape),
+            found.pose.reshape(*shape, 7),
+            found.joints.reshape(*shape, len(self.joint_names)),
+            found.status.reshape(shape),
+            found.residual.reshape(shape),
+            found.iterations.reshape(shape),
             label,
             lambda status, joints, residual: explain_forward(self.engine, status, joints, residual),
         )
@@ -222,7 +253,7 @@ class Kinematics:
         e = self.engine
         poses, shape = e.poses(pose)
         twists, accelerations = e.rates(twist, acceleration, len(poses))
-        seeds = e.seeds(seed, len(poses)) if mode is None or seed is not None else self._modes.seed(mode)[None]
+        seeds, _ = self._seeds(poses, seed, mode)
         solved = e.solve(poses, seeds, self._modes.kernel_mode(mode), twists, accelerations)
         astray = e.outside(poses, twists, seeds)
         if e.constant_space:
@@ -249,7 +280,7 @@ class Kinematics:
         """
         e, t = self.engine, self.tables
         poses, shape = e.poses(pose)
-        seeds = e.seeds(seed, len(poses))
+        seeds = e.seeds(seed, poses)
         out = np.full((len(poses), len(self.actuated_names), 6), np.nan)
         for k in range(len(poses)):
             at = e.inverted(poses[k], seeds[k if len(seeds) > 1 else 0])
@@ -263,11 +294,13 @@ class Kinematics:
 
     def forward_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
         """Platform twist per actuated joint rates (..., 6, n_actuated); NaN at a type 2 singularity."""
-        K = self.task_jacobian(pose, seed)
-        values = np.linalg.svd(np.nan_to_num(K), compute_uv=False)
+        S = self.subspace(pose, seed)
+        K = self.inverse_jacobian(pose, seed) @ S
+        U, values, Vt = np.linalg.svd(np.nan_to_num(K), full_matrices=False)
         regular = np.isfinite(K).all((-1, -2)) & (values[..., -1] > 1e-12 * values[..., 0])
-        safe = np.where(regular[..., None, None], K, np.eye(*K.shape[-2:]))
-        return np.where(regular[..., None, None], self.subspace(pose, seed) @ np.linalg.pinv(safe), np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pseudo_inverse = (np.swapaxes(Vt, -1, -2) / values[..., None, :]) @ np.swapaxes(U, -1, -2)
+        return np.where(regular[..., None, None], S @ pseudo_inverse, np.nan)
 
     def platform_twist(self, pose: ArrayLike, rates: ArrayLike, seed: ArrayLike | None = None) -> Array:
         """Platform twist (..., 6) for actuated joint rates (..., n_actuated) at known poses."""
@@ -283,7 +316,7 @@ class Kinematics:
         e = self.engine
         poses, shape = e.poses(pose)
         twists = e.rates(twist, np.zeros(6), len(poses))[0]
-        bias = e.spaces_at(poses, e.seeds(seed, len(poses)), twists)[1]
+        bias = e.spaces_at(poses, e.seeds(seed, poses), twists)[1]
         imposed = self.motion(poses, twists, bias, seed).actuated_accelerations
         missing = rows_for(accelerations, imposed.shape[1], len(poses), "accelerations") - imposed
         F = self.forward_jacobian(poses, seed)
@@ -295,14 +328,14 @@ class Kinematics:
         poses, shape = e.poses(pose)
         if e.constant_space:
             return np.broadcast_to(self.task.subspace, (*shape, *self.task.subspace.shape))
-        seeds = e.seeds(seed, len(poses))
+        seeds = e.seeds(seed, poses)
         return e.spaces_at(poses, seeds)[0].reshape(*shape, 6, self.mobility)
 
     def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Singularity:
         """Distances from the singularities of every type, at poses (..., 7); see `pkm_kinematics.singularity`."""
         e, t = self.engine, self.tables
         poses, shape = e.poses(pose)
-        seeds = e.seeds(seed, len(poses))
+        seeds = e.seeds(seed, poses)
         K, S = self.task_jacobian(poses, seed), np.nan_to_num(self.subspace(poses, seed))
         hold, regularity = np.full(len(poses), np.nan), np.full(len(poses), np.nan)
         blocked = 6 - self.mobility - self.mechanism.mobility.left_out

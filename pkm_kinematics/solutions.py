@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,6 +65,20 @@ class ForwardSolution:
         n = self.joints.shape[-1]
         status = int(np.reshape(self.status, -1)[index])
         return self._explain(status, self.joints.reshape(-1, n)[index], float(np.reshape(self.residual, -1)[index]))
+
+
+class AssemblyModes(list[ForwardSolution]):
+    """The assembly modes of one set of actuated joint positions, and how far the list can be trusted.
+
+    `certified`: every real solution is listed, and none of them is a sample of a motion that locked actuators leave;
+    `caution` says in words why not, empty where it is.
+    """
+
+    def __init__(self, solutions: Iterable[ForwardSolution], method: str, certified: bool, caution: str) -> None:
+        super().__init__(solutions)
+        self.method = method
+        self.certified = certified
+        self.caution = caution
 
 
 @dataclass(frozen=True, eq=False)

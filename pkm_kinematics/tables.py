@@ -10,6 +10,7 @@ fixed closure welds to the platform.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -226,6 +227,16 @@ class Tables:
 
     def workspace(self) -> tuple[NDArray[Any], NDArray[Any], Array]:
         """Scratch of one call: state, rows, work. One per thread."""
+        if self.closures.flags.writeable:  # still being made
+            return self._fresh()
+        state, rows, work = self._blank
+        return state.copy(), rows.copy(), work.copy()
+
+    @cached_property
+    def _blank(self) -> tuple[NDArray[Any], NDArray[Any], Array]:
+        return self._fresh()
+
+    def _fresh(self) -> tuple[NDArray[Any], NDArray[Any], Array]:
         state = np.zeros(len(self.bodies), dtype=records.STATE)
         state["q"] = self.bodies["home"]
         state["c"], state["s"] = np.cos(self.bodies["home"]), np.sin(self.bodies["home"])

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The whole graph as one system, the platform's branch among its unknowns: the solver of last resort.
 
-It needs no working platform pose to start from and no limb that decomposes: with the actuators held it is forward
+It needs no limb that decomposes and is regular in singularities of type 1: with the actuators held it is forward
 kinematics of any mechanism, and with nothing held it finds the configuration nearest to a given one.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,51 +17,95 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.blocks import Plan, assemble
 from pkm_kinematics.kernels.closures import turned_over
-from pkm_kinematics.kernels.positions import CLOSED, solve_newton
+from pkm_kinematics.kernels.follow import follow_graph
+from pkm_kinematics.kernels.positions import place_block
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.nearest import nearest_closed
 from pkm_kinematics.pose import pose_of, transform_of
+from pkm_kinematics.status import Status
 from pkm_kinematics.tables import Body, Closure, Graph, Tables, build_graph, frame_along
 from pkm_kinematics.task import Task
 
 FREE = ("x", "y", "z", "yaw", "pitch", "roll")
 
 
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """A configuration of the whole graph: pose (7,) and joint positions by name, or why there is none."""
+
+    status: Status
+    pose: Array | None
+    positions: dict[str, float]
+    residual: float  # largest gap of a closure; where the path met a singularity, largest actuator distance to go
+    iterations: int
+
+
 class WholeGraph:
-    """One Newton solve over all joints of a mechanism, passive, actuated and the platform's own."""
+    """All joints of a mechanism, passive, actuated and the platform's own, as one set of unknowns."""
 
     def __init__(self, mechanism: Mechanism, task: Task, home: dict[str, float], home_pose: Array) -> None:
         graph, self._last = _with_platform(build_graph(mechanism), task, transform_of(home_pose))
+        first = self._last + 1 - (len(task.names) or len(FREE))
+        self._branch = range(first, self._last + 1)
         movable = tuple(i for i in range(2, len(graph.bodies)))
         plan = Plan(movable, tuple(range(len(graph.closures))))
         tables = assemble(mechanism, graph, [[plan]], home)
         # dependent columns are expected here: joints that nothing determines stay where they are
         self.tables: Tables = tables
         self.names = tables.names
-        self._held = replace(tables, bodies=_hold(tables.bodies))
+        self._idle = mechanism.mobility.idle
+        self._held: dict[tuple[str, ...], Tables] = {}
         self._tail = graph.link_frame[mechanism.platform_link]
 
-    def solve(self, start: dict[str, float], hold_actuators: bool) -> tuple[Array | None, dict[str, float], float, int]:
-        """Close all loops from joint positions by name: (platform pose or None, positions, residual, iterations)."""
-        tables = self._held if hold_actuators else self.tables
-        state, rows, work = tables.workspace()
-        state["q"] = [start.get(name, float(q)) for name, q in zip(self.names, state["q"], strict=True)]
-        residual, iterations = solve_newton(tables.bodies, tables.closures, tables.blocks[0], state, rows, work)
-        if not residual < CLOSED or turned_over(tables.closures, tables.blocks[0], state):
-            return None, {}, float(residual), int(iterations)
-        positions = dict(zip(self.names, (float(q) for q in state["q"]), strict=True))
-        return pose_of(self.platform_transform(state)), positions, float(residual), int(iterations)
+    def nearest(self, wanted: dict[str, float], size: float) -> Followed:
+        """The closed configuration nearest to joint positions by name, above all in the platform's own."""
+        t = self.tables
+        positions = np.array([wanted.get(name, float(x)) for name, x in zip(self.names, t.bodies["home"], strict=True)])
+        found, residual, iterations = nearest_closed(t, positions, self._branch, size)
+        if found is None:
+            return Followed(Status.DIVERGED, None, {}, residual, iterations)
+        state, _, _ = t.workspace()
+        state["q"] = found
+        place_block(t.bodies, t.blocks[0], state)
+        by_name = dict(zip(self.names, (float(x) for x in found), strict=True))
+        pose = pose_of(self.platform_transform(state))
+        return Followed(Status.CONVERGED, pose, by_name, residual, iterations)
+
+    def _holding(self, actuated: tuple[str, ...]) -> Tables:
+        """The tables with the joints of these names as actuators, and held."""
+        if actuated not in self._held:
+            bodies, blocks = self.tables.bodies.copy(), self.tables.blocks.copy()
+            bodies["actuator"] = [actuated.index(name) if name in actuated else -1 for name in self.names]
+            bodies["held"] = bodies["actuator"] >= 0
+            blocks["idle"] = self._idle + len(actuated)
+            self._held[actuated] = replace(self.tables, bodies=bodies, blocks=blocks)
+        return self._held[actuated]
+
+    def follow(self, start: dict[str, float], actuated: Sequence[str], q: Array, size: float) -> Followed:
+        """Move the joints `actuated` straight to q (as many) from a closed configuration by name, the others free.
+
+        See `kernels/follow.py`; `size` [m] makes rotations comparable with translations.
+        """
+        t = self._holding(tuple(actuated))
+        state, rows, work = t.workspace()
+        state["q"] = [start.get(name, float(x)) for name, x in zip(self.names, state["q"], strict=True)]
+        bodies = np.array([self.names.index(name) for name in actuated])
+        status, residual, iterations = follow_graph(
+            t.bodies, t.closures, t.blocks[0], state, rows, work, size, bodies, q
+        )
+        if status == Status.CONVERGED and turned_over(t.closures, t.blocks[0], state):
+            status = Status.DIVERGED
+        if status != Status.CONVERGED:
+            return Followed(Status(status), None, {}, float(residual), int(iterations))
+        positions = dict(zip(self.names, (float(x) for x in state["q"]), strict=True))
+        pose = pose_of(self.platform_transform(state))
+        return Followed(Status.CONVERGED, pose, positions, float(residual), int(iterations))
 
     def platform_transform(self, state: NDArray[Any]) -> Array:
         """Transform (4, 4) of the platform in the base frame where the bodies of `tables` stand in a workspace."""
         T = np.eye(4)
         T[:3, :3], T[:3, 3] = state["R"][self._last], state["p"][self._last]
         return T @ self._tail
-
-
-def _hold(bodies: NDArray[Any]) -> NDArray[Any]:
-    held = bodies.copy()
-    held["held"] = held["actuator"] >= 0
-    return held
 
 
 def _platform_branch(task: Task, home: Array) -> tuple[list[Body], Array]:

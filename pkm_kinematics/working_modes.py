@@ -20,9 +20,13 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.engine import Engine, Solved
 from pkm_kinematics.kernels import records
 
-STARTS = 60  # of Newton's method per limb
+STARTS = 60  # of Newton's method per limb, besides those that continue home's solutions
+STARTS_AT_HOME = 1000  # once per robot: what is not met here has no number
 SAME = 1e-6  # m and directions: configurations nearer than this are one
+COMBINATIONS = 16  # of solutions of several limbs, tried at most where one is looked for
 MOST = 4096  # working modes listed at most
+
+Indices = NDArray[np.int64]
 
 
 class WorkingModes:
@@ -38,7 +42,12 @@ class WorkingModes:
     @cached_property
     def _home_choices(self) -> list[list[Array]]:
         """For each searched limb its solutions at home, home's first, as joint positions (n_joints,)."""
-        return self._choices(self.engine.home, 0)
+        if not self._searched:
+            return []
+        found: list[dict[int, tuple[Array, Array]]] = [{} for _ in self._searched]
+        for seed in (self.engine.home_joints, *self._random_seeds(STARTS_AT_HOME)):
+            self._note(found, self.engine.home, seed, 0, [len(entry) for entry in found])
+        return [[joints for _, joints in entry.values()] or [self.engine.home_joints] for entry in found]
 
     @property
     def count(self) -> int:
@@ -62,6 +71,29 @@ class WorkingModes:
     def seed(self, mode: int) -> Array:
         """Joint positions (n_joints,) at home from which limbs solved by iteration take up a mode."""
         return self._combined([c[k] for c, k in zip(self._home_choices, self._digits(mode), strict=True)])
+
+    def starts(self) -> list[Array]:
+        """Joint positions (n_joints,) at home that show every solution of every limb solved by iteration.
+
+        In all combinations, for one limb at its end hides the others; where these are many, each solution once.
+        """
+        choices = self._home_choices
+        if int(np.prod([len(c) for c in choices])) <= COMBINATIONS:
+            return [self._combined(list(chosen)) for chosen in product(*choices)]
+        most = max(len(c) for c in choices)
+        return [self._combined([c[min(k, len(c) - 1)] for c in choices]) for k in range(most)]
+
+    @cached_property
+    def searched(self) -> list[tuple[Indices, Indices, Indices]]:
+        """For each searched limb the columns of what is solved by iteration, its actuators by number and by column."""
+        actuated, column = self.engine.actuated_column, self.engine.body_column
+        found = []
+        for first, stop in self._searched:
+            blocks = [b for b in self.blocks[first:stop] if b["solver"] == records.NEWTON]
+            columns = np.concatenate([column[b["start"] : b["start"] + b["count"]] for b in blocks])
+            mine = np.flatnonzero(np.isin(actuated, columns))
+            found.append((columns, mine, actuated[mine]))
+        return found
 
     def _digits(self, mode: int) -> list[int]:
         rest, digits = mode // self._closed, []
@@ -92,41 +124,71 @@ class WorkingModes:
             for mode in range(self._closed):
                 yield mode, self.label(mode), self.engine.solve(pose[None], self.engine.home_joints[None], mode)
             return
+        several = [len(c) > 1 for c in self._home_choices]
         for mode in range(self._closed):
             head = "".join("+-"[(mode // int(b["stride"])) % 2] for b in self.blocks if b["branches"] > 1)
             choices = self._choices(pose, mode)
-            several = [len(c) > 1 for c in choices]
-            for chosen in list(product(*(range(len(c)) for c in choices)))[:MOST]:
-                tail = "".join(_sign(k) for k, many in zip(chosen, several, strict=True) if many)
+            marked = [many or len(c) > 1 for many, c in zip(several, choices, strict=True)]
+            for chosen in list(product(*(sorted(c) for c in choices)))[:MOST]:
+                tail = "".join(_sign(k) for k, many in zip(chosen, marked, strict=True) if many)
                 seed = self._combined([c[k] for c, k in zip(choices, chosen, strict=True)])
                 yield None, head + tail or "only", self.engine.solve(pose[None], seed[None], mode)
 
-    def _choices(self, pose: Array, mode: int) -> list[list[Array]]:
-        """Different solutions of each searched limb at a pose, the nearest to home first; home where there is none.
+    def _choices(self, pose: Array, mode: int) -> list[dict[int, Array]]:
+        """Solutions of each searched limb at a pose by number: those continued from home's have their numbers.
 
-        Blocks of a searched limb that have a closed form stay in the branch that `mode` says.
+        Others that a search meets follow; where there is no solution at all, home's joints stand for it. Blocks of a
+        searched limb that have a closed form stay in the branch that `mode` says.
         """
         e = self.engine
-        if not self._searched:
-            return []
+        numbers = [len(c) for c in self._home_choices]
+        found: list[dict[int, tuple[Array, Array]]] = [{} for _ in self._searched]
+        for k in range(max(numbers)):
+            start = self._combined([c[min(k, len(c) - 1)] for c in self._home_choices])
+            joints, arrived = e.continued(pose[None], start, mode)
+            if arrived[0]:
+                self._note(found, pose, joints[0], mode, [k if k < n else -1 for n in numbers])
+        for seed in self._random_seeds(STARTS):
+            new = [max((n - 1, *entry)) + 1 for n, entry in zip(numbers, found, strict=True)]
+            self._note(found, pose, seed, mode, new)
+        return [{k: joints for k, (_, joints) in entry.items()} or {0: e.home_joints} for entry in found]
+
+    def _note(
+        self, found: list[dict[int, tuple[Array, Array]]], pose: Array, seed: Array, mode: int, number: list[int]
+    ) -> None:
+        """Solve from `seed`, and add each limb's solution under its number (-1: not at all) where it is a new one."""
+        e = self.engine
+        at = e.placed(pose, seed, mode)
+        joints = e.home_joints.copy()
+        joints[e.body_column[2:]] = at.state["q"][2:]
+        turns = np.where(e.tables.bodies["prismatic"][2:] == 1, 0.0, 2.0 * np.pi)
+        off = (joints - e.home_joints)[e.body_column[2:]]
+        joints[e.body_column[2:]] -= turns * np.round(off / (2.0 * np.pi))  # every joint within half a turn of home
+        for k, span in enumerate(self._searched):
+            key = self._key(at.state, at.rows, span) if number[k] >= 0 else None
+            if key is None:
+                continue
+            same = [n for n, (other, _) in found[k].items() if np.abs(key - other).max(initial=0.0) <= SAME]
+            if not same:
+                found[k][number[k]] = (key, joints)
+            elif self._from_home(joints, span) < self._from_home(found[k][same[0]][1], span) - SAME:
+                found[k][same[0]] = (key, joints)  # the same, without a joint turned over
+
+    def _from_home(self, joints: Array, span: tuple[int, int]) -> float:
+        """How far a limb's joints are from home, all of them together."""
+        columns = self._columns(span)
+        return float(np.abs(joints - self.engine.home_joints)[columns].sum())
+
+    def _random_seeds(self, count: int) -> Iterator[Array]:
+        e = self.engine
         random = np.random.default_rng(0)
-        bodies = e.tables.bodies
-        length = e.characteristic_length
+        bodies, length = e.tables.bodies, e.characteristic_length
         low = np.where(np.isfinite(bodies["lower"]), bodies["lower"], -np.where(bodies["prismatic"], 3 * length, np.pi))
         high = np.where(np.isfinite(bodies["upper"]), bodies["upper"], np.where(bodies["prismatic"], 3 * length, np.pi))
-        found: list[list[tuple[Array, Array]]] = [[] for _ in self._searched]
-        seed = e.home_joints
-        for _ in range(STARTS):
-            at = e.placed(pose, seed, mode)
-            for k, span in enumerate(self._searched):
-                key = self._key(at.state, at.rows, span)
-                if key is not None and all(np.abs(key - other).max() > SAME for other, _ in found[k]):
-                    joints = e.home_joints.copy()
-                    joints[e.body_column[2:]] = at.state["q"][2:]
-                    found[k].append((key, joints))
+        for _ in range(count):
             seed = e.home_joints.copy()
             seed[e.body_column[2:]] = random.uniform(low, high)[2:]
-        return [[joints for _, joints in entry] or [e.home_joints] for entry in found]
+            yield seed
 
     def _key(self, state: NDArray[Any], rows: NDArray[Any], span: tuple[int, int]) -> Array | None:
         """Places and lines of a limb's joints, or None where its loops stay open."""

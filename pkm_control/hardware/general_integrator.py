@@ -77,7 +77,7 @@ class GeneralIntegrator:
         """Return pose (7,), twist (6,) and joints for the state of the actuators."""
         if not (np.isfinite(q).all() and np.isfinite(v).all()):
             raise _NoAnswerError("the integration diverged")
-        solution = self._kinematics.forward(q, near=self.pose)
+        solution = self._kinematics.forward(q, near=self.pose, seed=self._joints)
         if int(solution.status) not in _USABLE:
             raise _NoAnswerError(str(solution.reason(0)))
         twist = self._kinematics.platform_twist(solution.pose, v, seed=solution.joints)

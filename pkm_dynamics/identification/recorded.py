@@ -138,12 +138,13 @@ def platform_motions(kinematics: Kinematics, q: Array, rates: Array, second: Arr
     """
     n = len(q)
     poses = np.empty((n, 7))
-    near = start
+    near, seed = start, None
     for k in range(n):
-        answer = kinematics.forward(q[k], near=near)
+        answer = kinematics.forward(q[k], near=near, seed=seed)
         if answer.status not in (Status.CONVERGED, Status.JOINT_LIMIT):
             raise RecordingError(f"sample {k}: forward kinematics: {answer.reason(0)}")
         poses[k] = near = answer.pose
+        seed = answer.joints
     J = kinematics.forward_jacobian(poses)
     twists = np.einsum("kij,kj->ki", J, rates)
     accelerations = np.zeros((n, 6))

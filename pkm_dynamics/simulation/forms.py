@@ -218,7 +218,7 @@ class ActuatorForm(Form):
 
     def _state(self, y: Array) -> State:
         k, m = self.kinematics, len(y) // 2
-        found = k.forward(y[:m], near=self.last.pose)
+        found = k.forward(y[:m], near=self.last.pose, seed=self.last.joints)
         if int(found.status) != Status.CONVERGED:
             raise NoMotionHereError(int(found.status), found.reason())
         joints = found.joints

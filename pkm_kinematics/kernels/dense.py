@@ -45,6 +45,31 @@ def solve_in_place(A, b, n):
 
 
 @compiled
+def determinant_sign(A, n):
+    """Sign of the determinant of the leading (n, n) part of A, by elimination with row pivots; A is overwritten."""
+    sign = 1.0
+    for k in range(n):
+        pivot = k
+        for r in range(k + 1, n):
+            if abs(A[r, k]) > abs(A[pivot, k]):
+                pivot = r
+        if A[pivot, k] == 0.0:
+            return 0.0
+        if pivot != k:
+            sign = -sign
+            for c in range(k, n):
+                A[k, c], A[pivot, c] = A[pivot, c], A[k, c]
+        if A[k, k] < 0.0:
+            sign = -sign
+        inverse = 1.0 / A[k, k]
+        for r in range(k + 1, n):
+            factor = A[r, k] * inverse
+            for c in range(k + 1, n):
+                A[r, c] -= factor * A[k, c]
+    return sign
+
+
+@compiled
 def solve_positive(A, b, n):
     """Solve A x = b for the leading (n, n) part of a symmetric positive definite A, by Cholesky; x replaces b.
 

@@ -47,7 +47,7 @@ def moved(kinematics, pose, S, c, step, K, seed):
     """A pose off by `step` along S[:, c], to first order; where the motion space turns, by the actuators."""
     if kinematics.constant_space:
         return displaced(pose, step * S[:, c])
-    joints = kinematics.engine.seeds(seed, 1)[0]
+    joints = kinematics.engine.seeds(seed, pose[None])[0]
     target = joints[kinematics.engine.actuated_column] + step * K[:, c]
     return kinematics.forward(target, near=pose).pose
 

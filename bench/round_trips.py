@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m bench.round_trips [robot ...] [--poses N]`: pose to joints to pose, at random poses in every working mode.
+
+Poses are drawn all over the box that the platform's own branch allows, singular neighbourhoods and joint limits
+included; robots whose motion space turns with the pose get random actuator positions instead. Each pose that the
+limbs reach is solved for its joints in a working mode, and those for the pose again, from a start that is a little off.
+A trip ends in one of these ways:
+
+* *back*: the same pose to 1e-9 m and rad;
+* *refused*: status SINGULAR, at a pose whose distance from a type 2 singularity is of the order of the start's error;
+* *beyond*: another pose, because the start that was a little off lies on the other side of a singularity;
+* *wrong*: anything else. There are to be none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from bench.tables import table
+from pkm_description import load_mechanism, robot_names
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics, Status
+
+BACK = 1e-9  # m plus rad
+CLOSED = 1e-12  # m, and 1 for directions
+ASTRAY = 1e-4  # rad, and of the characteristic length: how far off the start is
+NEAR_SINGULAR = 100.0 * ASTRAY  # relative singular value: refusals must be nearer to a singularity than this
+CHUNK = 2000
+HEADER = [
+    "robot", "modes", "poses", "trips", "back", "refused", "beyond", "wrong", "worst error", "worst gap",
+    "time per trip",
+]  # fmt: skip
+
+
+@dataclass
+class Tally:
+    """What became of the trips of one robot. Errors are of trips that came back, gaps of all closed configurations."""
+
+    robot: str
+    modes: int = 0
+    poses: int = 0
+    trips: int = 0
+    back: int = 0
+    refused: int = 0
+    beyond: int = 0
+    wrong: int = 0
+    error: float = 0.0
+    gap: float = 0.0
+    seconds: float = 0.0
+    example: str = ""
+
+    def cells(self) -> list[str]:
+        counts = [self.modes, self.poses, self.trips, self.back, self.refused, self.beyond, self.wrong]
+        per_trip = 1e6 * self.seconds / max(self.trips, 1)
+        return [self.robot, *map(str, counts), f"{self.error:.1e}", f"{self.gap:.1e}", f"{per_trip:.0f} µs"]
+
+
+def pose_error(found: Array, expected: Array) -> Array:
+    """Distance [m] plus angle [rad] between poses (n, 7), exact for small ones; NaN stays NaN."""
+    turn = np.sum(found[:, 3:] * expected[:, 3:], axis=1)
+    across = np.linalg.norm(found[:, 3:] - np.sign(turn)[:, None] * expected[:, 3:], axis=1)
+    return np.linalg.norm(found[:, :3] - expected[:, :3], axis=1) + 4.0 * np.arcsin(np.minimum(0.5 * across, 1.0))
+
+
+class Traveller:
+    """Draws poses of one robot, and starts a little off them."""
+
+    def __init__(self, kinematics: Kinematics, seed: int) -> None:
+        self.kinematics = kinematics
+        self.rng = np.random.default_rng(seed)
+        mechanism = kinematics.mechanism
+        limits = [mechanism.joint_named[name].limits for name in self._names()]
+        home = dict(zip(kinematics.joint_names, kinematics.home_joints, strict=True))
+        reach = 2.0 * kinematics.characteristic_length
+        centre = np.array([home[name] for name in self._names()])
+        lower, upper = np.array([x.lower for x in limits]), np.array([x.upper for x in limits])
+        self.low = np.where(np.isfinite(lower), lower, centre - reach)
+        self.high = np.where(np.isfinite(upper), upper, centre + reach)
+
+    def _names(self) -> tuple[str, ...]:
+        k = self.kinematics
+        return k.task.names if k.constant_space and k.task.names else k.actuated_names
+
+    def poses(self, n: int) -> Array:
+        """Random poses (n, 7); NaN where there is none."""
+        drawn = self.rng.uniform(self.low, self.high, (n, len(self.low)))
+        if self._names() == self.kinematics.task.names:
+            return np.array([self.kinematics.engine.pose_at(c) for c in drawn])
+        return self.kinematics.forward(drawn).pose
+
+    def beside(self, poses: Array, actuated: Array) -> Array:
+        """Starts (n, 7) a little off the poses, in the motion space; the pose itself where there is none."""
+        k = self.kinematics
+        if k.constant_space:
+            S = k.task.subspace
+            twist = ASTRAY * (self.rng.uniform(-1.0, 1.0, (len(poses), S.shape[1])) @ S.T)
+            twist[:, :3] *= k.characteristic_length
+            return moved(poses, twist)
+        unit = np.where(k.engine.actuated_turning, 1.0, k.characteristic_length)
+        off = k.forward(actuated + ASTRAY * unit * self.rng.uniform(-1.0, 1.0, actuated.shape), near=poses)
+        return np.where(off.ok[:, None], off.pose, poses)
+
+
+def moved(poses: Array, twists: Array) -> Array:
+    """Poses (n, 7) displaced by small twists (n, 6): linear, then angular, base frame."""
+    half = 0.5 * twists[:, 3:]
+    w = np.sqrt(1.0 - np.sum(half * half, axis=1))
+    v, s = poses[:, 3:6], poses[:, 6]
+    vector = w[:, None] * v + s[:, None] * half + np.cross(half, v)
+    scalar = w * s - np.sum(half * v, axis=1)
+    return np.column_stack([poses[:, :3] + twists[:, :3], vector, scalar])
+
+
+def travel(kinematics: Kinematics, name: str, poses: int, seed: int = 0, all_modes: bool = False) -> Tally:
+    """Round trips from `poses` reachable poses: each in one working mode, in turn, or in all of them."""
+    started = time.process_time()
+    tally = Tally(name, kinematics.n_modes)
+    traveller = Traveller(kinematics, seed)
+    drawn = 0
+    chunk = min(CHUNK, max(2 * poses, 20))
+    while tally.poses < poses:
+        some = traveller.poses(chunk)
+        drawn += chunk
+        if drawn > 400 * poses + 100 * CHUNK:
+            raise RuntimeError(f"{name}: hardly any pose of {drawn} can be reached")
+        some = some[np.isfinite(some).all(axis=1)]
+        reached = np.zeros(len(some), dtype=bool)
+        for mode in range(kinematics.n_modes):
+            solved = kinematics.inverse(some, mode=mode)
+            closed = (solved.status == Status.CONVERGED) | (solved.status == Status.JOINT_LIMIT)
+            reached |= closed
+            mine = closed & ((np.arange(len(some)) % kinematics.n_modes == mode) | all_modes)
+            strange = ~closed & (solved.status != Status.UNREACHABLE)
+            if strange.any():
+                tally.wrong += int(strange.sum())
+                tally.example = tally.example or f"mode {mode}: inverse {solved.reason(int(np.argmax(strange)))}"
+            tally.gap = max(tally.gap, float(solved.residual[closed].max(initial=0.0)))
+            if mine.any():
+                _trips(kinematics, traveller, tally, some[mine], solved.joints[mine], solved.actuated[mine])
+        tally.poses += int(reached.sum())
+    tally.seconds = time.process_time() - started
+    return tally
+
+
+def _trips(
+    kinematics: Kinematics, traveller: Traveller, tally: Tally, poses: Array, joints: Array, actuated: Array
+) -> None:
+    starts = traveller.beside(poses, actuated)
+    found = kinematics.forward(actuated, near=starts)
+    error = pose_error(found.pose, poses)
+    back = found.ok & (error < BACK)
+    tally.trips += len(poses)
+    tally.back += int(back.sum())
+    tally.error = max(tally.error, float(error[back].max(initial=0.0)))
+    for k in np.flatnonzero(~back):
+        said = Status(int(found.status[k])).name
+        margins = kinematics.singularity(np.array([poses[k], starts[k]]), seed=joints[k])
+        if said == "SINGULAR" and near_singular(kinematics, poses[k], joints[k]):
+            tally.refused += 1
+        elif said == "CONVERGED" and margins.determinant_sign[0] * margins.determinant_sign[1] < 0.0:
+            tally.beyond += 1
+        else:
+            tally.wrong += 1
+            where = np.array2string(poses[k], precision=17, separator=", ").replace("\n", "")
+            tally.example = tally.example or f"{said}, off by {error[k]:.3g}, at {where} {margins.type2}"
+
+
+def near_singular(kinematics: Kinematics, pose: Array, joints: Array) -> bool:
+    """Whether the inverse Jacobian at a pose is singular, or nearly, by the ratio of its singular values."""
+    K = kinematics.task_jacobian(pose, seed=joints)
+    if not np.isfinite(K).all():
+        return False
+    S = kinematics.subspace(pose, seed=joints) * np.repeat([1.0, kinematics.characteristic_length], 3)[:, None]
+    values = np.linalg.svd(K / np.linalg.norm(S, axis=0), compute_uv=False)
+    return bool(values[-1] < NEAR_SINGULAR * values[0])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.round_trips", description=__doc__.split("\n")[0])
+    parser.add_argument("robots", nargs="*", metavar="robot", help="robots of the gallery or files; all if none")
+    parser.add_argument("--poses", type=int, default=2000, help="reachable poses per robot (default 2000)")
+    parser.add_argument("--all-modes", action="store_true", help="every pose in every mode, not in one of them in turn")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    wrong = 0
+    rows = []
+    for name in options.robots or robot_names():
+        tally = travel(Kinematics(load_mechanism(name)), name, options.poses, options.seed, options.all_modes)
+        rows.append(tally.cells())
+        wrong += tally.wrong
+        print(" | ".join(rows[-1]) + (f"\n    {tally.example}" if tally.wrong else ""), flush=True)
+    print("\n" + table(HEADER, rows))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward kinematics that stays in the assembly mode it starts in: along the path of a straight actuator motion.
+
+From a closed configuration the actuators move on a straight line to where they shall stand, and the platform follows.
+That path is unique until it meets a type 2 singularity, so that its end is *the* pose that continues the start. It is
+followed in steps; a step is Newton's method from the end of the last, and counts only where every correction is at most
+a fixed part of the one before. By the theorem of Newton and Kantorovich corrections shrink by half or better where the
+start lies in the neighbourhood in which the solution is unique; as the ratio measures the theorem's constant from
+below (Deuflhard, Newton Methods for Nonlinear Problems, 2011, sections 2.1 and 5.1), a quarter is asked for. A step
+that fails is tried at half the length; where steps get too short, the path has met a singularity.
+
+Corrections along a symmetric path do not see a singularity across it. So each step must also leave the orientation of
+the Jacobian as it was (the sign of its determinant where it is square), and be no longer than the platform is large.
+
+Most calls are one step: then this costs what plain Newton's method does.
+"""
+
+from math import atan2, cos, inf, isfinite, sin, sqrt
+
+import numpy as np
+
+from pkm_kinematics.kernels.closures import block_jacobian, invert_block
+from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.dense import determinant_sign, solve_in_place
+from pkm_kinematics.kernels.forward import LONGEST_TURN, actuator_error, normal_equations, shift_pose
+from pkm_kinematics.kernels.motion import invert_blocks
+from pkm_kinematics.kernels.placement import place_platform
+from pkm_kinematics.kernels.positions import (
+    CLOSED,
+    CONVERGED,
+    INVALID_INPUT,
+    SINGULAR,
+    UNREACHABLE,
+    place_block,
+    solve_positions,
+    write_block_rows,
+)
+from pkm_kinematics.kernels.projection import inverse_jacobian
+from pkm_kinematics.kernels.solve import all_finite, check_pose
+
+CONTRACTION = 0.25  # largest ratio of one correction to the one before
+CORRECTIONS = 12  # per step: with that ratio, enough for any accuracy
+EXACT = 1e-12  # of the robot's size: what further corrections would change
+ROUNDED = 1e-9  # of the robot's size: corrections that no longer shrink are rounding errors below this, else singular
+SHORTEST = 1e-4  # of the way: a path that must be followed in shorter steps than this has met a singularity
+STEPS = 200  # tried at most
+
+
+@compiled
+def keep(state, kept):
+    """Copy the joint positions of the limbs into `kept` (n_bodies, 3)."""
+    for i in range(2, state.shape[0]):
+        kept[i, 0] = state[i].q
+        kept[i, 1] = state[i].c
+        kept[i, 2] = state[i].s
+
+
+@compiled
+def put_back(state, kept):
+    """Undo what happened to the joint positions since `keep`."""
+    for i in range(2, state.shape[0]):
+        state[i].q = kept[i, 0]
+        state[i].c = kept[i, 1]
+        state[i].s = kept[i, 2]
+
+
+@compiled
+def longest_part(bodies, span):
+    """Largest distance that an actuator has to go, and the part of the way, a power of two, to go in one step."""
+    longest = 0.0
+    cap = 1.0
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            longest = max(longest, abs(span[a]))
+            while bodies[i].prismatic == 0 and cap * abs(span[a]) > LONGEST_TURN:
+                cap *= 0.5
+    return longest, cap
+
+
+@compiled
+def settled(step, previous, size):
+    """Whether corrections have done their work, from the lengths of the last and the one before (infinite: none)."""
+    if step > CONTRACTION * previous:  # no longer shrinking, which `contracts` let pass
+        return True
+    return step * (step / previous if isfinite(previous) else 1e-2) < EXACT * size
+
+
+@compiled
+def contracts(step, previous, size):
+    """Whether a correction follows on the one before as the theorem demands, or is a mere rounding error."""
+    return step <= CONTRACTION * previous or step < ROUNDED * size
+
+
+@compiled
+def same_side(first, second, subspace, A):
+    """Whether the inverse Jacobians `first` and `second` (n_actuated, 6) are on one side of the singularities."""
+    n = subspace.shape[1]
+    for r in range(n):
+        for c in range(n):
+            A[r, c] = 0.0
+    for a in range(first.shape[0]):
+        for r in range(n):
+            left = 0.0
+            for k in range(6):
+                left += first[a, k] * subspace[k, r]
+            for c in range(n):
+                right = 0.0
+                for k in range(6):
+                    right += second[a, k] * subspace[k, c]
+                A[r, c] += left * right
+    return determinant_sign(A, n) > 0.0
+
+
+@compiled
+def step_by_pose(bodies, closures, blocks, state, rows, work, subspace, size, trial, K, K0, A, b, twist, goal, pose):
+    """Newton's method on the platform pose towards actuated joints at `goal`: (followed, largest error, iterations).
+
+    The state holds the limbs at `pose` (7,), which moves along. Scratch as in `forward_newton`.
+    """
+    previous = inf
+    for iteration in range(1, CORRECTIONS + 1):
+        if not invert_blocks(bodies, closures, blocks, state, rows, work) > 1e-12:
+            return False, 0.0, iteration
+        inverse_jacobian(bodies, closures, blocks, state, rows, work, K)
+        if iteration == 1:
+            for a in range(K.shape[0]):
+                for k in range(6):
+                    K0[a, k] = K[a, k]
+        actuator_error(bodies, state, goal, b)
+        n = normal_equations(K, subspace, b, A, twist)  # not into b, which it reads to the end
+        for k in range(n):
+            b[k] = twist[k]
+        if not solve_in_place(A, b, n) > 1e-15:
+            return False, 0.0, iteration
+        for k in range(6):
+            twist[k] = 0.0
+            for c in range(n):
+                twist[k] += subspace[k, c] * b[c]
+        turn = sqrt(twist[3] ** 2 + twist[4] ** 2 + twist[5] ** 2)
+        step = sqrt(twist[0] ** 2 + twist[1] ** 2 + twist[2] ** 2 + (size * turn) ** 2)
+        if not (step < size and turn < LONGEST_TURN and contracts(step, previous, size)):  # false for NaN
+            return False, 0.0, iteration
+        shift_pose(pose, twist, 1.0, trial)
+        place_platform(state, trial)
+        status, _, _ = solve_positions(bodies, closures, blocks, state, rows, work, -1, False)
+        if status != CONVERGED:
+            return False, 0.0, iteration
+        for k in range(7):
+            pose[k] = trial[k]
+        if settled(step, previous, size):
+            actuator_error(bodies, state, goal, b)
+            worst = 0.0
+            for a in range(goal.shape[0]):
+                worst = max(worst, abs(b[a]))
+            return same_side(K0, K, subspace, A), worst, iteration
+        previous = step
+    return False, 0.0, CORRECTIONS
+
+
+@compiled
+def follow_pose(
+    bodies, closures, blocks, state, rows, work, subspace, size, trial, K, K0, A, b, twist, kept, goal, span, q, pose
+):
+    """Move `pose` (7,) to where the actuated joints stand at q (n_actuated,): (status, error, iterations).
+
+    UNREACHABLE where the limbs do not reach the pose to start from; SINGULAR where the path meets a singularity: `pose`
+    is then near it, and `error` how far actuated joints still are from q. The working mode is the one nearest to the
+    joint positions in the state. Scratch as in `forward_newton`, and `kept` (n_bodies, 3), `goal` and `span`
+    (n_actuated,).
+    """
+    place_platform(state, pose)
+    status, _, _ = solve_positions(bodies, closures, blocks, state, rows, work, -1, False)
+    if status != CONVERGED:
+        return UNREACHABLE, 0.0, 0
+    actuator_error(bodies, state, q, b)
+    for a in range(q.shape[0]):
+        span[a] = b[a]
+    longest, cap = longest_part(bodies, span)
+    done = 0.0
+    part = cap
+    iterations = 0
+    for _ in range(STEPS):
+        keep(state, kept)
+        for r in range(3):  # the rows of base and platform hold no joint
+            kept[0, r] = pose[r]
+            kept[1, r] = pose[3 + r]
+        last = pose[6]
+        left = 1.0 - done - part
+        for a in range(q.shape[0]):
+            goal[a] = q[a] - left * span[a]
+        followed, error, count = step_by_pose(
+            bodies, closures, blocks, state, rows, work, subspace, size, trial, K, K0, A, b, twist, goal, pose
+        )
+        iterations += count
+        if followed:
+            if left <= 0.0:
+                return CONVERGED, error, iterations
+            done += part
+            part = min(2.0 * part, cap, 1.0 - done)
+            continue
+        part *= 0.5
+        put_back(state, kept)
+        for r in range(3):
+            pose[r] = kept[0, r]
+            pose[3 + r] = kept[1, r]
+        pose[6] = last
+        if part < SHORTEST:
+            break
+        place_platform(state, pose)
+        solve_positions(bodies, closures, blocks, state, rows, work, -1, False)
+    return SINGULAR, (1.0 - done) * longest, iterations
+
+
+@allocating
+def follow_poses(
+    bodies, closures, blocks, state, rows, work, subspace, size, seeds, q, starts,
+    poses, joints, status, error, iterations,
+):  # fmt: skip
+    """`follow_pose` for rows: from starts (1 or n, 7) to actuated joints q (n, n_actuated).
+
+    `seeds` (n, n_bodies) are joint positions near those at the starts. Results go
+    to poses (n, 7), the limbs' joint positions (n, n_bodies) and status, error, iterations (n,).
+    """
+    m = q.shape[1]
+    f = subspace.shape[1]
+    trial = np.empty(7)
+    K, K0 = np.empty((m, 6)), np.empty((m, 6))
+    A = np.empty((f, f))
+    b = np.empty(max(m, f))
+    twist = np.empty(6)
+    kept = np.empty((bodies.shape[0], 3))
+    goal = np.empty(m)
+    span = np.empty(m)
+    for k in range(q.shape[0]):
+        usable = check_pose(starts[k if starts.shape[0] > 1 else 0], poses[k])
+        if not (usable and all_finite(q[k])):
+            status[k] = INVALID_INPUT
+            continue
+        for i in range(2, bodies.shape[0]):
+            me = state[i]
+            me.q = seeds[k, i]
+            me.c = cos(me.q)
+            me.s = sin(me.q)
+        status[k], error[k], iterations[k] = follow_pose(
+            bodies, closures, blocks, state, rows, work, subspace, size,
+            trial, K, K0, A, b, twist, kept, goal, span, q[k], poses[k],
+        )  # fmt: skip
+        for i in range(2, bodies.shape[0]):
+            a = bodies[i].actuator
+            if a >= 0:
+                joints[k, i] = q[k, a]
+            elif bodies[i].prismatic == 1:
+                joints[k, i] = state[i].q
+            else:
+                joints[k, i] = atan2(state[i].s, state[i].c)
+
+
+@compiled
+def same_side_of_graph(block, work, J0, J, A):
+    """Whether flat Jacobians J0 and J of a block are on one side of the singularities; joints at rest left out.
+
+    Those are the joints without a row in the pseudo-inverse, which `work` holds.
+    """
+    m = block.rows
+    n = block.count
+    for i in range(n):
+        for j in range(n):
+            A[i, j] = 0.0
+            for r in range(m):
+                A[i, j] += J0[r * n + i] * J[r * n + j]
+    for j in range(n):
+        at_rest = True
+        for r in range(m):
+            at_rest = at_rest and work[block.inverse_at + j * m + r] == 0.0
+        if at_rest:
+            for i in range(n):
+                A[i, j] = A[j, i] = 0.0
+            A[j, j] = 1.0
+    return determinant_sign(A, n) > 0.0
+
+
+@compiled
+def step_by_graph(bodies, closures, block, state, rows, work, size, J0, J, A):
+    """Newton's method on all joints of a block that are not held: (followed, residual, iterations).
+
+    J0 and J (rows * count,) and A (count, count) are scratch.
+    """
+    previous = inf
+    m = block.rows
+    block_jacobian(bodies, closures, block, state, rows, J0, 0)
+    for iteration in range(1, CORRECTIONS + 1):
+        place_block(bodies, block, state)
+        write_block_rows(closures, block, state, rows)
+        if not invert_block(bodies, closures, block, state, rows, work) > 0.0:
+            return False, 0.0, iteration
+        squares = 0.0
+        turn = 0.0
+        for j in range(block.count):
+            correction = 0.0
+            for r in range(m):
+                correction -= work[block.inverse_at + j * m + r] * rows[block.rows_at + r].gap
+            i = block.start + j
+            state[i].qdd = correction
+            if bodies[i].prismatic == 1:
+                squares += correction * correction
+            else:
+                squares += (size * correction) ** 2
+                turn = max(turn, abs(correction))
+        step = sqrt(squares)
+        if not (isfinite(step) and turn < LONGEST_TURN and contracts(step, previous, size)):
+            return False, 0.0, iteration
+        for i in range(block.start, block.start + block.count):
+            state[i].q += state[i].qdd
+        if settled(step, previous, size):
+            place_block(bodies, block, state)
+            residual = write_block_rows(closures, block, state, rows)
+            block_jacobian(bodies, closures, block, state, rows, J, 0)
+            same = same_side_of_graph(block, work, J0, J, A)
+            return same and residual < CLOSED, residual, iteration
+        previous = step
+    return False, 0.0, CORRECTIONS
+
+
+@allocating
+def follow_graph(bodies, closures, block, state, rows, work, size, actuators, q):
+    """As `follow_pose`, on the whole graph from the closed configuration in the state: (status, residual, iterations).
+
+    `actuators` (n_actuated,) are the bodies whose joints are held, and go to q (n_actuated,), turning ones by the
+    shortest way. It needs no inverse kinematics, and so passes through singularities of type 1. `block.idle` must be
+    the number of joints that the closures leave free with the actuators held.
+    """
+    kept = np.empty((bodies.shape[0], 3))
+    J0, J = np.empty(block.rows * block.count), np.empty(block.rows * block.count)
+    A = np.empty((block.count, block.count))
+    span = np.empty(q.shape[0])
+    for a in range(q.shape[0]):
+        i = actuators[a]
+        span[a] = q[a] - state[i].q
+        if bodies[i].prismatic == 0:
+            span[a] = atan2(sin(span[a]), cos(span[a]))
+    longest, cap = longest_part(bodies, span)
+    done = 0.0
+    part = cap
+    iterations = 0
+    for _ in range(STEPS):
+        place_block(bodies, block, state)
+        write_block_rows(closures, block, state, rows)
+        keep(state, kept)
+        left = 1.0 - done - part
+        for a in range(q.shape[0]):
+            state[actuators[a]].q = q[a] - left * span[a]
+        followed, residual, count = step_by_graph(bodies, closures, block, state, rows, work, size, J0, J, A)
+        iterations += count
+        if followed:
+            if left <= 0.0:
+                return CONVERGED, residual, iterations
+            done += part
+            part = min(2.0 * part, cap, 1.0 - done)
+            continue
+        part *= 0.5
+        put_back(state, kept)
+        if part < SHORTEST:
+            break
+    return SINGULAR, (1.0 - done) * longest, iterations
