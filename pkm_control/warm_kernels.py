@@ -16,6 +16,7 @@ def warm_kernels(robot: str = "delta") -> float:
     from pkm_control.follower import TrajectoryFollower, rehearse
     from pkm_control.main_job import Robot, plan_cycle
     from pkm_description import load_mechanism
+    from pkm_kinematics.tracking import AssemblyModeTracker
 
     started = time.perf_counter()
     running = Robot(load_mechanism(robot))
@@ -33,6 +34,7 @@ def warm_kernels(robot: str = "delta") -> float:
     kinematics.forward_all(solution.actuated)
     kinematics.platform_twist(pose, np.zeros(len(kinematics.actuated_names)))
     kinematics.singularity(pose)
+    AssemblyModeTracker(kinematics).observe(solution.actuated, np.zeros(len(kinematics.actuated_names)))
     trajectory = plan_cycle(running.planner, motion_named(AUTO, kinematics)).cycle
     running.start()
     sample = trajectory.sampled(running.rate)

@@ -31,6 +31,7 @@ from pkm_kinematics.kernels.projection import inverse_jacobian
 from pkm_kinematics.kernels.solve import inverse_direct, inverse_whole
 from pkm_kinematics.lean import bind
 from pkm_kinematics.limb_constraints import LockedLimbs
+from pkm_kinematics.pose import distance
 from pkm_kinematics.singularity import Singularity, margins
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
 from pkm_kinematics.status import Status
@@ -53,8 +54,8 @@ class Kinematics:
         self.actuated_names: tuple[str, ...] = self.engine.actuated_names
         self.home: Array = self.engine.home
         self.home_joints: Array = self.engine.home_joints
-        self._modes = WorkingModes(self.engine)
-        self._forward = Forward(self.engine, self._modes)
+        self.modes = WorkingModes(self.engine)
+        self._forward = Forward(self.engine, self.modes)
 
     # -- what the robot is ------------------------------------------------------------------------------------------
 
@@ -76,11 +77,11 @@ class Kinematics:
     @property
     def n_modes(self) -> int:
         """Number of working modes: of the closed forms, times those found at home of limbs solved by iteration."""
-        return self._modes.count
+        return self.modes.count
 
     def mode_label(self, mode: int) -> str:
         """Name of a working mode: a sign per limb with two branches, limb by limb, `+` for home's branch."""
-        return self._modes.label(mode)
+        return self.modes.label(mode)
 
     # -- positions --------------------------------------------------------------------------------------------------
 
@@ -94,7 +95,7 @@ class Kinematics:
         e = self.engine
         poses, shape = e.poses(pose)
         seeds, continued = self._seeds(poses, seed, mode)
-        solved = e.solve(poses, seeds, self._modes.kernel_mode(mode))
+        solved = e.solve(poses, seeds, self.modes.kernel_mode(mode))
         if seed is None and e.continues:  # the way from home ended where a limb does
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
         stray = ~continued & np.isfinite(solved.q).all(axis=1)
@@ -109,7 +110,7 @@ class Kinematics:
         """
         if seed is not None or mode is None:
             return self.engine.seeds(seed, poses), np.ones(len(poses), dtype=bool)
-        return self.engine.continued(poses, self._modes.seed(mode), self._modes.kernel_mode(mode))
+        return self.engine.continued(poses, self.modes.seed(mode), self.modes.kernel_mode(mode))
 
     def inverse_all(self, pose: ArrayLike) -> list[InverseSolution]:
         """One solution per working mode of a single pose (7,), those without a real configuration included.
@@ -120,7 +121,7 @@ class Kinematics:
         if len(poses) != 1:
             raise ShapeError(f"pose: expected a single pose, got {len(poses)}")
         return [
-            self._inverse_solution(solved, (), mode, label) for mode, label, solved in self._modes.solutions(poses[0])
+            self._inverse_solution(solved, (), mode, label) for mode, label, solved in self.modes.solutions(poses[0])
         ]
 
     def _inverse_solution(
@@ -174,7 +175,8 @@ class Kinematics:
         """One solution per assembly mode for a single set of actuated joint positions (n_actuated,).
 
         `assembly_method` says how they are found: all but `search` find every real solution. Labels are the sign of
-        the direct Jacobian's determinant against home's, which changes only where assembly modes meet, and a number.
+        the direct Jacobian's determinant against home's, which changes only where assembly modes meet, and a number in
+        the order of their distances from home.
         The list says whether it is `certified`, and its `caution` why not: a robot whose platform moves with locked
         actuators has no list of poses. A mode in which several solutions meet, or which is part of such a motion, has
         status SINGULAR.
@@ -190,7 +192,9 @@ class Kinematics:
         home_sign = assembly_sign(self, self.home, self.home_joints)
         answers = []
         counts = {"+": 0, "-": 0}
-        for k, pose in enumerate(found.poses):
+        from_home = [distance(pose, self.home, self.characteristic_length) for pose in found.poses]
+        for k in np.argsort(from_home, kind="stable"):
+            pose = found.poses[k]
             solved = e.solve(pose[None], seed[None] if found.joints is None else found.joints[k : k + 1])
             joints, status = solved.q[0], Status(int(solved.status[0]))
             error = _joint_error(joints[e.actuated_column] - target, e.actuated_turning)
@@ -254,7 +258,7 @@ class Kinematics:
         poses, shape = e.poses(pose)
         twists, accelerations = e.rates(twist, acceleration, len(poses))
         seeds, _ = self._seeds(poses, seed, mode)
-        solved = e.solve(poses, seeds, self._modes.kernel_mode(mode), twists, accelerations)
+        solved = e.solve(poses, seeds, self.modes.kernel_mode(mode), twists, accelerations)
         astray = e.outside(poses, twists, seeds)
         if e.constant_space:
             astray |= e.outside(poses, accelerations, seeds)

@@ -46,6 +46,8 @@ class KinematicsNode(Node):
         declare(self, "path_points", 1000, "points of the path that are kept", (2, 100000))
         self._tracker: AssemblyModeTracker | None = None
         self._path = Path()
+        self._mode_change = ""  # the last one
+        self._unreported = False
         self._refused = "no state of the actuated joints has come yet"
         self._heard: Time | None = None
         self._joints_out = self.create_publisher(JointState, topics.JOINT_STATES, topics.STREAM_OUT)
@@ -62,6 +64,7 @@ class KinematicsNode(Node):
 
     def _build(self, mechanism: Mechanism) -> None:
         self._tracker = AssemblyModeTracker(Kinematics(mechanism))
+        self._mode_change, self._unreported = "", False
         self._path = Path()
         self._path.header.frame_id = mechanism.base_link
         sliding = {mechanism.joint_named[name].type is JointType.PRISMATIC for name in mechanism.actuated_joints}
@@ -123,11 +126,18 @@ class KinematicsNode(Node):
             margins = kinematics.singularity(motion.pose, seed=motion.joints)
             state.type1_distance, state.type2_distance = float(margins.type1), float(margins.type2)
             state.type1_unit, state.type2_unit = f"m/s per {self._rate_unit}", f"{self._rate_unit} per m/s"
+            self._name_modes(state, motion)
             joints = JointState(name=kinematics.joint_names, position=motion.joints, velocity=motion.velocities)
             joints.header.stamp = message.header.stamp
             self._joints_out.publish(joints)
             self._extend_path(message, motion)
         self._state_out.publish(state)
+
+    def _name_modes(self, state: PlatformState, motion: TrackedMotion) -> None:
+        state.working_mode, state.assembly_mode = motion.modes.working, motion.modes.assembly
+        if motion.modes.change:
+            self._mode_change, self._unreported = motion.modes.change, True
+            self.get_logger().warn(motion.modes.change)
 
     def _state_message(self, stamp: Any) -> PlatformState:
         assert self._tracker is not None
@@ -181,6 +191,11 @@ class KinematicsNode(Node):
             return diagnostics.STALE, reason, values
         if not self._tracker.tracking:
             return diagnostics.ERROR, self._tracker.last.reason or "the measured state has no solution", values
+        modes = self._tracker.last.modes
+        values.update({"working_mode": modes.working, "assembly_mode": modes.assembly, "change": self._mode_change})
+        if self._unreported:
+            self._unreported = False
+            return diagnostics.WARN, self._mode_change, values
         return diagnostics.OK, "tracking", values
 
 

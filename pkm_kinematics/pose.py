@@ -22,3 +22,10 @@ def transform_of(pose: Array) -> Array:
     transform[:3, :3] = Rotation.from_quat(pose[3:]).as_matrix()
     transform[:3, 3] = pose[:3]
     return transform
+
+
+def distance(first: Array, second: Array, length: float) -> float:
+    """Distance [m] of two poses (7,), their angle [rad] counted as an arc of radius `length` [m]."""
+    across = min(np.linalg.norm(first[3:] - second[3:]), np.linalg.norm(first[3:] + second[3:]))
+    angle = 4.0 * np.arcsin(min(0.5 * float(across), 1.0))
+    return float(np.hypot(np.linalg.norm(first[:3] - second[:3]), length * angle))

@@ -8,7 +8,7 @@ turning a universal joint over does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -56,13 +56,7 @@ class WorkingModes:
 
     def label(self, mode: int) -> str:
         """One character per limb with more than one branch."""
-        signs = ["+-"[(mode // int(b["stride"])) % 2] for b in self.blocks if b["branches"] > 1]
-        rest = mode // self._closed
-        for choices in self._home_choices:
-            if len(choices) > 1:
-                signs.append(_sign(rest % len(choices)))
-            rest //= len(choices)
-        return "".join(signs) or "only"
+        return self.label_of(mode, self._digits(mode))
 
     def kernel_mode(self, mode: int | None) -> int:
         """The number by which the closed forms know a mode: -1 for the nearest."""
@@ -134,11 +128,39 @@ class WorkingModes:
                 seed = self._combined([c[k] for c, k in zip(choices, chosen, strict=True)])
                 yield None, head + tail or "only", self.engine.solve(pose[None], seed[None], mode)
 
+    def numbers_at(self, pose: Array, joints: Array, mode: int) -> list[int]:
+        """The numbers that `solutions` gives to what the searched limbs do in a configuration; -1 where it has none.
+
+        `mode` is the number of the branches that the closed forms are in.
+        """
+        if not self._searched:
+            return []
+        at = self.engine.placed(pose, joints)
+        numbers = []
+        for span, found in zip(self._searched, self._found(pose, mode), strict=True):
+            key = self._key(at.state, at.rows, span)
+            same = [n for n, (other, _) in found.items() if key is not None and np.abs(key - other).max() <= SAME]
+            numbers.append(same[0] if same else -1)
+        return numbers
+
+    def label_of(self, mode: int, numbers: Sequence[int]) -> str:
+        """As `label`: of branches of closed forms and numbers of searched limbs, "?" for -1."""
+        signs = ["+-"[(mode // int(b["stride"])) % 2] for b in self.blocks if b["branches"] > 1]
+        for number, choices in zip(numbers, self._home_choices, strict=True):
+            if len(choices) > 1 or number != 0:
+                signs.append(_sign(number) if number >= 0 else "?")
+        return "".join(signs) or "only"
+
     def _choices(self, pose: Array, mode: int) -> list[dict[int, Array]]:
+        """Joint positions of each searched limb's solutions by number; home's where there is none at all."""
+        found = self._found(pose, mode)
+        return [{k: joints for k, (_, joints) in entry.items()} or {0: self.engine.home_joints} for entry in found]
+
+    def _found(self, pose: Array, mode: int) -> list[dict[int, tuple[Array, Array]]]:
         """Solutions of each searched limb at a pose by number: those continued from home's have their numbers.
 
-        Others that a search meets follow; where there is no solution at all, home's joints stand for it. Blocks of a
-        searched limb that have a closed form stay in the branch that `mode` says.
+        Others that a search meets follow. Blocks of a searched limb that have a closed form stay in the branch that
+        `mode` says.
         """
         e = self.engine
         numbers = [len(c) for c in self._home_choices]
@@ -151,7 +173,7 @@ class WorkingModes:
         for seed in self._random_seeds(STARTS):
             new = [max((n - 1, *entry)) + 1 for n, entry in zip(numbers, found, strict=True)]
             self._note(found, pose, seed, mode, new)
-        return [{k: joints for k, (_, joints) in entry.items()} or {0: e.home_joints} for entry in found]
+        return found
 
     def _note(
         self, found: list[dict[int, tuple[Array, Array]]], pose: Array, seed: Array, mode: int, number: list[int]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from sensor_msgs.msg import JointState
 
 from pkm_description import load_mechanism
@@ -87,6 +88,30 @@ def test_platform_state_follows(machine: Machine) -> None:
     assert state.type1_distance == pytest.approx(float(margins.type1))
     assert state.type2_distance == pytest.approx(float(margins.type2))
     assert (state.type1_unit, state.type2_unit) == ("m/s per rad/s", "rad/s per m/s")
+
+
+def test_modes_are_named_and_a_change_is_told(graph: Graph, machine: Machine) -> None:
+    """The first arm goes over to where another working mode has it, in steps that the node follows."""
+    told: list[DiagnosticArray] = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+    kinematics = machine.kinematics
+    home = kinematics.inverse(kinematics.home).actuated
+    state = machine.say_until(machine.platform, home, [0.0] * 3)
+    assert (state.working_mode, state.assembly_mode) == ("+++", "+1")
+    goal = next(one for one in kinematics.inverse_all(kinematics.home) if one.label == "-++")
+    for part in np.linspace(0.0, 1.0, 21):
+        state = machine.say_until(machine.platform, home + part * (goal.actuated - home), [0.0] * 3)
+    assert (state.working_mode, state.assembly_mode) == (goal.label, "+1")
+    expected = "working mode +++ left for -++"
+
+    def warned() -> bool:
+        machine.say(goal.actuated, [0.0] * 3)
+        statuses = [status for array in list(told) for status in array.status if status.name.endswith("/kinematics")]
+        return any(s.level == DiagnosticStatus.WARN and s.message.startswith(expected) for s in statuses)
+
+    graph.wait(warned)
+    machine.platform.clear()
+    state = machine.say_until(machine.platform, [3.1, 0.0, 0.0], [0.0] * 3)
+    assert (state.working_mode, state.assembly_mode) == ("", "")  # lost: no pose fits
 
 
 def test_silence_is_told(graph: Graph, machine: Machine) -> None:
