@@ -60,7 +60,7 @@ KNOBS = (
     Knob("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero")),
     Knob("natural_frequency", "120.0", "natural frequency of the tracking error, rad/s"),
     Knob("damping", "1.0", "damping of the tracking error, 1 is critical"),
-    Knob("publish_rate", "200.0", "highest rate of joint_states and platform_state, Hz"),
+    Knob("publish_rate", "200.0", "highest rate of joint_states, platform_state and reference_efforts, Hz"),
     Knob(
         "motion",
         "auto",
@@ -97,7 +97,7 @@ NODES = (
         {"publish_rate": "publish_rate"},
         {"actuated_joint_states": "hardware/joint_states"},
     ),
-    NodeSpec("dynamics", "dynamics_node", "pkm_dynamics.node"),
+    NodeSpec("dynamics", "dynamics_node", "pkm_dynamics.node", {"publish_rate": "publish_rate"}),
     NodeSpec(
         "controller",
         "controller_node",

@@ -17,6 +17,7 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_dynamics.dynamics import Dynamics
@@ -28,7 +29,7 @@ from pkm_interfaces.srv import DirectDynamics, InverseDynamics
 
 
 class DynamicsNode(Node):
-    """Publishes the actuator efforts of the reference motion, one message for each reference, and answers requests.
+    """Publishes the actuator efforts of the reference motion as it passes, and answers requests.
 
     Where legs are observed, it also publishes the efforts that the platform needs in the observed state for the
     acceleration of the last reference; for none where no reference comes.
@@ -36,6 +37,9 @@ class DynamicsNode(Node):
 
     def __init__(self) -> None:
         super().__init__("dynamics")
+        rate = declare(
+            self, "publish_rate", 200.0, "highest rate of the published efforts, Hz", (1.0, 2000.0), fixed=True
+        )
         declare(self, "stale_after", 0.1, "a reference older than this is reported as lost, s", (0.001, 10.0))
         self._dynamics: Dynamics | None = None
         self._refused = ""
@@ -47,7 +51,8 @@ class DynamicsNode(Node):
         self._out = self.create_publisher(JointState, topics.REFERENCE_EFFORTS, topics.STREAM_OUT)
         self._observed_out = self.create_publisher(JointState, topics.OBSERVED_EFFORTS, topics.STREAM_OUT)
         self._description = RobotDescription(self, self._build)
-        self.create_subscription(PlatformReference, topics.PLATFORM_REFERENCE, self._reference, topics.STREAM_IN)
+        self._references = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
+        self.create_timer(1.0 / rate, self._poll)
         self.create_subscription(ObservedLegsMessage, topics.OBSERVED_LEGS, self._observe, topics.STREAM_IN)
         self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, self._inverse)
         self.create_service(DirectDynamics, topics.DIRECT_DYNAMICS, self._direct)
@@ -75,8 +80,9 @@ class DynamicsNode(Node):
             response.status = messages.status(SolveStatus.INVALID_INPUT, str(error))
         return response
 
-    def _reference(self, message: PlatformReference) -> None:
-        if self._dynamics is None:
+    def _poll(self) -> None:
+        message = self._references.take()
+        if message is None or self._dynamics is None:
             return
         self._heard = self.get_clock().now()
         pose = messages.pose_of(message.pose)
