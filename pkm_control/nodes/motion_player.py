@@ -17,6 +17,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from numpy.typing import NDArray
 from rclpy.action import ActionClient
 from rclpy.node import Node
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from pkm_control.default_motion import motion_named
@@ -67,16 +68,12 @@ class MotionPlayer(Node):
         self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
         self.exit_code: int | None = None
         self._plan: Cycle | None = None
+        self._tape: _Tape | None = None
         self._recording = False
         self._ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
         self._loops_at_end = 0  # how many loop statistics had come by then
         self._loops: list[LoopStatistics] = []
-        self._references: list[tuple[PlatformReference, float]] = []
-        self._states: list[tuple[JointState, float]] = []
-        self._reference_in = PolledSubscription(
-            self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_RECORD
-        )
-        self._states_in = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_RECORD)
+        self._reference_in = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
         self.create_subscription(LoopStatistics, "hardware/loop_statistics", self._loops.append, topics.EVENTS)
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
         self._client = ActionClient(self, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
@@ -100,22 +97,27 @@ class MotionPlayer(Node):
 
     def _tick(self) -> None:
         """Take what was published since; begin as soon as everybody is there."""
-        references, states = self._reference_in.take_all(), self._states_in.take_all()
-        if self._recording:
-            self._references += references
-            self._states += states
+        if self._tape is not None and not self._ended_at:
+            self._tape.take(self._recording)
         if self._description.mechanism is None and "cannot be used" in self._description.problem:
             self._finish(1)
         elif self._ended_at:
             self._report_when_measured()
-        elif self._plan is not None and not self._started and references and self._everybody_is_ready():
-            self._started = True
-            here = messages.pose_of(references[-1][0].pose)
-            start = self._plan.cycle.start
-            if np.linalg.norm(here[:3] - start[:3]) > 1e-6 or abs(here[3:] @ start[3:]) < 1.0 - 1e-12:
-                self._go(self._planner.between(here, start), 1, self._play)
-            else:
-                self._play()
+        elif self._plan is not None and not self._started and self._everybody_is_ready():
+            self._tape = self._tape or _Tape(self)
+            reference = self._reference_in.take()
+            if self._tape.runs and reference is not None:
+                self._begin(messages.pose_of(reference.pose))
+
+    def _begin(self, here: Array) -> None:
+        """Run the motion, from its start."""
+        assert self._plan is not None
+        self._started = True
+        start = self._plan.cycle.start
+        if np.linalg.norm(here[:3] - start[:3]) > 1e-6 or abs(here[3:] @ start[3:]) < 1.0 - 1e-12:
+            self._go(self._planner.between(here, start), 1, self._play)
+        else:
+            self._play()
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
         """Note which of the nodes that the motion waits for are well."""
@@ -167,8 +169,9 @@ class MotionPlayer(Node):
     # The report
 
     def _done(self) -> None:
-        self._references += self._reference_in.take_all(_EVERYTHING)
-        self._states += self._states_in.take_all(_EVERYTHING)
+        assert self._tape is not None
+        self._tape.take(True, _EVERYTHING)
+        self._tape.stop()
         self._recording = False
         self._ended_at = time.monotonic()
         self._loops_at_end = len(self._loops)
@@ -199,10 +202,11 @@ class MotionPlayer(Node):
     def _recording_of(self) -> Recording:
         """Return what was published, one row for each stamp that both streams have."""
         assert self._plan is not None
+        assert self._tape is not None
         names = self._kinematics.actuated_names
         # the first message with a stamp counts: while the machine waits for a command it repeats its state
-        states = {motion_messages.seconds(m.header.stamp): (m, at) for m, at in reversed(self._states)}
-        references = {motion_messages.seconds(m.header.stamp): m for m, _ in reversed(self._references)}
+        states = {motion_messages.seconds(m.header.stamp): (m, at) for m, at in reversed(self._tape.states())}
+        references = {motion_messages.seconds(m.header.stamp): m for m in reversed(self._tape.references())}
         rows = [(t, references[t], *states[t]) for t in sorted(references.keys() & states.keys())]
         if not rows:
             raise PkmError("no reading of the machine has the stamp of a reference")
@@ -255,6 +259,47 @@ class MotionPlayer(Node):
 
     def _finish(self, code: int) -> None:
         self.exit_code = code
+
+
+class _Tape:
+    """The reference and the measured states as they are published, kept as bytes until somebody reads them.
+
+    It exists only while it is needed: two streams of a thousand messages a second cost a good part of a core.
+    """
+
+    def __init__(self, node: Node) -> None:
+        def stream(kind: Any, topic: str) -> PolledSubscription:
+            return PolledSubscription(node, kind, topic, topics.STREAM_RECORD, raw=True)
+
+        self.runs = False  # both streams have come
+        self._streams = (
+            stream(PlatformReference, topics.PLATFORM_REFERENCE),
+            stream(JointState, topics.ACTUATED_JOINT_STATES),
+        )
+        self._kept: tuple[list[Any], list[Any]] = ([], [])
+        self._heard = [False, False]
+
+    def take(self, keep: bool, most: int = 500) -> None:
+        """Take what has come since, and keep it or not."""
+        for k, stream in enumerate(self._streams):
+            taken = stream.take_all(most)
+            self._heard[k] |= bool(taken)
+            if keep:
+                self._kept[k].extend(taken)
+        self.runs = all(self._heard)
+
+    def stop(self) -> None:
+        """Listen no longer."""
+        for stream in self._streams:
+            stream.close()
+
+    def references(self) -> list[PlatformReference]:
+        """Return what the platform should have done, in the order it came."""
+        return [deserialize_message(data, PlatformReference) for data, _ in self._kept[0]]
+
+    def states(self) -> list[tuple[JointState, float]]:
+        """Return the measured states, and when they were published [s, the machine's clock], in the order they came."""
+        return [(deserialize_message(data, JointState), at) for data, at in self._kept[1]]
 
 
 def main(args: list[str] | None = None) -> int:

@@ -31,9 +31,13 @@ class _Unserved(CallbackGroup):
 
 
 class PolledSubscription:
-    """A subscription without a callback. May be polled from one thread other than the executor's."""
+    """A subscription without a callback. May be polled from one thread other than the executor's.
 
-    def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile) -> None:
+    Where `raw`, messages stay as they came, as bytes, for who records now and reads later (`deserialize_message`).
+    """
+
+    def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile, raw: bool = False) -> None:
+        self._node, self._raw = node, raw
         self._group = _Unserved()
         self._subscription = node.create_subscription(
             message_type, topic, lambda _: None, qos, callback_group=self._group
@@ -47,7 +51,7 @@ class PolledSubscription:
     def take_timed(self) -> tuple[Any, float] | None:
         """Return the oldest message that waits and when it was published [s, system clock of the sender], or None."""
         with self._subscription.handle:
-            taken = self._subscription.handle.take_message(self._subscription.msg_type, False)
+            taken = self._subscription.handle.take_message(self._subscription.msg_type, self._raw)
         return None if taken is None else (taken[0], 1e-9 * taken[1]["source_timestamp"])
 
     def take_all(self, most: int = 500) -> list[tuple[Any, float]]:
@@ -56,3 +60,7 @@ class PolledSubscription:
         while len(messages) < most and (message := self.take_timed()) is not None:
             messages.append(message)
         return messages
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._node.destroy_subscription(self._subscription)

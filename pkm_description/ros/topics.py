@@ -3,8 +3,8 @@
 
 Streams (states, commands, references) are offered reliably and asked for as best effort with a queue of one: any
 publisher and any subscriber of the ROS world match them, and a late reader gets the newest value instead of a queue of
-old ones. Whoever records a stream asks for all of it. The description is latched. Everything slower is reliable with a
-short queue.
+old ones. Whoever records a stream asks for all of it, and is given a second to take it in before anything is lost. The
+description is latched. Everything slower is reliable with a short queue.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LATCHED = QoSProfile(
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,
 )
-STREAM_OUT = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
+STREAM_OUT = QoSProfile(depth=1000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
 STREAM_IN = QoSProfile(depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT)
 EVENTS = QoSProfile(depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
 STREAM_RECORD = QoSProfile(depth=10000, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE)
