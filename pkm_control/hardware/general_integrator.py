@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Inertial
+from pkm_dynamics.simulation.forms import JointForm, NoMotionHereError, State, inside
 from pkm_kinematics import Status
 
 if TYPE_CHECKING:
@@ -16,21 +17,24 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+_NO_WRENCH = np.zeros(6)
 _USABLE = (int(Status.CONVERGED), int(Status.JOINT_LIMIT))
 
 
 class GeneralIntegrator:
     """An `Integrator` that knows any motion space.
 
-    Its state is that of the actuators; the platform follows by forward kinematics, so it cannot leave its motion space.
+    Within a step all joints are integrated beside the platform, so that no loop needs to be closed (the joint form of
+    `pkm_dynamics.simulation`). After it the platform goes where forward kinematics puts it, so it cannot leave its
+    motion space.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None) -> None:
-        self._dynamics = dynamics
         self._kinematics = dynamics.kinematics
         self._runge_kutta = runge_kutta
-        self._payload = payload
+        self._form = JointForm(dynamics, lambda time, pose, twist: (self._efforts, _NO_WRENCH), payload)
         n = len(self._kinematics.actuated_names)
+        self._efforts = np.zeros(n)
         self.pose = np.array(self._kinematics.home)
         self.twist = np.zeros(6)
         self.positions = np.zeros(n)
@@ -51,52 +55,35 @@ class GeneralIntegrator:
 
     def advance(self, efforts: Array, h: float) -> str:
         """Let `h` seconds pass under constant efforts (n_actuated,): classical Runge-Kutta, or semi-implicit Euler."""
-        q, v = self.positions, self.velocities
+        self._efforts = np.ascontiguousarray(efforts, dtype=np.float64)
+        y = self._form.start(State(self.pose, self.twist, self._joints))
+        rates = self._form.rates
         try:
+            a1 = rates(0.0, y)
             if self._runge_kutta:
-                a1 = self._accelerations(q, v, efforts)
-                v2 = v + 0.5 * h * a1
-                a2 = self._accelerations(q + 0.5 * h * v, v2, efforts)
-                v3 = v + 0.5 * h * a2
-                a3 = self._accelerations(q + 0.5 * h * v2, v3, efforts)
-                v4 = v + h * a3
-                a4 = self._accelerations(q + h * v3, v4, efforts)
-                q = q + h / 6.0 * (v + 2.0 * v2 + 2.0 * v3 + v4)
-                v = v + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
+                a2 = rates(0.0, y + 0.5 * h * a1)
+                a3 = rates(0.0, y + 0.5 * h * a2)
+                a4 = rates(0.0, y + h * a3)
+                y = y + h / 6.0 * (a1 + 2.0 * a2 + 2.0 * a3 + a4)
             else:
-                v = v + h * self._accelerations(q, v, efforts)
-                q = q + h * v
-            pose, twist, joints = self._platform(q, v)
-        except _NoAnswerError as error:
+                y = self._form.semi_implicit(y, a1, h)
+            pose, twist, joints = self._closed(*self._form.parts(y))
+        except NoMotionHereError as error:
             return str(error)
         self.pose[:], self.twist[:], self._joints = pose, twist, joints
-        self.positions[:], self.velocities[:] = q, v
+        self.positions[:] = joints[self._kinematics.engine.actuated_column]
+        self.velocities[:] = self._kinematics.inverse_jacobian(pose, joints) @ twist
         return ""
 
-    def _platform(self, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        """Return pose (7,), twist (6,) and joints for the state of the actuators."""
-        if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            raise _NoAnswerError("the integration diverged")
-        solution = self._kinematics.forward(q, near=self.pose, seed=self._joints)
-        if int(solution.status) not in _USABLE:
-            raise _NoAnswerError(str(solution.reason(0)))
-        twist = self._kinematics.platform_twist(solution.pose, v, seed=solution.joints)
-        if not np.isfinite(twist).all():
-            raise _NoAnswerError("the actuators do not determine the platform's twist: singular pose")
-        return np.asarray(solution.pose), np.asarray(twist), np.asarray(solution.joints)
-
-    def _accelerations(self, q: Array, v: Array, efforts: Array) -> Array:
-        """Return the actuators' accelerations (n_actuated,)."""
-        pose, twist, joints = self._platform(q, v)
-        answer = self._dynamics.direct(pose, twist, efforts, payload=self._payload, seed=joints)
-        if int(answer.status) not in _USABLE:
-            raise _NoAnswerError(Status(int(answer.status)).meaning)
-        motion = self._kinematics.motion(pose, twist, answer.acceleration, seed=joints)
-        accelerations = np.asarray(motion.actuated_accelerations)
-        if not np.isfinite(accelerations).all():
-            raise _NoAnswerError("the joint accelerations are not determined: singular pose")
-        return accelerations
-
-
-class _NoAnswerError(Exception):
-    """The library has no answer at a stage of the step; the text says why."""
+    def _closed(self, pose: Array, twist: Array, joints: Array) -> tuple[Array, Array, Array]:
+        """The possible pose (7,), twist (6,) and joints for those that a step led to, which drift off by its error."""
+        k = self._kinematics
+        if not (np.isfinite(pose).all() and np.isfinite(twist).all() and np.isfinite(joints).all()):
+            raise NoMotionHereError(Status.DIVERGED, "the integration diverged")
+        found = k.forward(joints[k.engine.actuated_column], near=self.pose, seed=self._joints)
+        if int(found.status) not in _USABLE:
+            raise NoMotionHereError(int(found.status), str(found.reason(0)))
+        S, _ = k.engine.space_at(np.asarray(found.pose), np.asarray(found.joints))
+        if not np.isfinite(S).all():
+            raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
+        return np.asarray(found.pose), inside(S, twist, k.characteristic_length), np.asarray(found.joints)

@@ -196,12 +196,25 @@ class JointForm(Form):
             raise NoMotionHereError(status, Status(status).meaning)
         return np.concatenate([pose_rate(pose, twist), qd, self.dual @ self.out])
 
-    def settle(self, y: Array) -> tuple[Array, State]:
-        """The state vector with its loops closed, and the state, after an accepted step."""
+    def semi_implicit(self, y: Array, rate: Array, h: float) -> Array:
+        """The state vector after `h` seconds: velocities by the rate at y (Euler), positions by the new velocities."""
+        at = 7 + len(self.columns)
+        later = y.copy()
+        later[at:] += h * rate[at:]
+        moving = self.rates(0.0, later)
+        later[:at] += h * moving[:at]
+        return later
+
+    def parts(self, y: Array) -> tuple[Array, Array, Array]:
+        """Pose (7,), twist (6,) and joints (n_joints,) of a state vector, not freed of drift."""
         at = 7 + len(self.columns)
         joints = self.joints.copy()
         joints[self.columns] = y[7:at]
-        state = self.possible(unit(y[:7]), self.S @ y[at:], joints)
+        return unit(y[:7]), self.S @ y[at:], joints
+
+    def settle(self, y: Array) -> tuple[Array, State]:
+        """The state vector with its loops closed, and the state, after an accepted step."""
+        state = self.possible(*self.parts(y))
         return self.start(state), state
 
 
