@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+OVERLOADED = 20  # periods in a row that took too long: this computer does not keep the rate
+AIR = 0.6  # of the time that work takes: what an overloaded loop then leaves to others
+
 
 @dataclass(frozen=True)
 class LoopStatistics:
@@ -49,6 +52,8 @@ class FixedRateLoop:
 
     Deadlines that have passed are not caught up by a burst: the loop wakes once, for the last of them, and goes on
     with the next one in the future. `missed` counts those that were skipped or met more than half a period late.
+    Where the work takes longer than a period again and again, the loop pauses between: with a real-time priority it
+    would leave nothing to the rest of the system.
     """
 
     def __init__(self, rate: float, spin: float = 100e-6) -> None:
@@ -61,6 +66,7 @@ class FixedRateLoop:
         self._spin = spin
         self._start = time.monotonic()
         self._tick = 0
+        self._late_in_a_row = 0
 
     def restart(self) -> None:
         """Set the first deadline one period from now and forget what was missed."""
@@ -74,8 +80,13 @@ class FixedRateLoop:
         now = time.monotonic()
         late = int((now - self._start) * self.rate)  # the last deadline that has passed
         if late > self._tick:
+            self._late_in_a_row += 1
+            if self._late_in_a_row > OVERLOADED:
+                time.sleep(AIR * min(now - self.last_wake, 4.0 * self.period))
+                late = int((time.monotonic() - self._start) * self.rate)
             self._tick = late  # wake at once, for the last of the deadlines that passed
         else:
+            self._late_in_a_row = 0
             self._tick += 1
             deadline = self._start + self._tick * self.period
             pause = deadline - now - self._spin
