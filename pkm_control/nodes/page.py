@@ -16,7 +16,7 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_interfaces.msg import ControllerState, PlatformState
+from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
 
 
 class PageNode(Node):
@@ -51,7 +51,9 @@ class PageNode(Node):
         joints, platform, controller = self._newest
         if self._viewer is None or joints is None or platform is None:
             return
-        self._viewer.update(joints.name, np.array(joints.position), messages.pose_of(platform.pose))
+        known = platform.status.code in (SolveStatus.CONVERGED, SolveStatus.JOINT_LIMIT)  # else its pose means nothing
+        pose = messages.pose_of(platform.pose) if known else None
+        self._viewer.update(joints.name, np.array(joints.position), pose)
         speed = float(np.linalg.norm(messages.vector_of(platform.twist.linear)))
         stamp = platform.header.stamp.sec % 10000 + 1e-9 * platform.header.stamp.nanosec
         status = platform.status.reason or "running"

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page draws where the platform is known to have been, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import JointState
+
+from pkm_description import load_mechanism
+from pkm_description.ros import messages, topics
+from pkm_interfaces.msg import PlatformState, SolveStatus
+from pkm_kinematics import Kinematics
+
+from .conftest import Graph
+
+pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
+
+from pkm_control.nodes.page import PageNode
+
+
+def test_a_lost_platform_leaves_no_trail(graph: Graph) -> None:
+    kinematics = Kinematics(load_mechanism("delta"))
+    graph.describe(kinematics.mechanism.urdf)
+    page = graph.start(PageNode, port=8420)
+    joints_out = graph.client.create_publisher(JointState, topics.JOINT_STATES, topics.STREAM_OUT)
+    state_out = graph.client.create_publisher(PlatformState, topics.PLATFORM_STATE, topics.STREAM_OUT)
+    joints = JointState(name=list(kinematics.joint_names), position=kinematics.home_joints)
+    lost = PlatformState()  # all zeros, as it is published where no measured state comes
+    lost.status.code = SolveStatus.NOT_READY
+    known = PlatformState(pose=messages.to_pose(np.array(kinematics.home)))
+
+    def drawn(state: PlatformState, after: int) -> bool:
+        joints_out.publish(joints)
+        state_out.publish(state)
+        return page._viewer is not None and page._viewer._updates > after
+
+    graph.wait(lambda: drawn(lost, 2))
+    assert len(page._viewer._trail) == 0
+    before = page._viewer._updates
+    graph.wait(lambda: drawn(known, before + 5))
+    assert page._viewer._trail[-1] == pytest.approx(kinematics.home[:3])
