@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """On which side of its singularities a configuration is: every limb's of type 1, and the platform's of type 2."""
 
-from math import cos, sin
-
 from pkm_kinematics.kernels.closures import block_jacobian
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import determinant_sign
@@ -11,7 +9,7 @@ from pkm_kinematics.kernels.motion import invert_blocks
 from pkm_kinematics.kernels.positions import CONVERGED, JOINT_LIMIT, SINGULAR
 from pkm_kinematics.kernels.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM
-from pkm_kinematics.kernels.solve import solve_pose
+from pkm_kinematics.kernels.solve import solve_pose, take_seed
 from pkm_kinematics.kernels.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.kernels.vectors import add, axis_z, dot, get, rotate, rotate_back, scale, sub
 
@@ -55,13 +53,7 @@ def read_modes(
     K (n_actuated, 6) on `subspace`, with the sign that each branch gives it taken out; 1 where it is not square. `now`
     (n_work,) and A are scratch.
     """
-    for i in range(2, bodies.shape[0]):
-        me = state[i]
-        me.q = joints[body_column[i]]
-        me.c = cos(me.q)
-        me.s = sin(me.q)
-    for i in range(1, chain.shape[0]):
-        chain_at[i].q = joints[chain_column[i]]
+    take_seed(state, chain_at, body_column, chain_column, joints)
     status, _, _ = solve_pose(
         bodies, closures, blocks, state, rows, work, chain, sliding, spread, tail, tail_point, chain_at, pose, -1
     )

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The twists that limbs and branch leave to the platform, and the acceleration that they impose, pose by pose."""
 
-from math import cos, sin
-
 import numpy as np
 
 from pkm_kinematics.kernels.compiled import allocating
@@ -15,7 +13,7 @@ from pkm_kinematics.kernels.motion import (
     velocities,
 )
 from pkm_kinematics.kernels.positions import CONVERGED, JOINT_LIMIT
-from pkm_kinematics.kernels.solve import solve_pose
+from pkm_kinematics.kernels.solve import solve_pose, take_seed
 from pkm_kinematics.kernels.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.kernels.vectors import cross, get, sub
 
@@ -114,13 +112,7 @@ def motion_spaces(
     """
     for k in range(poses.shape[0]):
         seed = seeds[k if seeds.shape[0] > 1 else 0]
-        for i in range(2, bodies.shape[0]):
-            me = state[i]
-            me.q = seed[body_column[i]]
-            me.c = cos(me.q)
-            me.s = sin(me.q)
-        for i in range(1, chain.shape[0]):
-            chain_at[i].q = seed[chain_column[i]]
+        take_seed(state, chain_at, body_column, chain_column, seed)
         status, _, _ = solve_pose(
             bodies, closures, blocks, state, rows, work,
             chain, sliding, spread, tail, tail_point, chain_at, poses[k], -1,

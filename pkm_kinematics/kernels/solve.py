@@ -144,6 +144,18 @@ def solve_pose(
     return status, residual, iterations
 
 
+@compiled
+def take_seed(state, chain_at, body_column, chain_column, seed):
+    """Put all joints where `seed` (n_joints,) has them, for a solve to begin from."""
+    for i in range(2, state.shape[0]):
+        me = state[i]
+        me.q = seed[body_column[i]]
+        me.c = cos(me.q)
+        me.s = sin(me.q)
+    for i in range(1, chain_at.shape[0]):
+        chain_at[i].q = seed[chain_column[i]]
+
+
 @allocating
 def solve_many(
     bodies, closures, blocks, state, rows, work, chain, sliding, spread, tail, tail_point, chain_at,
@@ -157,13 +169,7 @@ def solve_many(
     """
     for k in range(poses.shape[0]):
         seed = seeds[k if seeds.shape[0] > 1 else 0]
-        for i in range(2, bodies.shape[0]):
-            me = state[i]
-            me.q = seed[body_column[i]]
-            me.c = cos(me.q)
-            me.s = sin(me.q)
-        for i in range(1, chain.shape[0]):
-            chain_at[i].q = seed[chain_column[i]]
+        take_seed(state, chain_at, body_column, chain_column, seed)
         found, residual[k], iterations[k] = solve_pose(
             bodies,
             closures,
