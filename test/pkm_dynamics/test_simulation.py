@@ -204,11 +204,12 @@ def test_a_motion_that_leaves_the_workspace_ends():
     pull = np.array([0.0, 0.0, -400.0, 0.0, 0.0, 0.0])
     run = simulate(dynamics, home, np.zeros(6), np.linspace(0.0, 2.0, 21), lambda t, p, v: (np.zeros(3), pull))
     assert run.ok[0]
-    if not run.ok.all():
-        assert "ended" in run.notices[-1]
-        first = int(np.argmin(run.ok))
-        assert np.isnan(run.pose[first:]).all()
-        assert np.isfinite(run.pose[:first]).all()
+    assert not run.ok.all()
+    assert "ended" in run.notices[-1]
+    first = int(np.argmin(run.ok))
+    assert np.isnan(run.pose[first:]).all()
+    assert np.isfinite(run.pose[:first]).all()
+    assert (run.status[first:] != Status.CONVERGED).all()
 
 
 def test_quaternion_turns_as_the_rotation_vector_says():
