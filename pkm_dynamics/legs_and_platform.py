@@ -290,7 +290,7 @@ class LegsAndPlatform:
             return np.asarray(joints, dtype=np.float64)
         found = self.kinematics.inverse(pose)
         if not np.isfinite(found.joints).all():
-            raise LegsError(f"{self.dynamics.mechanism.name}: no configuration at this pose: {found.reason}")
+            raise LegsError(f"{self.dynamics.mechanism.name}: no configuration at this pose: {found.reason()}")
         return found.joints
 
     def _basis(self, pose: ArrayLike, joints: ArrayLike | None) -> Array:
