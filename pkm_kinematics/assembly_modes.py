@@ -22,6 +22,7 @@ from pkm_kinematics.assembly.rigid_body import poses as rigid_body_poses
 from pkm_kinematics.assembly.schoenflies import positions_and_angle
 from pkm_kinematics.assembly.six_distances import six_distances
 from pkm_kinematics.assembly.spherical import three_angles
+from pkm_kinematics.assembly.surfaces import point_on_surfaces
 from pkm_kinematics.assembly.translation import point_on_spheres
 from pkm_kinematics.kernels.distances import distances
 from pkm_kinematics.kernels.placement import place_body, set_angle
@@ -60,9 +61,12 @@ def method_of(kinematics: Kinematics) -> str:
     """Name of the method that finds all assembly modes, from the limbs' closed forms and the platform's freedoms.
 
     `spheres`, `planes` (3T), `circles` (2T), `planar` (2T1R), `angles` (3R), `schoenflies` (3T1R), `distances` (6);
-    `constraints` where the limbs' chains of joints are known for what they demand; `search` where none applies.
+    `surfaces` (3T, 2T) and `constraints` where the limbs' chains of joints are known for what they demand; `search`
+    where none applies.
     """
     method = _by_closed_forms(kinematics)
+    if method == "search" and kinematics.surfaces.recognised:
+        return "surfaces"
     return "constraints" if method == "search" and kinematics.locked_limbs.recognised else method
 
 
@@ -118,6 +122,11 @@ def find_all(kinematics: Kinematics, q: Array, method: str) -> AssemblySet:
         normals, heights = limb_planes(kinematics, q)
         point = np.linalg.lstsq(normals, heights, rcond=None)[0]
         return AssemblySet(np.array([[*point, *kinematics.home[3:]]]), np.ones(1, dtype=np.int64), 1, method, True)
+    if method == "surfaces":
+        linear, quadrics = kinematics.surfaces.at(q)
+        found = point_on_surfaces(linear, quadrics, kinematics.home[:3], kinematics.engine.size)
+        poses = np.column_stack([found.solutions, np.tile(kinematics.home[3:], (found.n_real, 1))])
+        return _answer(found, poses, method)
     if method == "constraints":
         demands = kinematics.locked_limbs.demands(q) or []
         columns = [np.array([demand[k] for demand in demands]) for k in range(4)]
@@ -262,6 +271,8 @@ def assembly_sign(kinematics: Kinematics, pose: Array, joints: Array) -> float:
     S = kinematics.engine.space_at(pose, joints)[0]
     if len(kinematics.actuated_names) != S.shape[1] or not kinematics.constant_space:
         return float(kinematics.singularity(pose, joints).determinant_sign)
+    if kinematics.assembly_method == "surfaces":
+        return kinematics.surfaces.side(joints[kinematics.engine.actuated_column], pose[:3])
     if kinematics.assembly_method not in DISTANCE_METHODS:
         return ModeReader(kinematics).read(pose, joints)[1]
     centres, points, _ = limb_distances(kinematics, joints[kinematics.engine.actuated_column])

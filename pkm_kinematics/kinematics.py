@@ -35,6 +35,7 @@ from pkm_kinematics.pose import distance
 from pkm_kinematics.singularity import Singularity, margins
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
 from pkm_kinematics.status import Status
+from pkm_kinematics.translation_surfaces import TranslationSurfaces
 from pkm_kinematics.working_modes import WorkingModes
 
 ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated joint positions this well
@@ -191,6 +192,7 @@ class Kinematics:
         seed[e.actuated_column] = target
         home_sign = assembly_sign(self, self.home, self.home_joints)
         answers = []
+        unconfirmed = 0
         counts = {"+": 0, "-": 0}
         from_home = [distance(pose, self.home, self.characteristic_length) for pose in found.poses]
         for k in np.argsort(from_home, kind="stable"):
@@ -201,6 +203,7 @@ class Kinematics:
             if not error < ASSEMBLED:  # a limb also reaches the pose with its actuator elsewhere: insist on `target`
                 insisted = self._forward.joints_at(target, pose)
                 if insisted is None:
+                    unconfirmed += 1
                     continue  # no configuration with these actuated positions: not a mode of theirs
                 solved = e.solve(pose[None], insisted[None])
                 joints, status = solved.q[0], Status(int(solved.status[0]))
@@ -213,6 +216,9 @@ class Kinematics:
             counts[sign] += 1
             one = Found(pose[None], joints[None], np.array([int(status)]), np.array([error]), solved.iterations)
             answers.append(self._forward_solution(one, (), f"{sign}{counts[sign]}"))
+        if unconfirmed and found.certified and e.iterated:  # closed forms know; iteration only fails
+            caution = f"no joint positions were found for {unconfirmed} more poses that satisfy the limbs' equations"
+            return AssemblyModes(answers, found.method, False, caution)
         return AssemblyModes(answers, found.method, found.certified, found.caution)
 
     @cached_property
@@ -224,6 +230,11 @@ class Kinematics:
     def locked_limbs(self) -> LockedLimbs:
         """What the limbs demand of the platform when their actuators are locked, as far as it is known."""
         return LockedLimbs(self.engine.mechanism)
+
+    @cached_property
+    def surfaces(self) -> TranslationSurfaces:
+        """The surfaces on which locked limbs keep a platform that only translates, as far as they are known."""
+        return TranslationSurfaces(self.engine)
 
     def _forward_solution(self, found: Found, shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
         return ForwardSolution(

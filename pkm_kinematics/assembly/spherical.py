@@ -3,16 +3,17 @@
 
 With the actuators locked, limb i fixes the angle alpha_i between a base direction w_i and a platform direction v_i:
 w_i . (R v_i) = cos(alpha_i). In quaternions these are three quadrics in P^3, which meet in 8 points by Bezout's theorem
-(Gosselin, Sefrioui and Richard, 1994). They are tracked from eight solutions known in advance, `e_k^2 = e_0^2`.
+(Gosselin, Sefrioui and Richard, 1994). They are tracked from eight solutions known in advance.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pkm_kinematics.assembly.bezout import start_system
 from pkm_kinematics.assembly.modes import Array, AssemblyModes, AssemblyStatus, no_modes
 from pkm_kinematics.assembly.quadrics import Complex
 from pkm_kinematics.assembly.roots import all_roots
@@ -22,20 +23,6 @@ from pkm_kinematics.assembly.study import rotation_form
 SOLUTIONS = 8
 NO_ROTATION = (1e-7, 1e-13)  # |e . e| of a unit quaternion below which there is no rotation: multiple, simple
 UNIT = 1e-6  # deviation of a direction's length from 1 that is put right without complaint
-
-
-@lru_cache(maxsize=8)
-def _start_system(seed: int) -> tuple[Complex, Complex]:
-    """Three quadrics (3, 4, 4) with generic complex coefficients and their 8 solutions (8, 4)."""
-    rng = np.random.default_rng([1985, seed])
-    system = np.zeros((3, 4, 4), dtype=np.complex128)
-    for k in range(3):
-        system[k, 0, 0], system[k, k + 1, k + 1] = -1.0, 1.0
-    signs = np.array([[1, a, b, c] for a in (1, -1) for b in (1, -1) for c in (1, -1)], dtype=np.complex128)
-    phases = np.exp(2j * np.pi * rng.random(3))  # the phases that make the straight line generic
-    change, _ = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))  # and so do coordinates
-    turned = np.einsum("i,ijk,aj,bk->iab", phases, system, change.conj(), change.conj())
-    return turned / np.sqrt(2.0), 0.5 * signs @ change.T
 
 
 def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consistency: float = 1e-7) -> AssemblyModes:
@@ -57,7 +44,7 @@ def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consi
     w, v = w / lengths[0][:, None], v / lengths[1][:, None]
     forms = np.array([rotation_form(*row) for row in zip(w, v, cosine, strict=True)])
     system = forms[:3] / np.linalg.norm(forms[:3], axis=(1, 2))[:, None, None]
-    roots = all_roots(system, _start_system, _no_rotation)
+    roots = all_roots(system, partial(start_system, 3), _no_rotation)
     listed = roots.real & ~roots.on_component
     points, multiplicity = list(roots.points[listed]), roots.multiplicity[listed]
     if roots.on_component.any():

@@ -95,7 +95,7 @@ def test_lists_of_assembly_modes_say_what_they_are_worth(of_gallery):
     assert modes.certified
     assert modes.caution == ""
     assert modes.method == "distances"
-    k = of_gallery["irsbot2"].kinematics
+    k = of_gallery["reactionless_four_bar"].kinematics
     modes = k.forward_all(k.home_joints[k.engine.actuated_column])
     assert not modes.certified
     assert "search" in modes.caution
