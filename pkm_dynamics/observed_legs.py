@@ -2,16 +2,19 @@
 """Inverse dynamics from observed legs: kinematic elements in space, `A Gamma + b = 0`.
 
 Özgür, Andreff and Martinet, "Linear dynamic modeling of parallel kinematic manipulators from observable kinematic
-elements", Mechanism and Machine Theory 2013, for bars in space. The state is redundant: unit vectors along the bars and
-their rates, as a camera sees them, or from a pose. With them every equation is linear, and none has an angle or a
-trigonometric function: a bar's orientation follows from its direction and the axis it turns about, velocities from
-solving for one unknown at a time. Forces are projected on the platform's freedoms by the bodies' partial velocities
-(the paper's dynamic coordinates, equations 53 and 64).
+elements", Mechanism and Machine Theory 2013. Every body of a limb is an element: a unit vector x that is seen, or a
+length s that an encoder tells. The state is redundant, unit vectors and lengths and their rates, and with it every
+equation is linear and none has an angle or a trigonometric function. A body's orientation follows from its direction
+and the axis that it turns about, which its carrier carries; that of the cross of a universal joint, which nobody sees,
+from the bar that it carries, unless it carries a motor. A parallelogram is four elements.
 
-Covered are limbs of a *carrier* and *bars*. A carrier is an arm that turns on the base, a slider, or nothing. A bar
-points from its joint to where it meets the platform in a spherical joint, or in a revolute joint of a planar robot. It
-is carried on a universal joint, or on a revolute joint across it, and may be extensible. That is most of the gallery;
-`ObservedLegs` says what it misses of other robots. It shares no code with the kernels, so that each tests the other.
+The loops are equations of vectors, the sum of the elements up to the platform (the paper's 35) and the axes that a
+joint keeps together; once differentiated, they are linear in the rates (37), and solved limb by limb they give the
+motion constraints (55). Forces are projected on the platform's freedoms by the bodies' partial velocities, kinematic
+and dynamic coordinates (49 to 53), which makes (64).
+
+`ObservedLegs` says which robots it does not cover: those whose platform carries joints. It shares no code with the
+kernels of the dynamics, so that each tests the other; `of_pose` alone asks the kinematics, for joint positions.
 """
 
 from __future__ import annotations
@@ -33,48 +36,32 @@ from pkm_kinematics.pose import transform_of
 
 ACROSS = 1e-9  # cosine: axes that ought to be perpendicular or parallel, against rounding in a description's numbers
 MISFIT = 0.1  # of the characteristic length: how far observed bars may end from the platform's joints
+REGULAR = 1e-9  # singular values of a limb's equations below this share of the largest count as zero
 Z = np.array([0.0, 0.0, 1.0])
 
 
 class ObservationError(PkmError):
-    """A robot that is not made of carriers and bars, or a state that it cannot have."""
+    """A robot that is not made of elements up to one platform body, or a state that it cannot have."""
 
 
 @dataclass(frozen=True, eq=False)
-class Carrier:
-    """A body that turns about, or slides along, an axis fixed in the base; None of both for the base itself."""
+class Element:
+    """A body of a limb. It slides along z of its joint, or turns about it and is then seen by its direction."""
 
-    body: int
-    name: str
-    origin: Array  # (3,) on the axis, base frame
-    axis: Array  # (3,)
+    body: int  # in the tables
+    link: str  # of the description
+    joint: str
     slides: bool
-    e: Array  # (3,) body frame, across the axis: the direction that is seen
-
-
-@dataclass(frozen=True, eq=False)
-class Bar:
-    """A body that points from its joint to the platform."""
-
-    body: int
-    cross: int  # body between the two axes of a universal joint, -1 for a revolute joint
-    rod: int  # body that slides out of the bar, -1 where the length is constant
-    name: str
-    carrier: int  # index, -1 for the base
-    start: Array  # (3,) joint centre in the frame of the carrier's body
-    first: Array  # (3,) axis of the joint, frame of the carrier's body
-    d: Array  # (3,) direction of the bar in its own frame, across z
-    side: float  # sign of the second axis against first x direction
-    length: float  # from joint to platform; for an extensible bar with its rod at zero
-    along: float  # +1 where a sliding rod lengthens the bar, -1 where it shortens it
-    end: Array  # (3,) in the platform's frame
+    d: Array  # (3,) direction in its own frame; for a cross, the axis that it carries, square to its own
+    bar: int  # for a cross: the body whose direction tells how it is turned; -1 for all that are seen
+    side: float  # of a cross: sign of the axis that it carries against its own axis x direction of the bar
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Directions (n, 3) of all elements and their rates, with lengths of sliders and extensions; platform to match."""
+    """Directions (n, 3) of all elements and their rates, or lengths of those that slide; the platform to match."""
 
-    directions: Array  # (n, 3), carriers first, then bars; zeros for sliders
+    directions: Array  # (n, 3), zeros where the element slides
     rates: Array  # (n, 3)
     lengths: Array  # (n,) position of a slider or of an extension [m], 0 for others
     length_rates: Array  # (n,)
@@ -84,7 +71,7 @@ class Observed:
 
 @dataclass(eq=False)
 class _Moving:
-    """A body's orientation, origin, and what moves: real velocities and accelerations, or those of one freedom."""
+    """A body: orientation, origin, velocities, accelerations; and velocities per rate of each joint of its limb."""
 
     R: Array
     p: Array
@@ -92,10 +79,30 @@ class _Moving:
     v: Array = field(default_factory=lambda: np.zeros(3))
     dw: Array = field(default_factory=lambda: np.zeros(3))
     dv: Array = field(default_factory=lambda: np.zeros(3))
+    W: Array = field(default_factory=lambda: np.zeros((3, 0)))
+    V: Array = field(default_factory=lambda: np.zeros((3, 0)))
 
-    def at(self, r: Array) -> tuple[Array, Array]:
-        """Velocity and acceleration of the body's point at r (3,) from its origin, base axes."""
-        return self.v + cross(self.w, r), (self.dv + cross(self.dw, r) + cross(self.w, cross(self.w, r)))
+    def acceleration(self, r: Array) -> Array:
+        """Acceleration of the body's point at r (3,) from its origin, base axes."""
+        return self.dv + cross(self.dw, r) + cross(self.w, cross(self.w, r))
+
+
+@dataclass(frozen=True, eq=False)
+class _Limb:
+    """Elements and closures of a limb, by their numbers in the tables."""
+
+    bodies: tuple[int, ...]
+    closures: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Motion:
+    """The elements of a robot at a state: the bodies, joint rates per twist (k, 6), and the platform's freedoms."""
+
+    bodies: dict[int, _Moving]
+    constraints: list[Array]  # of each limb: M, (k, 6)
+    inverses: list[Array]  # of each limb: from what its loops open by to the rates that close them (k, rows)
+    space: Array  # (6, n)
 
 
 class ObservedLegs:
@@ -103,26 +110,22 @@ class ObservedLegs:
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
-        if not self.kinematics.constant_space:
-            raise ObservationError(f"{dynamics.mechanism.name}: its motion space turns with the pose")
         self.tables = self.kinematics.tables
-        self.S: Array = self.kinematics.task.subspace
-        self.carriers: list[Carrier] = []
-        self.bars: list[Bar] = []
-        self._seen = {records.BASE, records.PLATFORM}
-        for closure in self.tables.closures:
-            self._read(closure)
-        left = [self.tables.names[i] for i in range(len(self.tables.bodies)) if i not in self._seen]
-        if left:
-            raise ObservationError(
-                f"joint '{left[0]}' belongs to neither a carrier nor a bar that ends on the platform"
-            )
-        child = {joint.name: joint.child for joint in dynamics.mechanism.joints}
-        links = [child[element.name] for element in self._elements()]
-        self.names = tuple(links)  # of the elements: links of the description
-        self.seen = tuple(x for k, x in enumerate(links) if not self._slides(k))  # those whose directions are needed
-        self.measured = tuple(filter(None, map(self._length_joint, range(len(links)))))  # joints whose positions are
-        self._home_sides = self._sides()
+        bodies, names = self.tables.bodies, self.tables.names
+        for i in range(2, len(bodies)):
+            if bodies[i]["parent"] == records.PLATFORM:
+                raise ObservationError(
+                    f"{dynamics.mechanism.name}: joint '{names[i]}' is carried by the platform, whose place only the"
+                    " legs' ends tell"
+                )
+        self.limbs = tuple(self._limb(first, stop) for first, stop in self.tables.limbs)
+        self.elements: dict[int, Element] = {}
+        self._read()
+        self._visible = [e for e in self.elements.values() if e.bar < 0]
+        self.names = tuple(e.link for e in self._visible)  # of the elements: links of the description
+        self.seen = tuple(e.link for e in self._visible if not e.slides)  # those whose directions are needed
+        self.measured = tuple(e.joint for e in self._visible if e.slides)  # joints whose positions are
+        self._row = {e.body: k for k, e in enumerate(self._visible)}
 
     # -- state ------------------------------------------------------------------------------------------------------
 
@@ -130,20 +133,29 @@ class ObservedLegs:
         """What would be seen at a pose (7,) and twist (6,), in home's working mode."""
         pose = np.asarray(pose, dtype=np.float64)
         twist = np.zeros(6) if twist is None else np.asarray(twist, dtype=np.float64)
+        k = self.kinematics
+        answer = k.inverse(pose, mode=0)
+        if not np.isfinite(answer.joints).all():
+            raise ObservationError(f"a limb does not reach the pose: {answer.reason()}")
+        at = k.engine.placed(pose, answer.joints, 0).state
         n = len(self.names)
-        x, s = np.zeros((n, 3)), np.zeros(n)
-        R, P = transform_of(pose)[:3, :3], pose[:3]
-        for k, carrier in enumerate(self.carriers):
-            bar = next(b for b in self.bars if b.carrier == k)
-            x[k], s[k] = self._carrier_reaching(carrier, bar, P + R @ bar.end, self._home_sides[k])
-        for k, bar in enumerate(self.bars, len(self.carriers)):
-            at = self._carried(bar, x, s)
-            reach = P + R @ bar.end - at.p - at.R @ bar.start
-            length = float(np.linalg.norm(reach))
-            x[k] = reach / length
-            s[k] = bar.along * (length - bar.length) if bar.rod >= 0 else 0.0
-        still = Observed(x, np.zeros_like(x), s, np.zeros(n), pose, twist)
-        return self._with_rates(still, twist)
+        x, dx, s, ds = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n), np.zeros(n)
+        for i, e in enumerate(self._visible):
+            if e.slides:
+                s[i] = at[e.body]["q"]
+            else:
+                x[i] = at[e.body]["R"] @ e.d
+        motion = self._motion(Observed(x, dx, s, ds, pose, twist))
+        for limb, M in zip(self.limbs, motion.constraints, strict=True):
+            for body, rate in zip(limb.bodies, M @ twist, strict=True):
+                e = self.elements[body]
+                if e.slides:
+                    ds[self._row[body]] = rate
+        self._move(motion, twist)
+        for i, e in enumerate(self._visible):
+            if not e.slides:
+                dx[i] = cross(motion.bodies[e.body].w, x[i])
+        return Observed(x, dx, s, ds, pose, twist)
 
     def of_directions(
         self,
@@ -155,46 +167,29 @@ class ObservedLegs:
         """State from directions (3,) of arms and bars and their rates (3,), base axes, by link (see `seen`).
 
         Sliders and extensions are read from encoders: `lengths` [m] and `length_rates` [m/s] by joint (`measured`). The
-        platform follows from the bars' ends, which are points of it, by linear least squares and one singular value
-        decomposition. Raises `ObservationError` for what is missing or impossible.
+        platform follows from where the limbs end, which are points and directions of it, by linear least squares and
+        one singular value decomposition. Raises `ObservationError` for what is missing or impossible.
         """
         n, lengths, length_rates = len(self.names), lengths or {}, length_rates or {}
         x, dx, s, ds = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n), np.zeros(n)
-        for k, name in enumerate(self.names):
-            if not self._slides(k):
-                x[k], dx[k] = self._seen_one(name, directions, rates)
-            joint = self._length_joint(k)
-            if joint:
-                if joint not in lengths or joint not in length_rates:
-                    raise ObservationError(f"the position or the speed of joint '{joint}' is missing")
-                s[k], ds[k] = float(lengths[joint]), float(length_rates[joint])
-                if not np.isfinite([s[k], ds[k]]).all():
-                    raise ObservationError(f"the position or the speed of joint '{joint}' is not finite")
-        ends = np.zeros((len(self.bars), 3))
-        for k, bar in enumerate(self.bars):
-            at = self._carried(bar, x, s)
-            i = len(self.carriers) + k
-            ends[k] = at.p + at.R @ bar.start + (bar.length + bar.along * s[i]) * x[i]
-        pose = self._fitted(ends)
-        R = transform_of(pose)[:3, :3]
-        off = max(float(np.linalg.norm(pose[:3] + R @ b.end - end)) for b, end in zip(self.bars, ends, strict=True))
-        if off > MISFIT * self.kinematics.characteristic_length:
-            raise ObservationError(f"the bars do not meet at the platform: one ends {off:.3g} m from its joint there")
-        speeds, arms = np.zeros((len(self.bars), 3)), np.zeros((len(self.bars), 3))
-        for k, bar in enumerate(self.bars):
-            i = len(self.carriers) + k
-            at = self._carried(bar, x, s)
-            c = self.carriers[bar.carrier] if bar.carrier >= 0 else None
-            if c is not None:
-                at.v = ds[bar.carrier] * c.axis if c.slides else at.v
-                at.w = np.zeros(3) if c.slides else c.axis * (cross(c.axis, x[bar.carrier]) @ dx[bar.carrier])
-            start = at.at(at.R @ bar.start)[0]
-            speeds[k] = start + (bar.length + bar.along * s[i]) * dx[i] + bar.along * ds[i] * x[i]
-            arms[k] = R @ bar.end
-        rows = np.vstack([np.hstack([np.eye(3), -_skew(r)]) @ self.S for r in arms])
-        if np.linalg.matrix_rank(rows, tol=1e-9) < self.S.shape[1]:
-            raise ObservationError("the bars' ends do not determine how the platform moves")
-        twist = self.S @ np.linalg.lstsq(rows, speeds.ravel(), rcond=None)[0]
+        for i, e in enumerate(self._visible):
+            if not e.slides:
+                x[i], dx[i] = self._seen_one(e.link, directions, rates)
+                continue
+            if e.joint not in lengths or e.joint not in length_rates:
+                raise ObservationError(f"the position or the speed of joint '{e.joint}' is missing")
+            s[i], ds[i] = float(lengths[e.joint]), float(length_rates[e.joint])
+            if not np.isfinite([s[i], ds[i]]).all():
+                raise ObservationError(f"the position or the speed of joint '{e.joint}' is not finite")
+        pose = self._fitted(x, s)
+        motion = self._motion(Observed(x, dx, s, ds, pose, np.zeros(6)))
+        # each limb opens its loops at some rate while the platform rests; the platform's twist closes them
+        limbs = [self._observed_rates(limb, motion.bodies, x, dx, ds) for limb in self.limbs]
+        opening = [self._joint_rows(limb, motion.bodies) @ qd for limb, qd in zip(self.limbs, limbs, strict=True)]
+        rows = np.vstack([self._platform_rows(limb, motion.bodies) for limb in self.limbs]) @ motion.space
+        if np.linalg.matrix_rank(rows, tol=REGULAR) < rows.shape[1]:
+            raise ObservationError("the limbs' ends do not determine how the platform moves")
+        twist = -motion.space @ np.linalg.lstsq(rows, np.concatenate(opening), rcond=None)[0]
         return Observed(x, dx, s, ds, pose, twist)
 
     # -- dynamics ---------------------------------------------------------------------------------------------------
@@ -211,22 +206,25 @@ class ObservedLegs:
         self, state: Observed, acceleration: ArrayLike, wrench: ArrayLike | None = None
     ) -> tuple[Array, Array]:
         """A (n, n_actuated) and b (n,) of `A Gamma + b = 0`, in the platform's n freedoms (equation 64)."""
-        force = np.zeros(6) if wrench is None else np.asarray(wrench, dtype=np.float64)
-        bodies, rates, seconds = self._bodies(state, state.twist, np.asarray(acceleration, dtype=np.float64), True)
-        loads = {i: self._load(i, m) for i, m in bodies.items()}
-        A, b = np.zeros((self.S.shape[1], len(self.kinematics.actuated_names))), self.S.T @ force
-        for freedom in range(self.S.shape[1]):
-            parts, partial, _ = self._bodies(state, self.S[:, freedom], np.zeros(6), False)
-            for i, (f, torque) in loads.items():
-                b[freedom] += f @ parts[i].v + torque @ parts[i].w
-            for i, rate in partial.items():
-                row = self.tables.bodies[i]
-                b[freedom] -= rate * float(row["armature"]) * seconds[i]
+        external = np.zeros(6) if wrench is None else np.asarray(wrench, dtype=np.float64)
+        motion = self._motion(state)
+        rates = self._move(motion, state.twist)
+        seconds = self._accelerate(motion, np.asarray(acceleration, dtype=np.float64), rates)
+        S = motion.space
+        A = np.zeros((S.shape[1], len(self.kinematics.actuated_names)))
+        b = S.T @ (external + np.concatenate(self._load(records.PLATFORM, motion.bodies[records.PLATFORM])))
+        for limb, M, qd, qdd in zip(self.limbs, motion.constraints, rates, seconds, strict=True):
+            on_joints = np.zeros(len(limb.bodies))  # dynamic coordinates (53)
+            for k, i in enumerate(limb.bodies):
+                row, at = self.tables.bodies[i], motion.bodies[i]
+                force, torque = self._load(i, at)
+                on_joints += force @ at.V + torque @ at.W
+                on_joints[k] -= row["armature"] * qdd[k]
                 if self.dynamics.friction:
-                    resists = row["viscous"] * rates[i] + row["coulomb"] * tanh(rates[i] / COULOMB_SPEED)
-                    b[freedom] -= rate * float(resists)
+                    on_joints[k] -= row["viscous"] * qd[k] + row["coulomb"] * tanh(qd[k] / COULOMB_SPEED)
                 if row["actuator"] >= 0:
-                    A[freedom, row["actuator"]] = rate
+                    A[:, row["actuator"]] = S.T @ M[k]
+            b += S.T @ M.T @ on_joints
         return A, b
 
     def _load(self, i: int, at: _Moving) -> tuple[Array, Array]:
@@ -240,209 +238,237 @@ class ObservedLegs:
         torque = inertia @ at.dw + cross(at.w, inertia @ at.w) + cross(h, a)
         return -force, -torque
 
-    # -- motion: velocities are linear in the platform's twist, one unknown at a time ---------------------------------
+    # -- orientations from directions -------------------------------------------------------------------------------
 
-    def _bodies(
-        self, state: Observed, twist: Array, acceleration: Array, real: bool
-    ) -> tuple[dict[int, _Moving], dict[int, float], dict[int, float]]:
-        """Motion of all bodies, joint rates and their second rates, by body; `real`: with what squares of rates add."""
-        bodies: dict[int, _Moving] = {}
-        rates: dict[int, float] = {}
-        seconds: dict[int, float] = {}
-        x, s = state.directions, state.lengths
-        platform = _Moving(transform_of(state.pose)[:3, :3], state.pose[:3], twist[3:], twist[:3])
-        platform.dw, platform.dv = acceleration[3:], acceleration[:3]
-        bodies[records.PLATFORM] = platform
-
-        def squares(moving: _Moving, r: Array) -> tuple[Array, Array]:
-            velocity, second = moving.at(r)
-            return velocity, second if real else np.zeros(3)
-
-        for k, carrier in enumerate(self.carriers):  # the first bar's constant length tells how the carrier moves
-            bar = self.bars[next(i for i, b in enumerate(self.bars) if b.carrier == k)]
-            at = self._carried(bar, x, s)
-            y = x[len(self.carriers) + self.bars.index(bar)]
-            dB, ddB = squares(platform, platform.R @ bar.end)
-            r = at.R @ bar.start
-            lever = carrier.axis if carrier.slides else cross(carrier.axis, at.p + r - carrier.origin)
-            through = float(y @ lever)
-            rate = float(y @ dB) / through
-            rates[carrier.body] = rate
-            if carrier.slides:
-                at.v = rate * carrier.axis
-            else:
-                at.w = rate * carrier.axis
-            if real:
-                dA, without = at.at(r)
-                relative = dB - dA
-                second = (float(y @ (ddB - without)) + float(relative @ relative) / bar.length) / through
-                seconds[carrier.body] = second
-                if carrier.slides:
-                    at.dv = second * carrier.axis
+    def _placed(self, x: Array, s: Array, pose: Array) -> dict[int, _Moving]:
+        """All bodies at rest, from directions (n, 3) and lengths (n,), with velocities per rate of their joints."""
+        found = {
+            records.BASE: _Moving(np.eye(3), np.zeros(3)),
+            records.PLATFORM: _Moving(transform_of(pose)[:3, :3], pose[:3]),
+        }
+        for limb in self.limbs:
+            k = len(limb.bodies)
+            nothing = np.zeros((3, k))
+            for j, i in enumerate(limb.bodies):
+                e, row = self.elements[i], self.tables.bodies[i]
+                on = found[int(row["parent"])]
+                frame = on.R @ row["rotation"]
+                z, p = frame[:, 2], on.p + on.R @ row["translation"]
+                V, W = (on.V, on.W) if on.V.size else (nothing, nothing)
+                V, W = V - _skew(p - on.p) @ W, W.copy()
+                if e.slides:
+                    p = p + s[self._row[i]] * z
+                    V -= s[self._row[i]] * _skew(z) @ W
+                    V[:, j] += z
+                    R = frame
                 else:
-                    at.dw = second * carrier.axis
-            bodies[carrier.body] = at
-        for k, bar in enumerate(self.bars, len(self.carriers)):
-            at = bodies[self.carriers[bar.carrier].body] if bar.carrier >= 0 else _Moving(np.eye(3), np.zeros(3))
-            self._bar(bar, x[k], s[k], at, squares(platform, platform.R @ bar.end), bodies, rates, seconds, real)
-        return bodies, rates, seconds
-
-    def _bar(
-        self, bar: Bar, x: Array, s: float, at: _Moving, end: tuple[Array, Array],
-        bodies: dict[int, _Moving], rates: dict[int, float], seconds: dict[int, float], real: bool,
-    ) -> None:  # fmt: skip
-        """Motion of a bar whose start is carried by `at` and whose end moves with `end`."""
-        r = at.R @ bar.start
-        u = at.R @ bar.first
-        w = self._second_axis(bar, u, x)
-        length = bar.length + bar.along * s
-        start, start2 = at.at(r)
-        dx = (end[0] - start - x * (x @ (end[0] - start))) / length  # rate of x; what is along x lengthens the bar
-        stretch = float(x @ (end[0] - start))
-        R = np.outer(x, bar.d) + np.outer(w, Z) + np.outer(cross(w, x), cross(Z, bar.d))
-        me = _Moving(R, at.p + r, v=start)
-        first, second = self._turns(bar, u, w, x, dx - cross(at.w, x))
-        me.w = at.w + first * u + second * w
-        if real:
-            stretch2 = float(x @ (end[1] - start2)) + length * float(dx @ dx)
-            ddx = (end[1] - start2 - stretch2 * x - 2.0 * stretch * dx) / length
-            drift = at.dw + first * cross(at.w, u) + second * cross(at.w + first * u, w)
-            first2, second2 = self._turns(bar, u, w, x, ddx - cross(me.w, dx) - cross(drift, x))
-            me.dw, me.dv = drift + first2 * u + second2 * w, start2
-            seconds[bar.body] = second2
-            if bar.cross >= 0:
-                seconds[bar.cross] = first2
-        bodies[bar.body], rates[bar.body] = me, second
-        if bar.cross >= 0:
-            rates[bar.cross] = first  # the cross has no inertia
-        if bar.rod >= 0:
-            row = self.tables.bodies[bar.rod]
-            axis = bar.along * x
-            slide = R @ row["translation"] + s * axis
-            rod = _Moving(R @ row["rotation"], me.p + slide, me.w)
-            velocity, second_rate = me.at(slide)
-            rod.v = velocity + stretch * x
-            rates[bar.rod] = bar.along * stretch
-            if real:
-                rod.dw = me.dw
-                rod.dv = second_rate + stretch2 * x + 2.0 * stretch * cross(me.w, x)
-                seconds[bar.rod] = bar.along * stretch2
-            bodies[bar.rod] = rod
-
-    @staticmethod
-    def _turns(bar: Bar, u: Array, w: Array, x: Array, rate: Array) -> tuple[float, float]:
-        """Rates about the first and second axis that turn x with `rate`: (a u + b w) x direction = rate."""
-        across = cross(w, x)
-        if bar.cross < 0:
-            return 0.0, float(rate @ across)
-        ux = cross(u, x)
-        first = float(rate @ w) / float(ux @ w)
-        return first, float((rate - first * ux) @ across)
-
-    def _second_axis(self, bar: Bar, u: Array, x: Array) -> Array:
-        if bar.cross < 0:
-            return u
-        w = cross(u, x)
-        return np.asarray(bar.side * w / sqrt(w @ w))
-
-    # -- positions --------------------------------------------------------------------------------------------------
-
-    def _carried(self, bar: Bar, x: Array, s: Array) -> _Moving:
-        """The body that carries a bar, at rest."""
-        if bar.carrier < 0:
-            return _Moving(np.eye(3), np.zeros(3))
-        carrier = self.carriers[bar.carrier]
-        base = self.tables.bodies[carrier.body]["rotation"]
-        if carrier.slides:
-            return _Moving(base, carrier.origin + s[bar.carrier] * carrier.axis)
-        p, z, e = x[bar.carrier], carrier.axis, carrier.e
-        R = np.outer(p, e) + np.outer(z, Z) + np.outer(cross(z, p), cross(Z, e))
-        return _Moving(R, carrier.origin)
-
-    def _carrier_reaching(self, carrier: Carrier, bar: Bar, end: Array, side: float) -> tuple[Array, float]:
-        """Direction of an arm, or position of a slider, from which a bar reaches a point: a sphere meets a circle."""
-        r, z = end - carrier.origin, carrier.axis
-        if carrier.slides:
-            r = r - self.tables.bodies[carrier.body]["rotation"] @ bar.start
-            along = float(z @ r)
-            square = along**2 - float(r @ r) + bar.length**2
-            if square < 0.0:
-                raise ObservationError(f"bar '{bar.name}' does not reach the pose")
-            return np.zeros(3), along + side * sqrt(square)
-        # the joint centre in the arm: radius e-wise, offset across, height along the axis
-        a, c, h = float(bar.start @ carrier.e), float(bar.start @ cross(Z, carrier.e)), float(bar.start[2])
-        flat = r - z * (z @ r)
-        turned = cross(z, flat)
-        rho2, m2 = a * a + c * c, float(flat @ flat)
-        # (a p + c z x p) . flat = k, |p| = 1
-        k = 0.5 * (m2 + (float(z @ r) - h) ** 2 + rho2 - bar.length**2)
-        square = rho2 * m2 - k * k
-        if square < 0.0:
-            raise ObservationError(f"bar '{bar.name}' does not reach the pose")
-        root = side * sqrt(square)
-        # p in the basis (flat, z x flat): the unit vector whose product with the turned lever is k
-        p1, p2 = (a * k - c * root) / (rho2 * m2), (c * k + a * root) / (rho2 * m2)
-        return np.asarray(p1 * flat + p2 * turned), 0.0
-
-    def _sides(self) -> list[float]:
-        """On which side each carrier is at home."""
-        k = self.kinematics
-        at = k.engine.placed(k.home, k.home_joints)
-        R, P = transform_of(k.home)[:3, :3], k.home[:3]
-        found = []
-        for i, carrier in enumerate(self.carriers):
-            bar = next(b for b in self.bars if b.carrier == i)
-            there = at.state[carrier.body]
-            errors = []
-            for side in (1.0, -1.0):
-                p, s = self._carrier_reaching(carrier, bar, P + R @ bar.end, side)
-                errors.append(abs(s - there["q"]) if carrier.slides else np.linalg.norm(p - there["R"] @ carrier.e))
-            found.append(1.0 if errors[0] <= errors[1] else -1.0)
+                    W[:, j] += z
+                    R = self._turned(e, z, x)
+                found[i] = _Moving(R, p, V=V, W=W)
         return found
 
-    def _with_rates(self, state: Observed, twist: Array) -> Observed:
-        bodies, rates, _ = self._bodies(state, twist, np.zeros(6), False)
-        dx, ds = np.zeros_like(state.rates), np.zeros(len(self.names))
-        for k, element in enumerate(self._elements()):
-            dx[k] = cross(bodies[element.body].w, state.directions[k])
-            if self._length_joint(k):
-                ds[k] = rates[element.body if isinstance(element, Carrier) else element.rod]
-        return Observed(state.directions, dx, state.lengths, ds, state.pose, twist)
+    def _turned(self, e: Element, z: Array, x: Array) -> Array:
+        """Orientation of an element from the axis z that it turns about and its direction, or that of its bar."""
+        seen = e.side * cross(z, x[self._row[e.bar]]) if e.bar >= 0 else x[self._row[e.body]]
+        seen, own = seen - z * (z @ seen), e.d - Z * e.d[2]
+        seen, own = seen / sqrt(seen @ seen), own / sqrt(own @ own)
+        return np.outer(seen, own) + np.outer(z, Z) + np.outer(cross(z, seen), cross(Z, own))
 
-    def _fitted(self, ends: Array) -> Array:
-        """The pose (7,) whose points on the platform are nearest to `ends` (n, 3), in the platform's freedoms."""
-        points = np.array([bar.end for bar in self.bars])
-        home = self.kinematics.home
+    def _observed_rates(self, limb: _Limb, bodies: dict[int, _Moving], x: Array, dx: Array, ds: Array) -> Array:
+        """Joint rates (k,) of a limb from the rates of its unit vectors and lengths."""
+        qd = np.zeros(len(limb.bodies))
+        for j, i in enumerate(limb.bodies):
+            e = self.elements[i]
+            if e.slides:
+                qd[j] = ds[self._row[i]]
+                continue
+            z = bodies[i].R[:, 2]
+            w = bodies[i].W[:, :j] @ qd[:j]
+            if e.bar >= 0:  # what turns the bar's direction along the axis that the cross carries
+                y, dy = x[self._row[e.bar]], dx[self._row[e.bar]]
+                along = bodies[i].R @ e.d
+                qd[j] = along @ (dy - cross(w, y)) / (along @ cross(z, y))
+            else:
+                y, dy = x[self._row[i]], dx[self._row[i]]
+                lever = cross(z, y)
+                qd[j] = lever @ (dy - cross(w, y)) / (lever @ lever)
+        return qd
+
+    # -- motion constraints -----------------------------------------------------------------------------------------
+
+    def _motion(self, state: Observed) -> _Motion:
+        """Bodies, motion constraints of all limbs, and the platform's freedoms."""
+        bodies = self._placed(state.directions, state.lengths, state.pose)
+        rows = [self._platform_rows(limb, bodies) for limb in self.limbs]
+        J = [self._joint_rows(limb, bodies) for limb in self.limbs]
+        inverses: list[Array] = [np.asarray(np.linalg.pinv(j, rcond=REGULAR)) for j in J]
+        k = self.kinematics
+        space = k.task.subspace
+        if not k.constant_space:  # what the platform's own branch allows and no limb resists
+            allowed = k.engine.allowed_at(state.pose)
+            resisted = np.vstack([r - j @ (i @ r) for r, j, i in zip(rows, J, inverses, strict=True)]) @ allowed
+            space = allowed @ np.linalg.svd(resisted)[2][-k.mobility :].T
+        return _Motion(bodies, [-i @ r for i, r in zip(inverses, rows, strict=True)], inverses, np.asarray(space))
+
+    def _move(self, motion: _Motion, twist: Array) -> list[Array]:
+        """Give all bodies their velocities for the platform's twist; joint rates (k,) of each limb."""
+        motion.bodies[records.PLATFORM].v, motion.bodies[records.PLATFORM].w = twist[:3], twist[3:]
+        rates = [M @ twist for M in motion.constraints]
+        for limb, qd in zip(self.limbs, rates, strict=True):
+            for i in limb.bodies:
+                motion.bodies[i].v, motion.bodies[i].w = motion.bodies[i].V @ qd, motion.bodies[i].W @ qd
+        return rates
+
+    def _accelerate(self, motion: _Motion, acceleration: Array, rates: list[Array]) -> list[Array]:
+        """Give all bodies their accelerations, velocities given before; second joint rates (k,) of each limb."""
+        bodies = motion.bodies
+        bodies[records.PLATFORM].dv, bodies[records.PLATFORM].dw = acceleration[:3], acceleration[3:]
+        found = []
+        for limb, inverse, qd in zip(self.limbs, motion.inverses, rates, strict=True):
+            for rate, i in zip(qd, limb.bodies, strict=True):  # with all joints at constant rate
+                me, on = bodies[i], bodies[int(self.tables.bodies[i]["parent"])]
+                z = me.R[:, 2]
+                me.dv, me.dw = on.acceleration(me.p - on.p), np.array(on.dw)
+                if self.elements[i].slides:
+                    me.dv += 2.0 * rate * cross(on.w, z)
+                else:
+                    me.dw += rate * cross(on.w, z)
+            qdd = -inverse @ np.concatenate([self._second(c, bodies) for c in limb.closures])
+            for i in limb.bodies:
+                bodies[i].dv, bodies[i].dw = bodies[i].dv + bodies[i].V @ qdd, bodies[i].dw + bodies[i].W @ qdd
+            found.append(qdd)
+        return found
+
+    def _joint_rows(self, limb: _Limb, bodies: dict[int, _Moving]) -> Array:
+        """Rates of a limb's loop equations per rate of its joints (rows, k)."""
+        still = np.zeros((3, len(limb.bodies)))
+
+        def twists(i: int) -> tuple[Array, Array]:
+            return (bodies[i].V, bodies[i].W) if i in limb.bodies else (still, still)
+
+        return np.vstack([self._first(c, bodies, twists) for c in limb.closures])
+
+    def _platform_rows(self, limb: _Limb, bodies: dict[int, _Moving]) -> Array:
+        """Rates of a limb's loop equations per twist of the platform (rows, 6)."""
+        still, both = np.zeros((3, 6)), np.eye(6)
+
+        def twists(i: int) -> tuple[Array, Array]:
+            return (both[:3], both[3:]) if i == records.PLATFORM else (still, still)
+
+        return np.vstack([self._first(c, bodies, twists) for c in limb.closures])
+
+    # -- loops as equations of vectors: a gap r, and axes a, b that a joint keeps together ---------------------------
+
+    def _ends(self, c: int, bodies: dict[int, _Moving]) -> list[tuple[int, Array, Array]]:
+        """Both ends of a closure, predecessor first: body, arm (3,) to its point, and axes (3, 3), base axes."""
+        row, found = self.tables.closures[c], []
+        for end in ("predecessor", "successor"):
+            i = int(row[end])
+            found.append((i, bodies[i].R @ row[f"{end}_point"], bodies[i].R @ row[f"{end}_rotation"]))
+        return found
+
+    def _gap(self, c: int, bodies: dict[int, _Moving]) -> Array:
+        """Vector (3,) from the point of the predecessor to that of the successor."""
+        (p, arm_p, _), (s, arm_s, _) = self._ends(c, bodies)
+        return bodies[s].p + arm_s - bodies[p].p - arm_p
+
+    def _first(self, c: int, bodies: dict[int, _Moving], twists: Any) -> Array:
+        """Rates (rows, k) of a closure's equations for k twists of its ends, `twists(i)` (3, k) linear and angular."""
+        (p, arm_p, Fp), (s, arm_s, Fs) = self._ends(c, bodies)
+        (Vp, Wp), (Vs, Ws) = twists(p), twists(s)
+        gap = self._gap(c, bodies)
+        r = Vs - _skew(arm_s) @ Ws - Vp + _skew(arm_p) @ Wp
+        kind = int(self.tables.closures[c]["kind"])
+        a, b = Fp[:, 2], Fs[:, 2]
+        da, db = -_skew(a) @ Wp, -_skew(b) @ Ws
+        if kind == records.SPHERICAL:
+            return r
+        if kind == records.UNIVERSAL:
+            return np.vstack([r, b @ da + a @ db])
+        rows = [r, da - db]
+        if kind in (records.CYLINDRICAL, records.PRISMATIC):
+            rows[0] = _skew(gap) @ da - _skew(a) @ r
+        if kind == records.PLANAR:
+            rows[0] = (a @ r + gap @ da)[None]
+        if kind in (records.PRISMATIC, records.FIXED):
+            rows.append(-_skew(Fp[:, 0]) @ Wp + _skew(Fs[:, 0]) @ Ws)
+        return np.vstack(rows)
+
+    def _second(self, c: int, bodies: dict[int, _Moving]) -> Array:
+        """Second rates (rows,) of the same equations at the bodies' velocities and accelerations."""
+        (p, arm_p, Fp), (s, arm_s, Fs) = self._ends(c, bodies)
+        P, S = bodies[p], bodies[s]
+        gap = self._gap(c, bodies)
+        dr = S.v + cross(S.w, arm_s) - P.v - cross(P.w, arm_p)
+        ddr = S.acceleration(arm_s) - P.acceleration(arm_p)
+        kind = int(self.tables.closures[c]["kind"])
+
+        def turned(body: _Moving, axis: Array) -> tuple[Array, Array]:
+            rate = cross(body.w, axis)
+            return rate, cross(body.dw, axis) + cross(body.w, rate)
+
+        a, b = Fp[:, 2], Fs[:, 2]
+        (da, dda), (db, ddb) = turned(P, a), turned(S, b)
+        if kind == records.SPHERICAL:
+            return ddr
+        if kind == records.UNIVERSAL:
+            return np.concatenate([ddr, [dda @ b + 2.0 * (da @ db) + a @ ddb]])
+        rows = [ddr, dda - ddb]
+        if kind in (records.CYLINDRICAL, records.PRISMATIC):
+            rows[0] = cross(ddr, a) + 2.0 * cross(dr, da) + cross(gap, dda)
+        if kind == records.PLANAR:
+            rows[0] = np.array([ddr @ a + 2.0 * (dr @ da) + gap @ dda])
+        if kind in (records.PRISMATIC, records.FIXED):
+            rows.append(turned(P, Fp[:, 0])[1] - turned(S, Fs[:, 0])[1])
+        return np.concatenate(rows)
+
+    # -- the platform from where the limbs end ------------------------------------------------------------------------
+
+    def _fitted(self, x: Array, s: Array) -> Array:
+        """The pose (7,) that fits the limbs' ends best: points and directions of the platform that are known."""
+        home, k = self.kinematics.home, self.kinematics
+        bodies = self._placed(x, s, home)
+        R0 = bodies[records.PLATFORM].R
+        points: list[tuple[Array, Array]] = []  # where they are, and where in the platform's frame
+        axes: list[tuple[Array, Array]] = []
+        lines: list[tuple[Array, Array, Array]] = []  # points, and in what directions they are held
+        for c in range(len(self.tables.closures)):
+            row = self.tables.closures[c]
+            if records.PLATFORM not in (int(row["predecessor"]), int(row["successor"])):
+                continue
+            i, arm, F = next(e for e in self._ends(c, bodies) if e[0] != records.PLATFORM)
+            _, arm0, F0 = next(e for e in self._ends(c, bodies) if e[0] == records.PLATFORM)
+            kind = int(row["kind"])
+            point, own = bodies[i].p + arm, R0.T @ arm0
+            if kind == records.CYLINDRICAL:
+                lines.append((point, own, _skew(F[:, 2])))
+            elif kind == records.PLANAR:
+                lines.append((point, own, F[:, 2][None]))
+            elif kind != records.PRISMATIC:
+                lines.append((point, own, np.eye(3)))
+                points.append((point, own))
+            if kind not in (records.SPHERICAL, records.UNIVERSAL):
+                both = (0, 1, 2) if kind in (records.PRISMATIC, records.FIXED) else (2,)
+                axes += [(F[:, j], R0.T @ F0[:, j]) for j in both]
         pose = np.array(home)
-        if np.abs(self.S[3:]).max() > 0.0:
-            across = (ends - ends.mean(0)).T @ (points - points.mean(0))
-            U, _, Vt = np.linalg.svd(across)
-            R = U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt
-            pose[3:] = _quaternion(R)
+        allowed = k.task.subspace if k.constant_space else np.eye(6)
+        if np.abs(allowed[3:]).max() > 0.0:
+            pose[3:] = _quaternion(_rotation(points, axes, k.characteristic_length))
         R = transform_of(pose)[:3, :3]
-        pose[:3] = (ends - points @ R.T).mean(0)
-        free = np.linalg.svd(self.S[:3], full_matrices=False)
-        basis = free[0][:, free[1] > 1e-9]
-        pose[:3] = home[:3] + basis @ (basis.T @ (pose[:3] - home[:3]))
+        free = np.linalg.svd(allowed[:3], full_matrices=False)
+        basis = free[0][:, free[1] > ACROSS]
+        rows = np.vstack([line @ basis for _, _, line in lines])
+        gaps = np.concatenate([line @ (point - R @ own - home[:3]) for point, own, line in lines])
+        pose[:3] = home[:3] + basis @ np.linalg.lstsq(rows, gaps, rcond=None)[0]
+        off = max(float(np.abs(line @ (point - R @ own - pose[:3])).max()) for point, own, line in lines)
+        if off > MISFIT * k.characteristic_length:
+            raise ObservationError(f"the limbs do not meet at the platform: one ends {off:.3g} m from its joint there")
         return pose
 
-    # -- reading the description ------------------------------------------------------------------------------------
-
-    def _elements(self) -> list[Carrier | Bar]:
-        return [*self.carriers, *self.bars]
-
-    def _slides(self, k: int) -> bool:
-        return k < len(self.carriers) and self.carriers[k].slides
-
-    def _length_joint(self, k: int) -> str:
-        """Name of the joint that gives an element's length; empty where it is constant."""
-        if k < len(self.carriers):
-            return self.carriers[k].name if self.carriers[k].slides else ""
-        rod = self.bars[k - len(self.carriers)].rod
-        return self.tables.names[rod] if rod >= 0 else ""
-
     @staticmethod
-    def _seen_one(name: str, directions: Mapping[str, ArrayLike], rates: Mapping[str, ArrayLike]) -> tuple[Any, Any]:
+    def _seen_one(
+        name: str, directions: Mapping[str, ArrayLike], rates: Mapping[str, ArrayLike]
+    ) -> tuple[Array, Array]:
         if name not in directions or name not in rates:
             raise ObservationError(f"the direction or the rate of '{name}' is missing")
         x, dx = np.asarray(directions[name], dtype=np.float64), np.asarray(rates[name], dtype=np.float64)
@@ -452,97 +478,81 @@ class ObservedLegs:
         x = x / length
         return x, dx - x * (x @ dx)
 
-    def _read(self, closure: Any) -> None:
-        """Take the bar that a closure joins to the platform, and its carrier, into the model."""
-        bodies, names = self.tables.bodies, self.tables.names
-        ends = (int(closure["predecessor"]), int(closure["successor"]))
-        if records.PLATFORM not in ends or closure["kind"] not in (records.SPHERICAL, records.REVOLUTE):
-            raise ObservationError("a loop joins other bodies than a bar and the platform")
-        here, there = ("predecessor", "successor") if ends[1] == records.PLATFORM else ("successor", "predecessor")
-        last, tip = int(closure[here]), closure[f"{here}_point"]
-        rod, body = (last, int(bodies[last]["parent"])) if bodies[last]["prismatic"] == 1 else (-1, last)
-        carrier_body = -1
-        middle = -1
-        if bodies[body]["prismatic"] == 1 or body == records.BASE:
-            raise ObservationError(f"joint '{names[last]}' does not turn a bar")
-        if closure["kind"] == records.SPHERICAL:
-            middle = int(bodies[body]["parent"])
-            if middle in (records.BASE, records.PLATFORM) or bodies[middle]["prismatic"] == 1:
-                raise ObservationError(f"bar '{names[body]}' is not carried on a universal joint")
-            if not bodies[middle]["massless"] or bodies[middle]["armature"] > 0.0:
-                raise ObservationError(f"the cross '{names[middle]}' of a universal joint has inertia")
-        joint = body if middle < 0 else middle
-        parent = int(bodies[joint]["parent"])
-        if parent != records.BASE:
-            carrier_body = parent
-            if bodies[parent]["parent"] != records.BASE:
-                raise ObservationError(f"joint '{names[parent]}' is not fixed to the base")
-        self._add(closure[f"{there}_point"], tip, (carrier_body, joint, middle, body, rod))
+    # -- reading the tables -----------------------------------------------------------------------------------------
 
-    def _add(self, end: Array, tip: Array, chain: tuple[int, int, int, int, int]) -> None:
-        bodies, names = self.tables.bodies, self.tables.names
-        carrier_body, joint, middle, body, rod = chain
-        name = names[body]
-        start, first = bodies[joint]["translation"], bodies[joint]["rotation"][:, 2]
-        turned = abs(bodies[body]["rotation"][2, 2])  # cosine between the two axes of the joint
-        if middle >= 0 and max(np.abs(bodies[body]["translation"]).max(), turned) > ACROSS:
-            raise ObservationError(f"the axes of the universal joint of '{name}' do not cross at a right angle")
-        point = tip
-        along = 1.0
-        if rod >= 0:
-            row = bodies[rod]
-            point = row["translation"] + row["rotation"] @ tip
-            slide = row["rotation"][:, 2]
-            off = point - slide * (slide @ point)
-            if np.abs(off).max() > ACROSS:
-                raise ObservationError(f"bar '{name}' does not slide along itself")
-        if middle < 0:
-            start, point = start + bodies[joint]["rotation"] @ Z * point[2], point * np.array([1.0, 1.0, 0.0])
-        length = float(np.linalg.norm(point))
-        if rod >= 0:
-            at_home = float(self.kinematics.home_joints[self.kinematics.engine.body_column[rod]])
-            forward = float(slide @ point) + at_home > 0.0
-            d = slide if forward else -slide
-            along, length = (1.0, float(slide @ point)) if forward else (-1.0, -float(slide @ point))
-        else:
-            if length < ACROSS:
-                raise ObservationError(f"bar '{name}' has no length")
-            d = point / length
-        if abs(d[2]) > ACROSS:
-            raise ObservationError(f"bar '{name}' does not lie across the axis that it turns about")
-        number = -1
-        if carrier_body >= 0:
-            number = self._carrier(carrier_body, start)
-        at = self.kinematics.engine.placed(self.kinematics.home, self.kinematics.home_joints)
-        side = 1.0
-        if middle >= 0:
-            Rb, Rc = at.state[body]["R"], at.state[middle]["R"]
-            side = 1.0 if cross(Rc[:, 2], Rb @ d) @ Rb[:, 2] >= 0.0 else -1.0
-        self._seen |= {joint, body, *((rod,) if rod >= 0 else ())}
-        self.bars.append(
-            Bar(
-                body, middle, rod, name, number, np.array(start), np.array(first), np.array(d), side, length, along,
-                np.array(end),
-            )
-        )  # fmt: skip
+    def _limb(self, first: int, stop: int) -> _Limb:
+        blocks = self.tables.blocks[first:stop]
+        bodies = (i for b in blocks for i in range(b["start"], b["start"] + b["count"]))
+        closures = (c for b in blocks for c in range(b["closure_start"], b["closure_start"] + b["closure_count"]))
+        return _Limb(tuple(map(int, bodies)), tuple(map(int, closures)))
 
-    def _carrier(self, body: int, start: Array) -> int:
-        for k, carrier in enumerate(self.carriers):
-            if carrier.body == body:
-                return k
-        row = self.tables.bodies[body]
-        e = np.array([start[0], start[1], 0.0])
-        if row["prismatic"] == 0 and np.linalg.norm(e) < ACROSS:
-            raise ObservationError(f"arm '{self.tables.names[body]}' has no length")
-        e = e / np.linalg.norm(e) if np.linalg.norm(e) > ACROSS else np.array([1.0, 0.0, 0.0])
-        axis = row["rotation"][:, 2]
-        self.carriers.append(
-            Carrier(
-                body, self.tables.names[body], np.array(row["translation"]), np.array(axis), bool(row["prismatic"]), e
-            )
-        )
-        self._seen.add(body)
-        return len(self.carriers) - 1
+    def _read(self) -> None:
+        """Make an element of every body, and the crosses of universal joints follow the bars that they carry."""
+        bodies, names = self.tables.bodies, self.tables.names
+        child = {joint.name: joint.child for joint in self.dynamics.mechanism.joints}
+        k = self.kinematics
+        at = k.engine.placed(k.home, k.home_joints).state
+        carried = {i: [j for j in range(2, len(bodies)) if bodies[j]["parent"] == i] for i in range(2, len(bodies))}
+        ends = self.tables.closures
+        for i in range(2, len(bodies)):
+            row = bodies[i]
+            link = child.get(names[i], names[i])
+            slides = bool(row["prismatic"])
+            direction, bar, side = self._direction(i, carried[i]), -1, 1.0
+            if len(carried[i]) == 1 and row["massless"] and row["armature"] == 0.0 and not slides:
+                j = carried[i][0]
+                axis, along = bodies[j]["rotation"][:, 2], self._direction(j, carried[j])
+                held = i in (*ends["predecessor"], *ends["successor"]) or bodies[j]["actuator"] >= 0
+                if not (bodies[j]["prismatic"] or held or max(abs(axis[2]), abs(along[2])) > ACROSS):
+                    direction, bar = axis, j
+                    Ri, Rj = at[i]["R"], at[j]["R"]
+                    side = 1.0 if cross(Ri[:, 2], Rj @ along) @ (Ri @ axis) >= 0.0 else -1.0
+            self.elements[i] = Element(i, link, names[i], slides, direction, bar, side)
+
+    def _direction(self, i: int, carried: list[int]) -> Array:
+        """Direction (3,) of a body in its own frame: along what slides out of it, else to its end, else to an axis."""
+        bodies, closures = self.tables.bodies, self.tables.closures
+        for j in carried:
+            if bodies[j]["prismatic"]:
+                slide = bodies[j]["rotation"][:, 2]
+                if abs(slide[2]) < 1.0 - ACROSS:
+                    return np.asarray(slide if self._lengthens(j) else -slide)
+        ends = []
+        for c in closures:
+            for end in ("predecessor", "successor"):
+                if c[end] == i:
+                    ends.append((c[f"{end}_point"], c[f"{end}_rotation"][:, 2]))
+        ends += [(bodies[j]["translation"], bodies[j]["rotation"][:, 2]) for j in carried]
+        candidates = [v for v, _ in ends] + [v for _, v in ends] + [np.array([1.0, 0.0, 0.0])]
+        for v in candidates:
+            flat = np.array([v[0], v[1], 0.0])
+            if np.linalg.norm(flat) > ACROSS:
+                return flat / np.linalg.norm(flat)
+        raise AssertionError("the last candidate has a length")
+
+    def _lengthens(self, j: int) -> bool:
+        """True where a body that slides out of another one is, at home, ahead along its axis."""
+        row = self.tables.bodies[j]
+        at_home = float(self.kinematics.home_joints[self.kinematics.engine.body_column[j]])
+        tip = np.zeros(3)
+        for c in self.tables.closures:
+            for end in ("predecessor", "successor"):
+                if c[end] == j:
+                    tip = c[f"{end}_point"]
+        point = row["translation"] + row["rotation"] @ tip
+        return float(row["rotation"][:, 2] @ point) + at_home > 0.0
+
+
+def _rotation(points: list[tuple[Array, Array]], axes: list[tuple[Array, Array]], length: float) -> Array:
+    """Rotation (3, 3) that best turns the second vector of each pair into the first; of points, the differences."""
+    across = np.zeros((3, 3))
+    for there, own in axes:
+        across += length**2 * np.outer(there, own)
+    if points:
+        at, of = (np.array(x) for x in zip(*points, strict=True))
+        across += (at - at.mean(0)).T @ (of - of.mean(0))
+    U, _, Vt = np.linalg.svd(across)
+    return np.asarray(U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt)
 
 
 def cross(u: Array, v: Array) -> Array:
