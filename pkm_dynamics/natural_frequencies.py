@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Natural frequencies of a robot held by its servos, linearised at a pose.
+
+    det(omega^2 1 - M^-1 K_a^T K K_a) = 0
+
+with M the mass matrix of the whole robot in its motion space, K_a the inverse Jacobian there, and K the stiffness of
+the actuators: Kozak, Ebert-Uphoff, Voglewede and Singhose, "Concept paper: on the significance of the lowest linearized
+natural frequency", 2002. The lowest is zero where the actuators leave the platform a freedom, and low already where the
+bodies of the legs are hard to move.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics.dynamics import Dynamics
+from pkm_kinematics import Status
+
+
+class StiffnessError(PkmError):
+    """A stiffness that is none, or a pose where the robot has no configuration."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vibration:
+    """Natural vibrations at a pose, the lowest first.
+
+    `frequency` (n,) is angular [rad/s]. `shape` (6, n): twists of the platform, linear [m] and angular [rad] at its
+    origin, of kinetic energy one half per unit of their rate: `shape^T M shape = 1`.
+    """
+
+    frequency: Array
+    shape: Array
+
+
+def natural_frequencies(
+    dynamics: Dynamics,
+    pose: ArrayLike,
+    stiffness: ArrayLike,
+    payload: Inertial | None = None,
+    seed: ArrayLike | None = None,
+) -> Vibration:
+    """Natural vibrations at one pose (7,) with actuators of `stiffness` (n_actuated,) or one for all [N m/rad, N/m].
+
+    Stiffness is that of the position loop seen at the joint, one over the compliance of drive and controller; for a
+    computed torque law of stiffness k [1/s^2] the frequency is sqrt(k) and nothing is to be computed. Every body and
+    rotor counts; friction and damping do not, nor does what gravity and the efforts that balance it add to stiffness
+    (m g / l of a pendulum). Links and joints are rigid. Also at singularities of type 2. Raises `StiffnessError`.
+    """
+    kinematics = dynamics.kinematics
+    k = np.broadcast_to(np.asarray(stiffness, dtype=np.float64), (len(kinematics.actuated_names),))
+    if not (np.isfinite(k).all() and (k >= 0.0).all()):
+        raise StiffnessError(f"stiffness: expected finite numbers that are not negative, got {stiffness}")
+    pose = np.asarray(pose, dtype=np.float64)
+    S, K = kinematics.subspace(pose, seed), kinematics.task_jacobian(pose, seed)
+    n = S.shape[1]
+    # accelerations at rest per unit of wrench: the inverse of the mass matrix, regular where the actuators lose hold
+    dual = np.vstack([np.zeros(6), np.linalg.pinv(S)])
+    still = np.zeros_like(dual)
+    answer = dynamics.direct(np.tile(pose, (n + 1, 1)), still, np.zeros(len(k)), dual, payload=payload, seed=seed)
+    if not (answer.ok.all() and np.isfinite(K).all()):
+        status = Status(int(answer.status[0]))
+        raise StiffnessError(f"{dynamics.mechanism.name}: no vibrations at this pose: {status.meaning}")
+    mobility = np.linalg.pinv(S) @ (answer.acceleration[1:] - answer.acceleration[0]).T
+    root = np.linalg.cholesky(0.5 * (mobility + mobility.T))  # M^-1 = L L^T
+    squares, vectors = scipy.linalg.eigh(root.T @ (K.T * k) @ K @ root)
+    return Vibration(np.sqrt(np.maximum(squares, 0.0)), np.asarray(S @ root @ vectors))
