@@ -56,7 +56,7 @@ def natural_frequencies(
     kinematics = dynamics.kinematics
     k = np.broadcast_to(np.asarray(stiffness, dtype=np.float64), (len(kinematics.actuated_names),))
     if not (np.isfinite(k).all() and (k >= 0.0).all()):
-        raise StiffnessError(f"stiffness: expected finite numbers that are not negative, got {stiffness}")
+        raise StiffnessError(f"stiffness: expected finite numbers that are not negative, got {k.tolist()}")
     pose = np.asarray(pose, dtype=np.float64)
     S, K = kinematics.subspace(pose, seed), kinematics.task_jacobian(pose, seed)
     n = S.shape[1]
