@@ -26,7 +26,6 @@ from pkm_kinematics.assembly.surfaces import point_on_surfaces
 from pkm_kinematics.assembly.translation import point_on_spheres
 from pkm_kinematics.kernels.distances import distances
 from pkm_kinematics.kernels.placement import place_body, set_angle
-from pkm_kinematics.mode_tracker import ModeReader
 from pkm_kinematics.pose import transform_of
 
 if TYPE_CHECKING:
@@ -260,23 +259,3 @@ def search(forward: Forward, q: Array) -> AssemblySet:
     for row, positions in zip(joints, found.positions, strict=True):
         row[:] = [positions.get(name, home) for name, home in zip(engine.joint_names, row, strict=True)]
     return AssemblySet(found.poses, found.modes.multiplicity, -1, "search", False, SEARCHED, joints)
-
-
-def assembly_sign(kinematics: Kinematics, pose: Array, joints: Array) -> float:
-    """Sign of the direct Jacobian's determinant at a pose: it changes only at type 2 singularities.
-
-    The rows are the unit forces that the limbs exert with their actuators locked. Where those are not known, the sign
-    of the inverse Jacobian's determinant serves, with that of the working mode, as far as it has one, taken out.
-    """
-    S = kinematics.engine.space_at(pose, joints)[0]
-    if len(kinematics.actuated_names) != S.shape[1] or not kinematics.constant_space:
-        return float(kinematics.singularity(pose, joints).determinant_sign)
-    if kinematics.assembly_method == "surfaces":
-        return kinematics.surfaces.side(joints[kinematics.engine.actuated_column], pose[:3])
-    if kinematics.assembly_method not in DISTANCE_METHODS:
-        return ModeReader(kinematics).read(pose, joints)[1]
-    centres, points, _ = limb_distances(kinematics, joints[kinematics.engine.actuated_column])
-    arms = points @ transform_of(pose)[:3, :3].T
-    legs = pose[:3] + arms - centres
-    wrenches = np.hstack([legs, np.cross(arms, legs)])
-    return float(np.sign(np.linalg.det(wrenches @ S)))

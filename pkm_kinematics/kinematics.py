@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism
-from pkm_kinematics.assembly_modes import assembly_sign, find_all, method_of, search
+from pkm_kinematics.assembly_modes import find_all, method_of, search
+from pkm_kinematics.assembly_side import AssemblySide
 from pkm_kinematics.batch import ShapeError, as_rows, rows_for
 from pkm_kinematics.constraints import constraint_margin, constraint_wrenches, scaling
-from pkm_kinematics.engine import Engine, Solved
+from pkm_kinematics.engine import CLOSES, Engine, Solved
 from pkm_kinematics.explain import explain_forward, explain_inverse, limit_violations
 from pkm_kinematics.forward import Forward, Found
 from pkm_kinematics.kernels.distances import forward_translation
@@ -177,7 +178,7 @@ class Kinematics:
 
         `assembly_method` says how they are found: all but `search` find every real solution. Labels are the sign of
         the direct Jacobian's determinant against home's, which changes only where assembly modes meet, and a number in
-        the order of their distances from home.
+        the order of their distances from home; `assembly_side` says which robots have `redundant` or `?` for a sign.
         The list says whether it is `certified`, and its `caution` why not: a robot whose platform moves with locked
         actuators has no list of poses. A mode in which several solutions meet, or which is part of such a motion, has
         status SINGULAR.
@@ -190,10 +191,9 @@ class Kinematics:
         found = search(self._forward, target) if method == "search" else find_all(self, target, method)
         seed = self.home_joints.copy()
         seed[e.actuated_column] = target
-        home_sign = assembly_sign(self, self.home, self.home_joints)
         answers = []
         unconfirmed = 0
-        counts = {"+": 0, "-": 0}
+        counts: dict[str, int] = {}
         from_home = [distance(pose, self.home, self.characteristic_length) for pose in found.poses]
         for k in np.argsort(from_home, kind="stable"):
             pose = found.poses[k]
@@ -208,12 +208,15 @@ class Kinematics:
                 solved = e.solve(pose[None], insisted[None])
                 joints, status = solved.q[0], Status(int(solved.status[0]))
                 error = _joint_error(joints[e.actuated_column] - target, e.actuated_turning)
-                if not error < ASSEMBLED:  # the pose leaves the actuator free: a limb is in a singularity of its own
+                if status not in CLOSES:  # a branch that a limb's closed form does not take, such as a leg turned over
+                    status = Status.JOINT_LIMIT if self.limit_violations(insisted) else Status.CONVERGED
+                    joints, error = insisted, 0.0
+                elif not error < ASSEMBLED:  # the pose leaves the actuator free: a limb is in a singularity of its own
                     joints, status, error = insisted, Status.SINGULAR, 0.0
             if found.multiplicity[k] != 1 and status in (Status.CONVERGED, Status.JOINT_LIMIT):
                 status = Status.SINGULAR
-            sign = "+" if assembly_sign(self, pose, joints) * home_sign >= 0.0 else "-"
-            counts[sign] += 1
+            sign = self.assembly_side.prefix(pose, joints)
+            counts[sign] = counts.get(sign, 0) + 1
             one = Found(pose[None], joints[None], np.array([int(status)]), np.array([error]), solved.iterations)
             answers.append(self._forward_solution(one, (), f"{sign}{counts[sign]}"))
         if unconfirmed and found.certified and e.iterated:  # closed forms know; iteration only fails
@@ -225,6 +228,11 @@ class Kinematics:
     def assembly_method(self) -> str:
         """How `forward_all` works: by an algebraic method, or by search, which is not certified."""
         return method_of(self)
+
+    @cached_property
+    def assembly_side(self) -> AssemblySide:
+        """On which side of the singularities of type 2 a configuration is."""
+        return AssemblySide(self)
 
     @cached_property
     def locked_limbs(self) -> LockedLimbs:

@@ -12,19 +12,18 @@ on the same side, are then looked up among all modes, once per change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.modes import read_modes
+from pkm_kinematics.assembly_side import REDUNDANT
+from pkm_kinematics.constraints import scaling
 from pkm_kinematics.kernels.records import NEWTON
-from pkm_kinematics.lean import bind
+from pkm_kinematics.mode_reader import ModeReader
 from pkm_kinematics.pose import distance
 from pkm_kinematics.status import Status
-from pkm_kinematics.task import chain_state
 
 if TYPE_CHECKING:
     from pkm_kinematics.kinematics import Kinematics
@@ -44,41 +43,14 @@ class Modes:
     change: str = ""
 
 
-class ModeReader:
-    """On which sides of the singularities configurations are; see `kernels.modes`. Not for several threads."""
-
-    def __init__(self, kinematics: Kinematics) -> None:
-        e, t = kinematics.engine, kinematics.tables
-        m, blocks = len(kinematics.actuated_names), t.blocks
-        square = e.constant_space and m == e.mobility
-        subspace = np.ascontiguousarray(e.task.subspace) if square else np.zeros((6, m + 1))
-        self.sides = np.ones(len(blocks))
-        size = max(int(blocks["count"].max(initial=0)), m)
-        scratch = (np.zeros(t.n_work), np.zeros(t.n_work), np.zeros((size, size)), np.zeros((m, 6)))
-        task = e.task
-        fixed = (
-            t.bodies, t.closures, blocks, *t.workspace(),
-            task.chain, task.sliding, task.spread, task.tail, task.tail_point, chain_state(task),
-            e.body_column, e.chain_column, subspace, *scratch, self.sides,
-        )  # fmt: skip
-        self._read: Callable[..., Any] = bind(read_modes, fixed, (np.array(e.home), np.array(e.home_joints)))
-
-    def read(self, pose: Array, joints: Array) -> tuple[int, float]:
-        """Status, and the side of the platform: 1.0, -1.0, 0.0 where singular; writes those of the blocks to `sides`.
-
-        `pose` (7,) and `joints` (n_joints,) must be contiguous float64 arrays.
-        """
-        status, side = self._read(pose, joints)
-        return status, side
-
-
 class ModeTracker:
     """Labels the configurations of one motion, each a little way from the one before. Not for several threads.
 
     The assembly mode's number is kept along the motion, as nothing but a singularity of type 2 ends it. The first
     configuration is taken to be in home's assembly mode where it is on home's side, which is where `forward` stays that
-    starts at home. Where the motion space turns with the pose or actuators are redundant, determinants compare nothing:
-    such a robot's assembly mode is home's, as far as a tracker can tell.
+    starts at home. Of robots whose side cannot be told from a configuration alone (`AssemblySide.without` is `?`) the
+    first configuration is taken to be on home's, and changes are followed from there. Modes of robots with redundant
+    actuators have no sides: theirs is called `redundant` throughout.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:
@@ -87,9 +59,13 @@ class ModeTracker:
         blocks = kinematics.tables.blocks
         self._weights = np.where(blocks["branches"] > 1, blocks["stride"], 0)
         self._iterated = blocks["solver"] == NEWTON
-        self._home_side = self._reader.read(np.array(kinematics.home), np.array(kinematics.home_joints))[1]
+        self._actuated = blocks["actuators"] > 0
+        self._without = kinematics.assembly_side.without
+        self._reader.read(np.array(kinematics.home), np.array(kinematics.home_joints))
         self._before = self._reader.sides.copy()
-        self._side = 0.0
+        self._read = 0.0  # by the reader, in the last configuration with labels
+        self._side = 0.0  # of home's 1.0
+        self._space: Array | None = None
         self._lost = True
         self._modes = Modes("", "")
 
@@ -100,18 +76,51 @@ class ModeTracker:
         compared with the last one that had labels.
         """
         pose, joints = np.ascontiguousarray(pose, dtype=np.float64), np.ascontiguousarray(joints, dtype=np.float64)
-        status, side = self._reader.read(pose, joints)
-        if status not in CLOSES or side == 0.0:
+        status, read = self._reader.read(pose, joints)
+        k, sides, last = self.kinematics, self._reader.sides, self._modes
+        if status in CLOSES and not k.constant_space and self._without != REDUNDANT:
+            read = self._read_turning(pose, joints)
+        if status not in CLOSES or read == 0.0:
             self._lost = True
             return Modes("", "")
-        sides, last = self._reader.sides, self._modes
-        if not self._lost and side == self._side and np.array_equal(sides, self._before) and not self._turned():
+        same = read == self._read and np.array_equal(sides, self._before) and not self._turned()
+        if same and not self._lost:
             return last
-        working = self._working_label(pose, joints)
+        side = self._side
+        if not self._without:
+            side = k.assembly_side.of(pose, joints)
+        elif self._side == 0.0 or self._without == REDUNDANT:
+            side = 1.0
+        elif read * self._read * float(np.prod(self._passed()[self._actuated])) < 0.0:
+            side = -self._side
+        working = last.working if same and last.working else self._working_label(pose, joints)
         assembly = last.assembly if side == self._side else self._assembly_label(side, pose, joints)
-        self._before[:], self._side, self._lost = sides, side, False
+        self._before[:], self._read, self._side, self._lost = sides, read, side, False
         self._modes = Modes(working, assembly)
         return Modes(working, assembly, _sentence(last, self._modes))
+
+    def _read_turning(self, pose: Array, joints: Array) -> float:
+        """What the reader does not tell where the motion space turns with the pose: its basis is carried along."""
+        k = self.kinematics
+        K, S = k.inverse_jacobian(pose, seed=joints), k.engine.space_at(pose, joints)[0]
+        if not (np.isfinite(K).all() and np.isfinite(S).all()):
+            return 0.0
+        scaled = S * scaling(k.characteristic_length)[:, None]
+        turned = 1.0 if self._space is None else float(np.sign(np.linalg.det(self._space.T @ scaled)))
+        scaled[:, 0] *= turned
+        self._space = scaled
+        return turned * float(np.sign(np.linalg.det(K @ S)))
+
+    def _passed(self) -> Array:
+        """Per block -1.0 where its singularity was passed since the last configuration with labels; of its drivers not.
+
+        Closed forms are compared with that configuration, iterated limbs by the reader with the one that it read last.
+        The reader itself takes out the branches of closed forms where the motion space is constant.
+        """
+        passed = np.where(self._iterated, self._reader.sides, 1.0)
+        if not self.kinematics.constant_space:
+            passed = passed * np.where(self._iterated, 1.0, self._reader.sides * self._before)
+        return passed
 
     def _turned(self) -> bool:
         """Whether a limb solved by iteration has passed a singularity since the configuration before."""
@@ -125,7 +134,9 @@ class ModeTracker:
     def _assembly_label(self, side: float, pose: Array, joints: Array) -> str:
         """`sign` and number of the mode on a side of the singularities that the motion has come to."""
         k = self.kinematics
-        sign = "+" if side * self._home_side >= 0.0 else "-"
+        if self._without == REDUNDANT:
+            return REDUNDANT.strip()
+        sign = "+" if side >= 0.0 else "-"
         if self._side == 0.0 and sign == "+":
             return "+1"
         if k.assembly_method == "search":

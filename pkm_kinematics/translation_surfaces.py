@@ -123,25 +123,6 @@ class TranslationSurfaces:
                 (linear if equation.ndim == 1 else quadrics).append(equation)
         return Surfaces(np.array(linear).reshape(-1, 5), np.array(quadrics).reshape(-1, 5, 5))
 
-    def side(self, q: Array, point: Array) -> float:
-        """Sign of the determinant of three independent equations' gradients at a point: 0.0 where modes meet."""
-        slopes = normals(*self.at(q), point)
-        return float(np.sign(np.linalg.det(slopes[self._independent])))
-
-    @cached_property
-    def _independent(self) -> list[int]:
-        """Three equations, by number, whose gradients at home are independent."""
-        e = self._engine
-        slopes = normals(*self.at(e.home_joints[e.actuated_column]), e.home[:3])
-        slopes /= np.linalg.norm(slopes, axis=1)[:, None]
-        chosen: list[int] = []
-        for k in range(len(slopes)):
-            if np.linalg.svd(slopes[[*chosen, k]], compute_uv=False)[-1] > HELD:
-                chosen.append(k)
-            if len(chosen) == 3:
-                break
-        return chosen
-
 
 # -- parts and directions ------------------------------------------------------------------------------------------
 

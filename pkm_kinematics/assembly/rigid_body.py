@@ -9,6 +9,8 @@ Up to 40 complex solutions, all of which are found.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -62,6 +64,16 @@ def poses(
         real += samples
         multiplicity += [0] * len(samples)
     return _report(scaled, real, np.array(multiplicity, dtype=np.int64), roots, component, consistency)
+
+
+def gradients(demands: Sequence[tuple[int, Array, Array, float]], pose: Array) -> Array:
+    """Derivatives (k, 6) of constraints (kind, base, platform, value) by the twist at a pose (7,); see `poses`.
+
+    They are the wrenches that the constraints exert: linear, then angular, base frame, at the platform's origin.
+    """
+    kind, base, platform, value = (np.array([demand[k] for demand in demands]) for k in range(4))
+    rotation, _ = pose_of(np.concatenate([pose[[6, 3, 4, 5]], np.zeros(4)]))
+    return _Scaled(kind, base, platform, value).closure(rotation, pose[:3])[1]
 
 
 class _Scaled:
