@@ -22,17 +22,29 @@ from pkm_dynamics.derivatives import InverseDerivatives, inverse_derivatives
 from pkm_dynamics.distribution import Distribution, distribute
 from pkm_dynamics.kernels.direct import direct_dynamics
 from pkm_dynamics.kernels.inverse import inverse_dynamics
-from pkm_dynamics.kernels.many import direct_dynamics_many, inverse_dynamics_many
+from pkm_dynamics.kernels.many import check_motions, direct_dynamics_many, inverse_dynamics_many
 from pkm_dynamics.kernels.step import semi_implicit_step
+from pkm_dynamics.kernels.straight_line import (
+    SOLVED,
+    straight_direct,
+    straight_direct_many,
+    straight_inverse,
+    straight_inverse_many,
+    straight_step,
+)
 from pkm_dynamics.reactions import Reactions, reactions
 from pkm_dynamics.regressor import ParameterSet, parameters_of, regressor
+from pkm_dynamics.straight_line import record_direct, record_inverse
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.batch import as_rows, over_cores, rows_for
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.solve import UNIT
-from pkm_kinematics.lean import bind
+from pkm_kinematics.lean import bind, or_else
+from pkm_kinematics.straight_line import MachineCode, Recording
 
 REST = np.zeros(6)
+MANY = 100_000  # states from which on it pays to make straight-line code for them, which takes up to a second
+
+Record = Callable[["Dynamics", int], Recording | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +94,7 @@ class Dynamics:
         self.mechanism = self.kinematics.mechanism
         self.friction = friction
         self._subspace = np.ascontiguousarray(self.kinematics.task.subspace)
+        self._codes: dict[tuple[Record, int], MachineCode | None] = {}
 
     def inverse(
         self,
@@ -108,16 +121,20 @@ class Dynamics:
         efforts = np.full((len(motions), len(self.kinematics.actuated_names)), np.nan)
 
         spaces = self._spaces(motions, seed, status)
+        index = -1 if mode is None else mode
 
         def part(at: slice) -> None:
             t = self.kinematics.tables
             inverse_dynamics_many(
-                bodies, t.closures, t.blocks, *t.workspace(), self._system(), spaces[at.start][0],
-                -1 if mode is None else mode, self.friction,
-                motions[at], seeds[at] if len(seeds) > 1 else seeds, efforts[at], status[at],
+                bodies, t.closures, t.blocks, *t.workspace(), self._system(), spaces[at.start][0], index,
+                self.friction, motions[at], seeds[at] if len(seeds) > 1 else seeds, efforts[at], status[at],
             )  # fmt: skip
 
-        self._run(part, len(motions))
+        def straight(code: int, at: slice) -> None:
+            straight_inverse_many(code, motions[at], efforts[at], status[at])
+
+        plain = seed is None and payload is None
+        self._run_straight(straight, self._code(record_inverse, index, len(motions)) if plain else None, part, status)
         if distribution is not None:
             joints = np.reshape(self.kinematics.inverse(motions[:, :7], seed, mode).joints, (len(motions), -1))
             distribute(self, distribution, motions[:, :7], joints, efforts, status)
@@ -145,16 +162,20 @@ class Dynamics:
         spaces = self._spaces(motions, seed, status)
         for k, (_, bias) in enumerate(spaces[: len(motions)]):
             motions[k, 13:19] = bias
+        index = -1 if mode is None else mode
 
         def part(at: slice) -> None:
             t = self.kinematics.tables
             direct_dynamics_many(
-                bodies, t.closures, t.blocks, *t.workspace(), self._system(), spaces[at.start][0],
-                -1 if mode is None else mode, self.friction,
-                motions[at], seeds[at] if len(seeds) > 1 else seeds, efforts[at], out[at], status[at],
+                bodies, t.closures, t.blocks, *t.workspace(), self._system(), spaces[at.start][0], index,
+                self.friction, motions[at], seeds[at] if len(seeds) > 1 else seeds, efforts[at], out[at], status[at],
             )  # fmt: skip
 
-        self._run(part, len(motions))
+        def straight(code: int, at: slice) -> None:
+            straight_direct_many(code, motions[at], efforts[at], out[at], status[at])
+
+        plain = seed is None and payload is None
+        self._run_straight(straight, self._code(record_direct, index, len(motions)) if plain else None, part, status)
         return Accelerations(out.reshape(*shape, 6), status.reshape(shape))
 
     def inverse_derivatives(
@@ -250,24 +271,16 @@ class Dynamics:
         written. Both must be contiguous float64 arrays of these sizes, the pose finite with a unit quaternion, and
         everything inside the motion space: nothing is checked. One call at a time per object returned.
         """
-        t = self.kinematics.tables
-        return bind(
-            inverse_dynamics,
-            (t.bodies, t.closures, t.blocks, *t.workspace(), self._system(), self._subspace, mode, self.friction),
-            (self._at_home(), np.zeros(len(self.kinematics.actuated_names))),
-        )
+        example = self._at_home(), np.zeros(len(self.kinematics.actuated_names))
+        return self._lean(inverse_dynamics, (), example, straight_inverse, record_inverse, mode)
 
     def lean_direct(self, mode: int = 0) -> Callable[[Array, Array, Array], int]:
         """`call(motion, effort, acceleration) -> status`: direct dynamics as lean as `lean_inverse`.
 
         `acceleration` (6,) is written; the acceleration inside `motion` must be zero.
         """
-        t = self.kinematics.tables
-        return bind(
-            direct_dynamics,
-            (t.bodies, t.closures, t.blocks, *t.workspace(), self._system(), self._subspace, mode, self.friction),
-            (self._at_home(), np.zeros(len(self.kinematics.actuated_names)), np.zeros(6)),
-        )
+        example = self._at_home(), np.zeros(len(self.kinematics.actuated_names)), np.zeros(6)
+        return self._lean(direct_dynamics, (), example, straight_direct, record_direct, mode)
 
     def lean_step(self, dt: float, mode: int = 0) -> Callable[[Array, Array, Array], int]:
         """`call(motion, effort, acceleration) -> status`: advance pose and twist in `motion` (25,) by `dt` seconds.
@@ -276,12 +289,24 @@ class Dynamics:
         motion space does not turn with the pose (`Kinematics.constant_space`); raises `PkmError` for others, as all
         lean calls of this class do.
         """
+        example = self._at_home(), np.zeros(len(self.kinematics.actuated_names)), np.zeros(6)
+        return self._lean(semi_implicit_step, (dt,), example, straight_step, record_direct, mode)
+
+    def _lean(
+        self,
+        kernel: Any,
+        more: tuple[Any, ...],
+        example: tuple[Any, ...],
+        straight: Any,
+        record: Record,
+        mode: int,
+    ) -> Callable[..., int]:
+        """A kernel with all but the `example` arguments fixed, `more` the last; before it, code of the same work."""
         t = self.kinematics.tables
-        return bind(
-            semi_implicit_step,
-            (t.bodies, t.closures, t.blocks, *t.workspace(), self._system(), self._subspace, mode, self.friction, dt),
-            (self._at_home(), np.zeros(len(self.kinematics.actuated_names)), np.zeros(6)),
-        )
+        fixed = (t.bodies, t.closures, t.blocks, *t.workspace(), self._system(), self._subspace, mode, self.friction)
+        general = bind(kernel, (*fixed, *more), example)
+        code = self._code(record, mode) if mode >= 0 else None  # the nearest to the last one is for kernels
+        return general if code is None else or_else(bind(straight, (code.address, *more), example), general, code)
 
     def _at_home(self) -> Array:
         """A motion (25,) at rest at home, from which limbs solved by iteration set out."""
@@ -302,12 +327,37 @@ class Dynamics:
             status[i] = k.inverse(motions[i, :7], seeds[i if len(seeds) > 1 else 0]).status or Status.SINGULAR
         return list(zip(spaces, biases, strict=True))
 
+    def _code(self, record: Record, mode: int, n: int = MANY) -> MachineCode | None:
+        """Straight-line code for `n` states; None where there is none, or where making it would take longer than they.
+
+        Code that was made is kept.
+        """
+        if (record, mode) not in self._codes and n >= MANY:
+            recording = record(self, mode)
+            self._codes[record, mode] = None if recording is None else MachineCode(recording)
+        return self._codes.get((record, mode))
+
     def _run(self, part: Callable[[slice], None], n: int) -> None:
         if self.kinematics.constant_space:
             over_cores(part, n)
         else:
             for k in range(n):
                 part(slice(k, k + 1))
+
+    def _run_straight(
+        self,
+        straight: Callable[[int, slice], None],
+        code: MachineCode | None,
+        part: Callable[[slice], None],
+        status: NDArray[np.int64],
+    ) -> None:
+        """Solve the states whose status (k,) is CONVERGED: by straight-line code, if any, else by `part`."""
+        if code is not None:
+            address = code.address
+            over_cores(lambda at: straight(address, at), len(status))
+        if (status == Status.CONVERGED).any():
+            self._run(part, len(status))
+        status[status == SOLVED] = Status.CONVERGED
 
     def kernel_arguments(self, payload: Inertial | None = None) -> tuple[Any, ...]:
         """What the kernels of the dynamics take first, with a fresh workspace: bodies, closures, blocks, state, rows,
@@ -334,15 +384,12 @@ class Dynamics:
         for what, values in (("twist", twist), ("acceleration", acceleration), ("wrench", wrench)):
             parts.append(np.broadcast_to(rows_for(REST if values is None else values, 6, n, what), (n, 6)))
         motions = np.concatenate(parts, axis=1)
-        status = np.full(n, Status.CONVERGED, dtype=np.int64)
-        length = np.linalg.norm(motions[:, 3:7], axis=1)
-        bad = ~np.isfinite(motions).all(axis=1) | ~(np.abs(length - 1.0) < UNIT)
-        motions[:, 3:7] /= np.where(length > 0, length, 1.0)[:, None]
-        status[bad] = Status.INVALID_INPUT
-        good = np.flatnonzero(~bad)
-        seeds = k.home_joints[None]
+        status = np.empty(n, dtype=np.int64)
+        check_motions(motions, status)
+        good = slice(None) if not status.any() else np.flatnonzero(status == Status.CONVERGED)
+        rows, seeds = np.arange(n)[good], k.home_joints[None]
         for part in (motions[good, 7:13],) + ((motions[good, 13:19],) if k.constant_space else ()):
-            status[good[k.engine.outside(motions[good, :7], part, seeds)]] = Status.INVALID_INPUT
+            status[rows[k.engine.outside(motions[good, :7], part, seeds)]] = Status.INVALID_INPUT
         return motions, shape, status
 
     def _seeds(self, seed: ArrayLike | None, motions: Array) -> Array:

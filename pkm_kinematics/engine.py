@@ -24,7 +24,7 @@ from pkm_kinematics.continuing import continue_joints
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.chain import place_chain, read_chain
 from pkm_kinematics.kernels.motion import invert_blocks
-from pkm_kinematics.kernels.motion_space import allowed_twists, motion_space, motion_spaces
+from pkm_kinematics.kernels.motion_space import allowed_twists, motion_space, motion_spaces, off_space
 from pkm_kinematics.kernels.positions import CLOSED
 from pkm_kinematics.kernels.solve import INSIDE, NEARLY_SINGULAR, solve_many, solve_pose
 from pkm_kinematics.pose import pose_of, transform_of
@@ -361,10 +361,12 @@ class Engine:
         if self.constant_space and self.mobility == 6:
             return np.zeros(len(rates), dtype=bool)
         scale = scaling(self.characteristic_length)
+        if self.constant_space:
+            off = np.empty(len(rates), dtype=np.bool_)
+            off_space(np.ascontiguousarray(rates), scale, self._onto_space, INSIDE, off)
+            return off
         scaled = rates * scale
         allowance = INSIDE * (1.0 + np.linalg.norm(scaled, axis=1))
-        if self.constant_space:
-            return np.asarray(np.linalg.norm(scaled - scaled @ self._onto_space, axis=1) > allowance)
         spaces = self.spaces_at(poses, seeds)[0]
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
         left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)

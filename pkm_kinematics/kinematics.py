@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,13 +28,17 @@ from pkm_kinematics.kernels.forward import forward_newton
 from pkm_kinematics.kernels.motion import invert_blocks
 from pkm_kinematics.kernels.placement import place_platform
 from pkm_kinematics.kernels.projection import inverse_jacobian
+from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.solve import inverse_direct, inverse_whole
-from pkm_kinematics.lean import bind
+from pkm_kinematics.kernels.straight_track import straight_track
+from pkm_kinematics.lean import bind, or_else
 from pkm_kinematics.limb_constraints import LockedLimbs
 from pkm_kinematics.pose import distance
 from pkm_kinematics.singularity import Singularity, margins
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
 from pkm_kinematics.status import Status
+from pkm_kinematics.straight_line import MachineCode
+from pkm_kinematics.straight_tracking import record_newton_step
 from pkm_kinematics.translation_surfaces import TranslationSurfaces
 from pkm_kinematics.working_modes import WorkingModes
 
@@ -381,6 +384,11 @@ class Kinematics:
         blocks = self.tables.blocks
         return bool((blocks["direct"][blocks["actuators"] > 0] == 1).all())
 
+    @cached_property
+    def straight(self) -> bool:
+        """True where all limbs are solved in closed form, in a motion space that does not turn with the pose."""
+        return self.constant_space and bool((self.tables.blocks["solver"] == CLOSED_FORM).all())
+
     def lean_inverse(self, mode: int = 0) -> Callable[[Array, Array], int]:
         """`call(pose, q) -> status`: inverse kinematics with arrays in and arrays out, for loops that count time.
 
@@ -406,12 +414,15 @@ class Kinematics:
             raise PkmError("lean_track needs a motion space that is the same at every pose")
         t, m, f = self.tables, len(self.actuated_names), self.mobility
         scratch = (np.empty(7), np.empty((m, 6)), np.empty((f, f)), np.empty(max(m, f)), np.empty(6))
-        call = bind(
-            forward_newton,
-            (t.bodies, t.closures, t.blocks, *t.workspace(), self.task.subspace, *scratch),
-            (self.home_joints[self.engine.actuated_column], self.home.copy()),
-        )
-        return cast(Callable[[Array, Array], tuple[int, float, int]], call)
+        home = self.home_joints[self.engine.actuated_column]
+        example = home.copy(), self.home.copy()
+        fixed = (t.bodies, t.closures, t.blocks, *t.workspace(), self.task.subspace, *scratch)
+        general = bind(forward_newton, fixed, example)
+        recording = record_newton_step(t, self.task.subspace, self.home, home) if self.straight else None
+        if recording is None:
+            return general
+        code = MachineCode(recording)
+        return or_else(bind(straight_track, (code.address, np.empty(7), np.empty(10)), example), general, code)
 
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3).

@@ -8,8 +8,16 @@ import numpy as np
 from pkm_dynamics.kernels.direct import direct_dynamics
 from pkm_dynamics.kernels.inverse import inverse_dynamics
 from pkm_kinematics.kernels.compiled import compiled
-from pkm_kinematics.kernels.positions import CONVERGED
+from pkm_kinematics.kernels.positions import CONVERGED, INVALID_INPUT
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.solve import all_finite, check_pose
+
+
+@compiled
+def check_motions(motions, status):
+    """Status (k,) of motions (k, 25) as input: finite, with a quaternion of nearly unit length, which is made exact."""
+    for k in range(motions.shape[0]):
+        status[k] = CONVERGED if all_finite(motions[k]) and check_pose(motions[k], motions[k]) else INVALID_INPUT
 
 
 @compiled

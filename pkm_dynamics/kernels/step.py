@@ -8,10 +8,18 @@ from pkm_kinematics.kernels.positions import CONVERGED
 
 
 @compiled
+def advance(motion, acceleration, dt):
+    """Advance pose and twist in `motion` (25,) by `dt` [s] under an acceleration (6,): semi-implicit Euler."""
+    for r in range(6):
+        motion[7 + r] += dt * acceleration[r]
+    shift_pose(motion, motion[7:13], dt, motion)
+
+
+@compiled
 def semi_implicit_step(
     bodies, closures, blocks, state, rows, work, system, subspace, mode, friction, dt, motion, effort, out
 ):
-    """Advance pose and twist in `motion` (25,) by `dt` [s] under efforts (m,): semi-implicit Euler. Returns a status.
+    """Advance pose and twist in `motion` (25,) by `dt` [s] under efforts (m,), see `advance`. Returns a status.
 
     The platform's pose and twist are the state (seed 004, section 8.1, task space integration), so that the loops are
     closed at every step by the inverse kinematics and nothing can drift. The motion space must be constant; `out` (6,)
@@ -22,7 +30,5 @@ def semi_implicit_step(
     )
     if status != CONVERGED:
         return status
-    for r in range(6):
-        motion[7 + r] += dt * out[r]
-    shift_pose(motion, motion[7:13], dt, motion)
+    advance(motion, out, dt)
     return CONVERGED

@@ -124,13 +124,17 @@ def write_rows(closures, state, rows, k):
 
 
 @compiled
+def worse(a, b):
+    """The larger of two errors; NaN where either is."""
+    return a if a != a or b <= a else b
+
+
+@compiled
 def block_residual(closures, block, rows):
     """Largest position error over the equations of a block [m, and 1 for directions]."""
     worst = 0.0
     for r in range(block.rows_at, block.rows_at + block.rows):
-        gap = abs(rows[r].gap)
-        if not gap <= worst:  # also true for NaN
-            worst = gap
+        worst = worse(worst, abs(rows[r].gap))
     return worst
 
 

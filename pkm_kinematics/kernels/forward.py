@@ -29,7 +29,7 @@ def shift_pose(pose, twist, scale, out):
     x, y, z = scale * twist[3], scale * twist[4], scale * twist[5]
     angle = sqrt(x * x + y * y + z * z)
     half = 0.5 * angle
-    k = sin(half) / angle if angle > 1e-12 else 0.5
+    k = sin(half) / max(angle, 1e-300)  # at rest x, y and z are zero, whatever k is
     w = cos(half)
     x, y, z = k * x, k * y, k * z
     a, b, c, d = pose[3], pose[4], pose[5], pose[6]
@@ -91,6 +91,64 @@ def normal_equations(K, subspace, error, A, b):
 
 
 @compiled
+def read_actuators(bodies, state, q):
+    """Put the actuated joints where q (n_actuated,) has them, for limbs to choose the working mode nearest by."""
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            state[i].q = q[a]
+            state[i].c = cos(q[a])
+            state[i].s = sin(q[a])
+
+
+@compiled
+def newton_twist(bodies, closures, blocks, state, rows, work, subspace, K, A, b, twist):
+    """The twist (6,) that takes actuator errors b (n_actuated,) to zero, positions solved before; b is overwritten.
+
+    Returns False at a singularity.
+    """
+    if not invert_blocks(bodies, closures, blocks, state, rows, work) > 1e-12:
+        return False
+    inverse_jacobian(bodies, closures, blocks, state, rows, work, K)
+    n = normal_equations(K, subspace, b, A, twist)  # not into b, which it reads to the end
+    for k in range(n):
+        b[k] = twist[k]
+    for k in range(6):
+        twist[k] = 0.0
+    if not solve_in_place(A, b, n) > 1e-14:
+        return False
+    for k in range(6):
+        for c in range(n):
+            twist[k] += subspace[k, c] * b[c]
+    return True
+
+
+@compiled
+def newton_step(bodies, closures, blocks, state, rows, work, subspace, K, A, b, twist, q, pose, out):
+    """One step of `forward_newton` in full: `out` (10,) = pose after it (7,), and before it the squares of the actuator
+    errors and the largest of them; then the length of the step [m + rad]. Returns a status."""
+    read_actuators(bodies, state, q)
+    place_platform(state, pose)
+    status, _, _ = solve_positions(bodies, closures, blocks, state, rows, work, -1, False)
+    if status != CONVERGED:
+        return status
+    actuator_error(bodies, state, q, b)
+    out[7] = 0.0
+    out[8] = 0.0
+    for a in range(q.shape[0]):
+        out[7] += b[a] * b[a]
+        out[8] = max(out[8], abs(b[a]))
+    if not newton_twist(bodies, closures, blocks, state, rows, work, subspace, K, A, b, twist):
+        return SINGULAR
+    turn = sqrt(twist[3] ** 2 + twist[4] ** 2 + twist[5] ** 2)
+    if not turn < LONGEST_TURN:
+        return DIVERGED
+    out[9] = turn + sqrt(twist[0] ** 2 + twist[1] ** 2 + twist[2] ** 2)
+    shift_pose(pose, twist, 1.0, out)
+    return CONVERGED
+
+
+@compiled
 def forward_newton(bodies, closures, blocks, state, rows, work, subspace, trial, K, A, b, twist, q, pose):
     """Move `pose` (7,) to the nearest one whose actuated joints stand at `q` (n_actuated,).
 
@@ -98,12 +156,7 @@ def forward_newton(bodies, closures, blocks, state, rows, work, subspace, trial,
     joint error, iterations).
     """
     n_act = q.shape[0]
-    for i in range(2, bodies.shape[0]):
-        a = bodies[i].actuator
-        if a >= 0:
-            state[i].q = q[a]
-            state[i].c = cos(q[a])
-            state[i].s = sin(q[a])
+    read_actuators(bodies, state, q)
     place_platform(state, pose)
     status, _, _ = solve_positions(bodies, closures, blocks, state, rows, work, -1, False)
     if status != CONVERGED:
@@ -111,24 +164,13 @@ def forward_newton(bodies, closures, blocks, state, rows, work, subspace, trial,
     actuator_error(bodies, state, q, b)
     worst = 0.0
     for iteration in range(1, ITERATIONS + 1):
-        if not invert_blocks(bodies, closures, blocks, state, rows, work) > 1e-12:
-            return SINGULAR, worst, iteration
-        inverse_jacobian(bodies, closures, blocks, state, rows, work, K)
         before = 0.0
         for a in range(n_act):
             before += b[a] * b[a]
         if not isfinite(before):
             return DIVERGED, worst, iteration
-        n = normal_equations(K, subspace, b, A, twist)  # not into b, which it reads to the end
-        for k in range(n):
-            b[k] = twist[k]
-        for k in range(6):
-            twist[k] = 0.0
-        if not solve_in_place(A, b, n) > 1e-14:
+        if not newton_twist(bodies, closures, blocks, state, rows, work, subspace, K, A, b, twist):
             return SINGULAR, sqrt(before), iteration
-        for k in range(6):
-            for c in range(n):
-                twist[k] += subspace[k, c] * b[c]
         turn = sqrt(twist[3] ** 2 + twist[4] ** 2 + twist[5] ** 2)
         step = sqrt(twist[0] ** 2 + twist[1] ** 2 + twist[2] ** 2)
         scale = min(1.0, LONGEST_TURN / turn) if turn > 0.0 else 1.0

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The twists that limbs and branch leave to the platform, and the acceleration that they impose, pose by pose."""
 
+from math import sqrt
+
 import numpy as np
 
-from pkm_kinematics.kernels.compiled import allocating
+from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.limb_system import limb_system
 from pkm_kinematics.kernels.motion import (
     accelerations,
@@ -125,3 +127,19 @@ def motion_spaces(
             continue
         here = allowed if constant else allowed_twists(chain, chain_at, poses[k])
         motion_space(bodies, closures, blocks, limbs, state, rows, work, here, length, twists[k], spaces[k], biases[k])
+
+
+@compiled
+def off_space(rates, scale, projector, rounding, off):
+    """off (n,): which rates (n, 6), each component scaled by `scale` (6,), are off the space that `projector` (6, 6)
+    projects on, by more than `rounding` of one plus their size."""
+    for k in range(rates.shape[0]):
+        size = 0.0
+        left = 0.0
+        for r in range(6):
+            mine = rates[k, r] * scale[r]
+            size += mine * mine
+            for c in range(6):
+                mine -= projector[r, c] * rates[k, c] * scale[c]
+            left += mine * mine
+        off[k] = sqrt(left) > rounding * (1.0 + sqrt(size))

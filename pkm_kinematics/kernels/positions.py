@@ -4,7 +4,7 @@
 from math import cos, isfinite, sin
 
 from pkm_kinematics.kernels.closed_form import read_angles, solve_closed_form
-from pkm_kinematics.kernels.closures import block_residual, invert_block, turned_over, write_rows
+from pkm_kinematics.kernels.closures import block_residual, invert_block, turned_over, worse, write_rows
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.placement import place_body
 from pkm_kinematics.kernels.records import CLOSED_FORM
@@ -96,6 +96,5 @@ def solve_positions(bodies, closures, blocks, state, rows, work, mode, angles):
                 residual = 2.0  # the distance of two opposed directions
             if not residual < CLOSED:  # it came to rest where the gap is smallest, or it never came to rest
                 status = UNREACHABLE if done < NEWTON_ITERATIONS else DIVERGED
-        if not residual <= worst:
-            worst = residual
+        worst = worse(worst, residual)
     return status, worst, iterations

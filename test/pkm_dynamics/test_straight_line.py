@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Straight-line code against the kernels that it is recorded from, and what happens where it has no result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_description import load_mechanism
+from pkm_description.gallery import robot_names
+from pkm_dynamics import Dynamics, dynamics
+from pkm_dynamics.kernels.straight_line import SOLVED, straight_direct_many, straight_inverse_many
+from pkm_dynamics.random_motions import random_motions
+from pkm_dynamics.straight_line import record_direct, record_inverse
+from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.straight_line import MachineCode
+
+N = 200
+# The two round differently (fused operations, another order of pivots). Seen: 2e-11, hexaglide.
+CLOSE = 1e-9
+HARD = {"griffis_duffy"}  # singular at every pose
+
+
+def straight_robots() -> list[str]:
+    return [name for name in robot_names() if Kinematics(load_mechanism(name)).straight and name not in HARD]
+
+
+@pytest.fixture(scope="module", params=straight_robots())
+def robot(request: pytest.FixtureRequest) -> Dynamics:
+    return Dynamics(load_mechanism(request.param))
+
+
+def error(found, expected):
+    """Largest error over the largest expected value of a state."""
+    return (np.abs(found - expected).max(axis=-1) / np.abs(expected).max(axis=-1)).max()
+
+
+def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
+    states, rng = random_motions(robot.kinematics, N), np.random.default_rng(4)
+    wrench, m = rng.normal(size=(N, 6)), len(robot.kinematics.actuated_names)
+    mode = 0
+    expected = robot.inverse(states.pose, states.twist, states.acceleration, wrench, mode=mode)
+    motions, _, status = robot._motions(states.pose, states.twist, states.acceleration, wrench)
+    effort = np.zeros((N, m))
+    code = MachineCode(record_inverse(robot, mode))
+    straight_inverse_many(code.address, motions, effort, status)
+    assert (status[expected.ok] == SOLVED).all()  # around home, no limb takes another branch
+    assert error(effort[expected.ok], expected.effort[expected.ok]) < CLOSE
+
+    expected = robot.direct(states.pose, states.twist, effort, wrench, mode=mode)
+    motions, _, status = robot._motions(states.pose, states.twist, None, wrench)
+    acceleration = np.zeros((N, 6))
+    code = MachineCode(record_direct(robot, mode))
+    straight_direct_many(code.address, motions, effort, acceleration, status)
+    assert (status[expected.ok] == SOLVED).all()
+    assert error(acceleration[expected.ok], expected.acceleration[expected.ok]) < CLOSE
+
+
+@pytest.mark.parametrize("mode", [None, 0, 3])
+def test_batches_by_code_and_by_kernels_agree(monkeypatch: pytest.MonkeyPatch, mode: int | None) -> None:
+    """Also at poses out of reach and at input that is none: the answers and the statuses are those of the kernels."""
+    one = Dynamics(load_mechanism("delta"))
+    rng = np.random.default_rng(5)
+    pose = np.tile(one.kinematics.home, (2000, 1))
+    pose[:, :3] += rng.uniform(-0.6, 0.6, (2000, 3))
+    pose[7, 3:] = 0.0
+    rates, effort = rng.normal(size=(2, 2000, 3)) @ one.kinematics.task.subspace.T, rng.normal(size=(2000, 3))
+    effort[11] = np.nan
+    kernels = one.inverse(pose, *rates, mode=mode), one.direct(pose, rates[0], effort, mode=mode)
+    monkeypatch.setattr(dynamics, "MANY", 1)
+    again = Dynamics(one.kinematics)
+    codes = again.inverse(pose, *rates, mode=mode), again.direct(pose, rates[0], effort, mode=mode)
+    assert again._codes
+    assert not one._codes
+    for by_kernel, by_code in zip(kernels, codes, strict=True):
+        assert (by_kernel.status == by_code.status).all()
+        assert {Status.CONVERGED, Status.UNREACHABLE, Status.INVALID_INPUT} <= set(by_code.status)
+    ok = kernels[0].ok
+    assert error(codes[0].effort[ok], kernels[0].effort[ok]) < CLOSE
+    assert np.isnan(codes[0].effort[~ok]).all()
+    ok = kernels[1].ok
+    assert error(codes[1].acceleration[ok], kernels[1].acceleration[ok]) < CLOSE
+    assert np.isnan(codes[1].acceleration[~ok]).all()
+
+
+def test_lean_calls_say_what_is_out_of_reach() -> None:
+    one = Dynamics(load_mechanism("delta"))
+    motion, effort = np.zeros(25), np.zeros(3)
+    motion[:7] = one.kinematics.home
+    call = one.lean_inverse()
+    assert call(motion, effort) == Status.CONVERGED
+    motion[0] = 3.0
+    assert call(motion, effort) == Status.UNREACHABLE
+
+
+def test_a_step_is_that_of_the_acceleration() -> None:
+    one = Dynamics(load_mechanism("gough_stewart"))
+    k, rng = one.kinematics, np.random.default_rng(6)
+    motion, effort, acceleration = np.zeros(25), 100.0 * rng.normal(size=6), np.zeros(6)
+    motion[:7], motion[7:13] = k.home, 0.1 * rng.normal(size=6)
+    before = motion.copy()
+    assert one.lean_step(1e-3)(motion, effort, acceleration) == Status.CONVERGED
+    expected = one.direct(before[:7], before[7:13], effort).acceleration
+    np.testing.assert_allclose(acceleration, expected, rtol=1e-10)
+    np.testing.assert_allclose(motion[7:13], before[7:13] + 1e-3 * expected, rtol=1e-10)
+    np.testing.assert_allclose(motion[:3], before[:3] + 1e-3 * motion[7:10], rtol=1e-10)
+    assert np.linalg.norm(motion[3:7]) == pytest.approx(1.0, abs=1e-15)
+
+
+def test_limbs_that_are_iterated_have_no_straight_line() -> None:
+    one = Dynamics(load_mechanism("orthoglide"))
+    assert record_inverse(one, 0) is None
+    assert record_direct(one, 0) is None
