@@ -23,8 +23,9 @@ def rows() -> list[list[str]]:
         bodies = len(kinematics.tables.bodies) - 1
         if not kinematics.constant_space or all(link.inertial.massless for link in sample.mechanism.links):
             continue
-        positions, inverse, direct = kinematics.lean_inverse(-1), sample.dynamics.lean_inverse(-1), None
-        direct = sample.dynamics.lean_direct(-1)
+        mode = 0 if kinematics.straight else -1  # -1: from the last configuration on
+        positions = kinematics.lean_inverse(mode)
+        inverse, direct = sample.dynamics.lean_inverse(mode), sample.dynamics.lean_direct(mode)
         q, effort, acceleration = np.empty(len(sample.actuated)), np.empty(len(sample.actuated)), np.empty(6)
         moving, coasting = sample.motion(True), sample.motion(False)
         t = interleaved(
