@@ -154,3 +154,33 @@ def test_a_singular_configuration_has_no_labels(of_gallery):
     modes = tracker.observe(k.home, other.joints)
     assert modes.working == other.label != "+++"
     assert modes.change.startswith("working mode +++ left for")
+
+
+def test_a_reading_in_one_call_is_what_the_parts_give(robot):
+    """Positions, twist and velocities of a tracker against `forward`, `platform_twist` and `motion`."""
+    k = robot.kinematics
+    if not k.constant_space:
+        pytest.skip("its readings are put together from the parts")
+    rng = np.random.default_rng(6)
+    home = k.home_joints[k.engine.actuated_column]
+    unit = np.where(k.engine.actuated_turning, 1.0, k.characteristic_length)
+    tracker, pose, joints = AssemblyModeTracker(k), k.home, k.home_joints
+    for _ in range(20):
+        q, rates = home + 0.05 * unit * rng.uniform(-1, 1, len(home)), unit * rng.uniform(-1, 1, len(home))
+        if len(home) > k.mobility:  # positions and rates that agree with each other
+            at = k.inverse(k.home)
+            q, rates = at.actuated, k.inverse_jacobian(k.home) @ k.task.subspace @ rng.uniform(-1, 1, k.mobility)
+        seen = tracker.observe(q, rates)
+        found = k.forward(q, near=pose, seed=joints)
+        if not found.ok:
+            assert seen.status != Status.CONVERGED
+            continue
+        assert seen.status in (Status.CONVERGED, Status.JOINT_LIMIT)
+        pose, joints = found.pose, found.joints
+        twist = k.platform_twist(pose, rates, seed=joints)
+        motion = k.motion(pose, twist, seed=joints)
+        assert np.abs(seen.pose - pose).max() < 1e-12
+        assert np.abs(np.exp(1j * (seen.joints - motion.joints)) - 1.0).max() < 1e-10
+        scale = 1.0 + np.abs(motion.velocities).max()
+        assert np.abs(seen.twist - twist).max() < 1e-9 * scale
+        assert np.abs(seen.velocities - motion.velocities).max() < 1e-9 * scale
