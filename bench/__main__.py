@@ -99,8 +99,12 @@ def report(everything: bool, picture: Path | None = None) -> str:
             scaling.plot(found, picture)
             parts.append(f"![Cost by size]({picture.name})")
         parts += [
-            "Limbs are independent of each other, so that `line at 0` plus one leg is the least that a call could\n"
-            "take with a core for every limb. Cores share batches, not calls:",
+            "Limbs are independent of each other: with a core for every limb, a call could take as long as its\n"
+            "slowest limb and the rest that needs all of them (`LimbByLimb`; Müller 2021 prints 0.97 of 2.74 µs for\n"
+            "three limbs, the exchange left out). By the general kernels, inverse kinematics included, and beside it\n"
+            "what it takes to hand one limb to a waiting thread and back: threads cost far more than they could save.",
+            table(["robot", "limbs", "whole", "slowest limb", "the rest", "handed to a thread"], scaling.apart_rows()),
+            "So cores share batches, not calls:",
             table(
                 ["cores", "Delta states per second, inverse kinematics and dynamics"],
                 [[str(n), f"{rate / 1e6:.2f} million"] for n, rate in everywhere],

@@ -2,7 +2,8 @@
 """How the cost of a call grows with the number of limbs, of bodies in a limb, and of cores.
 
 Two families of robots: platforms on n UPS legs (more than six are redundantly actuated), and Deltas with k parallel
-rods on every arm, of which all but two are superfluous. `python -m bench.scaling --plot FILE` draws the costs.
+rods on every arm, of which all but two are superfluous. `python -m bench.scaling --plot FILE` draws the costs. And one
+call taken apart: the slowest limb and the rest beside the whole, with what it costs to hand a limb to a thread.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import cos, pi, sin, sqrt
 from pathlib import Path
 from statistics import median
@@ -24,8 +27,11 @@ from bench.timing import interleaved
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
+from pkm_dynamics.kernels.inverse import inverse_dynamics
+from pkm_dynamics.limb_by_limb import LimbByLimb
 from pkm_dynamics.random_motions import random_motions
 from pkm_kinematics import Kinematics
+from pkm_kinematics.lean import bind
 
 LEGS = (6, 8, 10, 12, 16, 20, 24)
 RODS = (2, 3, 4, 6, 8)
@@ -170,6 +176,53 @@ def core_rates(available: int) -> list[tuple[int, float]]:
     return found
 
 
+@dataclass(frozen=True)
+class Apart:
+    """Times [s] of one inverse dynamics by the kernels, whole and limb by limb; `handed`: a limb handed to a thread."""
+
+    robot: str
+    limbs: int
+    whole: float
+    slowest: float
+    rest: float
+    handed: float
+
+
+def taken_apart(name: str) -> Apart:
+    """Inverse dynamics of a robot of the gallery, limb by limb (Müller 2021, section 9: 0.97 of 2.74 microseconds)."""
+    dynamics = Dynamics(Kinematics(load_mechanism(name)), friction=False)
+    parts, kinematics = LimbByLimb(dynamics), dynamics.kinematics
+    some = random_motions(kinematics, 1)
+    motion = np.concatenate([some.pose[0], some.twist[0], some.acceleration[0], np.zeros(6)])
+    m = len(kinematics.actuated_names)
+    J, wrenches, total, effort = np.zeros((m, 6)), np.zeros((len(parts), 6)), np.zeros(6), np.zeros(m)
+    shares, rest = parts.lean_shares(), parts.lean_rest()
+    *tables, S, friction = dynamics.kernel_arguments()
+    whole = bind(inverse_dynamics, (*tables, S, 0, friction), (motion, effort))
+    calls: list[Callable[[], object]] = [lambda: whole(motion, effort)]
+    calls += [partial(share, motion, J, wrench) for share, wrench in zip(shares, wrenches, strict=True)]
+    calls.append(lambda: rest(motion, J, wrenches, total, effort))
+    assert all(call() == 0 for call in calls)
+    times = [t.median for t in interleaved(*calls, repetitions=31)]
+    with ThreadPoolExecutor(1) as pool:
+        handed = []
+        for _ in range(2000):
+            start = perf_counter()
+            pool.submit(calls[1]).result()
+            handed.append(perf_counter() - start)
+    return Apart(name, len(parts), times[0], max(times[1:-1]), times[-1], median(handed))
+
+
+def apart_rows() -> list[list[str]]:
+    """Lines of the table of calls taken apart."""
+    lines = []
+    for name in ("delta", "delta_rr", "irsbot2", "gough_stewart"):
+        x = taken_apart(name)
+        times = [f"{1e6 * t:.2f} µs" for t in (x.whole, x.slowest, x.rest, x.handed)]
+        lines.append([name, str(x.limbs), *times])
+    return lines
+
+
 def families() -> dict[str, list[Cost]]:
     """Costs of both families, by what their sizes count."""
     return {
@@ -219,6 +272,8 @@ def main() -> None:
         print(" | ".join(cells))
     if options.plot:
         plot(found, options.plot)
+    for cells in apart_rows():
+        print("{}: {} limbs, whole {}, slowest limb {} and the rest {}; handed to a thread {}".format(*cells))
     for n, rate in core_rates(len(os.sched_getaffinity(0))):
         print(f"{n} cores: {rate / 1e6:.2f} million states per second")
 

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse dynamics limb by limb: each limb's share of the equations of motion by a call of its own.
+
+    K_a^T tau = S^T (w_P + sum over limbs of J_l^T (...)_l)
+
+Müller, "Dynamics of parallel manipulators with hybrid complex limbs: modular modeling and parallel computing", section
+8.2: given the platform's motion, what a limb adds depends on no other limb, so that all can be evaluated at once, on
+nodes of their own. The rest, the platform and a small linear system, needs all of them. A limb here takes some
+microseconds or less, and to hand it to a thread takes many: with threads one call is slower, not faster. `python -m
+bench.scaling` measures both. Whoever has many motions gives them to `Dynamics.inverse` together, which uses all cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pkm_description.mechanism import Array
+from pkm_dynamics.dynamics import Dynamics, Efforts
+from pkm_dynamics.kernels.limb import efforts_from_shares, limb_share
+from pkm_kinematics import Status
+from pkm_kinematics.lean import bind
+from pkm_kinematics.limb_tables import limb_tables
+
+Share = Callable[[Array, Array, Array], int]  # (motion, jacobian, wrench) -> status
+
+
+class LimbByLimb:
+    """Inverse dynamics of one robot, taken apart. Limbs that share bodies, those of an articulated plate, are one."""
+
+    def __init__(self, dynamics: Dynamics) -> None:
+        self.dynamics, self.kinematics = dynamics, dynamics.kinematics
+        tables = self.kinematics.tables
+        both = [limb_tables(tables, k) for k in range(len(tables.limbs))]
+        self._limbs = [one for one, _ in both]
+        self._bodies = [numbers for _, numbers in both]
+        self._workspaces = [one.workspace() for one in self._limbs]
+        self._end = tables.bodies[:2].copy(), tables.workspace()[0][:2].copy()  # base and platform
+        m = len(self.kinematics.actuated_names)
+        self._jacobian, self._wrenches = np.zeros((m, 6)), np.zeros((len(both), 6))
+
+    def __len__(self) -> int:
+        """Return the number of limbs."""
+        return len(self._limbs)
+
+    def lean_shares(self, mode: int = 0) -> list[Share]:
+        """One `call(motion, jacobian, wrench) -> status` per limb, for loops that count time.
+
+        `motion` (25,) as in `Dynamics.lean_inverse`. `wrench` (6,) is written: force [N] and moment [N m] at the
+        platform's origin, base axes, that the platform must exert on the limb to move it. `jacobian` (n_actuated, 6)
+        is written in the rows of the limb's own actuators. Calls of different limbs may run at once.
+        """
+        motion, m = self._at_home(), len(self.kinematics.actuated_names)
+        return [
+            bind(
+                limb_share,
+                (t.bodies, t.closures, t.blocks, *workspace, mode, self.dynamics.friction),
+                (motion, np.zeros((m, 6)), np.zeros(6)),
+            )
+            for t, workspace in zip(self._limbs, self._workspaces, strict=True)
+        ]
+
+    def lean_rest(self, subspace: Array | None = None) -> Callable[[Array, Array, Array, Array, Array], int]:
+        """`call(motion, jacobian, wrenches, wrench, effort) -> status`: efforts from the shares of all limbs.
+
+        `wrenches` (limbs, 6), `wrench` (6,) gets their sum with the platform's own, `effort` (n_actuated,) the efforts.
+        `subspace` (6, mobility) is the motion space, where it turns with the pose.
+        """
+        S = np.ascontiguousarray(self.kinematics.task.subspace if subspace is None else subspace)
+        m = len(self.kinematics.actuated_names)
+        example = self._at_home(), np.zeros((m, 6)), np.zeros((len(self), 6)), np.zeros(6), np.zeros(m)
+        width = max(m, 6)
+        return bind(efforts_from_shares, (*self._end, np.zeros((4, width, width)), S), example)
+
+    def inverse(
+        self,
+        pose: ArrayLike,
+        twist: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+        wrench: ArrayLike | None = None,
+        seed: ArrayLike | None = None,
+        pool: Executor | None = None,
+    ) -> Efforts:
+        """Efforts (n_actuated,) for one motion, as `Dynamics.inverse`; the limbs in the threads of a `pool`, if given.
+
+        One call at a time per object.
+        """
+        k = self.kinematics
+        poses, _ = k.engine.poses(pose)
+        parts = [np.zeros(6) if x is None else np.asarray(x, dtype=np.float64) for x in (twist, acceleration, wrench)]
+        motion = np.concatenate([poses[0], *parts])
+        effort = np.full(len(k.actuated_names), np.nan)
+        at = k.motion(poses[0], parts[0], parts[1], seed)
+        if not at.ok:
+            return Efforts(effort, np.asarray(at.status))
+        calls = self._near  # made, and with it tried out in the workspaces, before these get their seeds
+        q = at.joints[np.maximum(k.engine.body_column, 0)]
+        for (state, _, _), numbers in zip(self._workspaces, self._bodies, strict=True):
+            state["q"] = q[numbers]
+            state["c"], state["s"] = np.cos(q[numbers]), np.sin(q[numbers])
+        jobs = [(call, motion, self._jacobian, out) for call, out in zip(calls, self._wrenches, strict=True)]
+        statuses = list(map(_run, jobs) if pool is None else pool.map(_run, jobs))
+        status = max(statuses, key=lambda s: s != Status.CONVERGED)
+        if status == Status.CONVERGED:
+            rest = self.lean_rest(k.subspace(poses[0], at.joints))
+            status = rest(motion, self._jacobian, self._wrenches, np.zeros(6), effort)
+        if status != Status.CONVERGED:
+            effort[:] = np.nan
+        return Efforts(effort, np.asarray(status))
+
+    @cached_property
+    def _near(self) -> list[Share]:
+        """Calls that choose the branches nearest to what stands in the workspaces."""
+        return self.lean_shares(-1)
+
+    def _at_home(self) -> Array:
+        motion = np.zeros(25)
+        motion[:7] = self.kinematics.home
+        return motion
+
+
+def _run(job: tuple[Any, ...]) -> int:
+    call, *arguments = job
+    return int(call(*arguments))
