@@ -32,7 +32,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels import records
-from pkm_kinematics.pose import transform_of
+from pkm_kinematics.pose import quaternion_of, transform_of
 
 ACROSS = 1e-9  # cosine: axes that ought to be perpendicular or parallel, against rounding in a description's numbers
 MISFIT = 0.1  # of the characteristic length: how far observed bars may end from the platform's joints
@@ -453,7 +453,7 @@ class ObservedLegs:
         pose = np.array(home)
         allowed = k.task.subspace if k.constant_space else np.eye(6)
         if np.abs(allowed[3:]).max() > 0.0:
-            pose[3:] = _quaternion(_rotation(points, axes, k.characteristic_length))
+            pose[3:] = quaternion_of(_rotation(points, axes, k.characteristic_length))
         R = transform_of(pose)[:3, :3]
         free = np.linalg.svd(allowed[:3], full_matrices=False)
         basis = free[0][:, free[1] > ACROSS]
@@ -564,18 +564,3 @@ def cross(u: Array, v: Array) -> Array:
 
 def _skew(r: Array) -> Array:
     return np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])
-
-
-def _quaternion(R: Array) -> Array:
-    """Unit quaternion (x, y, z, w) of a rotation matrix, w >= 0, by square roots alone."""
-    four = np.array(
-        [
-            [1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[2, 1] - R[1, 2]],
-            [R[0, 1] + R[1, 0], 1 - R[0, 0] + R[1, 1] - R[2, 2], R[1, 2] + R[2, 1], R[0, 2] - R[2, 0]],
-            [R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], 1 - R[0, 0] - R[1, 1] + R[2, 2], R[1, 0] - R[0, 1]],
-            [R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1], 1 + R[0, 0] + R[1, 1] + R[2, 2]],
-        ]
-    )
-    best = four[int(np.argmax(np.diag(four)))]
-    best = best / np.linalg.norm(best)
-    return np.asarray(best if best[3] >= 0.0 else -best)

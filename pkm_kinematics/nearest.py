@@ -41,7 +41,8 @@ def nearest_closed(
     span, equations = slice(start, start + count), slice(int(block["rows_at"]), int(block["rows_at"]) + m)
     flat = np.empty(m * count)
     lengths = np.where(tables.bodies["prismatic"][span] == 1, 1.0, size)
-    of_platform = np.isin(np.arange(start, start + count), list(platform))
+    of_platform = np.zeros(count, dtype=bool)
+    of_platform[[i - start for i in platform]] = True
     weights = lengths * np.where(of_platform, 1.0, JOINTS)
 
     def linear(x: Array) -> tuple[Array, Array]:

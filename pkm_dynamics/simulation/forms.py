@@ -80,6 +80,9 @@ class Form:
         t = self.kinematics.tables
         self.workspace = t.workspace()
         self.tables = (self.bodies, t.closures, t.blocks)
+        self.columns = self.kinematics.engine.body_column[2:]
+        self.q = np.zeros(len(self.bodies))
+        self.system, self.out = dynamics._system(), np.zeros(6)
 
     def possible(self, pose: Array, twist: Array, joints: Array) -> State:
         """The possible state nearest to a pose, twist and joints."""
@@ -92,18 +95,31 @@ class Form:
         found = k.nearest(pose, joints)
         if int(found.status) != Status.CONVERGED:
             raise NoMotionHereError(int(found.status), found.reason())
-        S, _ = k.engine.space_at(found.pose, found.joints)
-        if not np.isfinite(S).all():
-            raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
+        self.place(found.pose, found.joints[self.columns])
+        S, _ = k.engine.space_in(self.workspace, found.pose, np.zeros(6))
         return State(found.pose, inside(S, twist, k.engine.characteristic_length), found.joints)
 
-    def acceleration(self, t: float, state: State) -> Array:
-        """The platform's acceleration (6,) at a possible state, by the general call."""
-        effort, wrench = self.load(t, state.pose, state.twist)
-        answer = self.dynamics.direct(state.pose, state.twist, effort, wrench, self.payload, state.joints)
-        if int(answer.status) != Status.CONVERGED:
-            raise NoMotionHereError(int(answer.status), Status(int(answer.status)).meaning)
-        return answer.acceleration
+    def place(self, pose: Array, q: Array) -> None:
+        """Put all bodies where a pose (7,) and the limbs' joints (n_bodies - 2,) say, loops as they are."""
+        self.q[2:] = q
+        regularity, _ = place_joints(*self.tables, *self.workspace, pose, self.q)
+        if not regularity > NEARLY_SINGULAR:
+            raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
+
+    def accelerate(self, t: float, pose: Array, twist: Array) -> Array:
+        """The platform's acceleration (6,) with all bodies in place; the workspace then holds the joints' rates."""
+        S, bias = self.S, np.zeros(6)
+        if not self.constant:
+            S, bias = self.kinematics.engine.space_in(self.workspace, pose, twist)
+        effort, wrench = self.load(t, pose, twist)
+        move_all(*self.tables, *self.workspace, twist, bias)
+        status = acceleration_here(
+            *self.tables, *self.workspace, self.system, S, self.dynamics.friction, np.asarray(wrench, dtype=np.float64),
+            bias, np.ascontiguousarray(effort, dtype=np.float64), self.out,
+        )  # fmt: skip
+        if status != Status.CONVERGED:
+            raise NoMotionHereError(status, Status(status).meaning)
+        return self.out
 
 
 def inside(S: Array, twist: Array, length: float) -> Array:
@@ -120,9 +136,9 @@ class TaskForm(Form):
         super().__init__(dynamics, load, payload)
         self.joints: Array = np.array(self.kinematics.home_joints)
         if self.constant:
-            self.motion, self.out = np.zeros(25), np.zeros(6)
+            self.motion = np.zeros(25)
             self.motion[:7] = self.kinematics.home
-            fixed = (*self.tables, *self.workspace, dynamics._system(), self.S, -1, dynamics.friction)
+            fixed = (*self.tables, *self.workspace, self.system, self.S, -1, dynamics.friction)
             self._direct = bind(
                 direct_dynamics, fixed, (self.motion, np.zeros(len(self.kinematics.actuated_names)), self.out)
             )
@@ -143,7 +159,7 @@ class TaskForm(Form):
         pose, twist = unit(y[:7]), self.S @ y[7:]
         if not self.constant:
             state = self.possible(pose, twist, self.joints)
-            return np.concatenate([pose_rate(state.pose, state.twist), self.acceleration(t, state)])
+            return np.concatenate([pose_rate(state.pose, state.twist), self.accelerate(t, state.pose, state.twist)])
         effort, wrench = self.load(t, pose, twist)
         self.motion[:7], self.motion[7:13], self.motion[19:] = pose, twist, wrench
         status = self._direct(self.motion, np.ascontiguousarray(effort, dtype=np.float64), self.out)
@@ -163,12 +179,6 @@ class JointForm(Form):
     Within a step the dynamics are those of the joints as integrated: no position is solved.
     """
 
-    def __init__(self, dynamics: Dynamics, load: Load, payload: Inertial | None) -> None:
-        super().__init__(dynamics, load, payload)
-        self.columns = self.kinematics.engine.body_column[2:]
-        self.q = np.zeros(len(self.bodies))
-        self.system, self.out = dynamics._system(), np.zeros(6)
-
     def start(self, state: State) -> Array:
         """The state vector of a state."""
         self.joints: Array = state.joints
@@ -176,25 +186,12 @@ class JointForm(Form):
 
     def rates(self, t: float, y: Array) -> Array:
         """Rate of the state vector."""
-        k, at = self.kinematics, 7 + len(self.columns)
+        at = 7 + len(self.columns)
         pose, twist = unit(y[:7]), self.S @ y[at:]
-        self.q[2:] = y[7:at]
-        regularity, _ = place_joints(*self.tables, *self.workspace, pose, self.q)
-        if not regularity > NEARLY_SINGULAR:
-            raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
-        S, bias = self.S, np.zeros(6)
-        if not self.constant:
-            S, bias = k.engine.space_in(self.workspace, pose, twist)
-        effort, wrench = self.load(t, pose, twist)
-        move_all(*self.tables, *self.workspace, twist, bias)
-        qd = self.workspace[0]["qd"][2:].copy()
-        status = acceleration_here(
-            *self.tables, *self.workspace, self.system, S, self.dynamics.friction, np.asarray(wrench, dtype=np.float64),
-            bias, np.ascontiguousarray(effort, dtype=np.float64), self.out,
-        )  # fmt: skip
-        if status != Status.CONVERGED:
-            raise NoMotionHereError(status, Status(status).meaning)
-        return np.concatenate([pose_rate(pose, twist), qd, self.dual @ self.out])
+        self.place(pose, y[7:at])
+        acceleration = self.accelerate(t, pose, twist)
+        qd = self.workspace[0]["qd"][2:]
+        return np.concatenate([pose_rate(pose, twist), qd, self.dual @ acceleration])
 
     def semi_implicit(self, y: Array, rate: Array, h: float) -> Array:
         """The state vector after `h` seconds: velocities by the rate at y (Euler), positions by the new velocities."""
@@ -221,6 +218,10 @@ class JointForm(Form):
 class ActuatorForm(Form):
     """State (2 n_actuated,): positions and velocities of the actuated joints. Ends at type 2 singularities."""
 
+    def __init__(self, dynamics: Dynamics, load: Load, payload: Inertial | None) -> None:
+        super().__init__(dynamics, load, payload)
+        self.driven = np.flatnonzero(self.bodies["actuator"] >= 0)
+
     def start(self, state: State) -> Array:
         """The state vector of a state."""
         self.last = state
@@ -245,11 +246,12 @@ class ActuatorForm(Form):
     def rates(self, t: float, y: Array) -> Array:
         """Rate of the state vector."""
         state, m = self._state(y), len(y) // 2
-        acceleration = self.acceleration(t, state)
-        motion = self.kinematics.motion(state.pose, state.twist, acceleration, state.joints)
-        if not np.isfinite(motion.actuated_accelerations).all():
-            raise NoMotionHereError(int(motion.status), Status(int(motion.status)).meaning)
-        return np.concatenate([y[m:], motion.actuated_accelerations])
+        self.place(state.pose, state.joints[self.columns])
+        acceleration = self.accelerate(t, state.pose, state.twist)
+        move_all(*self.tables, *self.workspace, state.twist, acceleration)
+        seconds = np.empty(m)
+        seconds[self.bodies["actuator"][self.driven]] = self.workspace[0]["qdd"][self.driven]
+        return np.concatenate([y[m:], seconds])
 
     def settle(self, y: Array) -> tuple[Array, State]:
         """The state vector, redundant actuators made to agree, and the state, after an accepted step."""
