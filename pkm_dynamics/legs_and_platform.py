@@ -9,7 +9,9 @@ V_i = J_i qd_i = J_vi V_P. Equation numbers below are the paper's.
 A leg with loops of its own is first brought to independent joints, `qd = H y`: the local constraint embedding of
 Müller, "Dynamics of parallel manipulators with hybrid complex limbs", section 6.3. From there on it is a leg as any
 other, with J H for J and H^T tau for tau. Where a leg hands on more than it has freedoms (an overconstrained robot)
-its inverse is a left inverse, and all left inverses do the same to motions that the robot can make.
+its inverse is a left inverse, and all left inverses do the same to motions that the robot can make. Bodies that the
+platform carries (an articulated travelling plate; a leg described from its other end) belong to the leg too; they move
+with the platform besides, and weigh on it.
 
 Plain NumPy, written to be read, and one pose at a time. Only joint positions come from `pkm_kinematics`; no code is
 shared with the kernels, so that each tests the other. A spatial vector (6,) is a twist (velocity of the body's point at
@@ -49,21 +51,21 @@ TRANSMITTED: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {
 
 
 class LegsError(PkmError):
-    """A robot that does not come apart into legs and one platform body, or a pose where it has no regular legs."""
+    """A pose where the legs are not regular, or out of reach."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leg:
-    """Joints of a leg by their bodies in the tables, base to tip, and its loops: on the platform, and its own."""
+    """Joints of a leg by their bodies in the tables, and its loops: those through the platform, and its own."""
 
-    joints: tuple[int, ...]
-    closures: tuple[int, ...]  # on the platform: where the leg was opened
+    joints: tuple[int, ...]  # a body's carrier comes before it
+    closures: tuple[int, ...]  # where the leg was opened: between what base and platform carry
     loops: tuple[int, ...]
     independent: tuple[int, ...]  # which of `joints` are independent in the loops; all, in a serial chain
 
     @property
     def serial(self) -> bool:
-        """True for a serial chain, which the paper treats; else its loops are embedded."""
+        """True for one serial chain, or two that are cut between, which the paper treats; others have loops."""
         return not self.loops and len(self.closures) == 1
 
 
@@ -77,6 +79,7 @@ class _Placed:
     unit: Array
     inertia: Array  # (k, 6, 6)
     carries: Array  # (k, k) 1 where joint j, the column, carries body i
+    hangs: Array  # (k,) 1 where the platform carries body i
     H: Array  # (k, n_i) rates of all joints per rates of the independent ones
     J: Array  # (r, n_i) reduced twist per independent rates (equation 4)
     Jv: Array  # (r, 6) reduced twist per spatial twist of the platform (equation 5)
@@ -88,19 +91,16 @@ class _Placed:
 
 
 class LegsAndPlatform:
-    """The model of one robot. Raises `LegsError` where the platform carries joints: an articulated travelling plate."""
+    """The model of one robot; every robot comes apart."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
         self.tables = self.kinematics.tables
         self.bodies, self.closures = self.tables.bodies, self.tables.closures
         self.gravity: Array = np.concatenate([self.tables.gravity, np.zeros(3)])
-        for i in range(2, len(self.bodies)):
-            if self.bodies[i]["parent"] == records.PLATFORM:
-                raise LegsError(
-                    f"{dynamics.mechanism.name}: joint '{self.tables.names[i]}' is carried by the platform, which is"
-                    " then not one body"
-                )
+        self._root = [records.BASE, records.PLATFORM]  # of every body: which of the two carries it
+        for row in self.bodies[2:]:
+            self._root.append(self._root[int(row["parent"])])
         self.legs = tuple(self._leg(first, stop) for first, stop in self.tables.limbs)
 
     # -- models -----------------------------------------------------------------------------------------------------
@@ -165,16 +165,20 @@ class LegsAndPlatform:
         if wrench is not None:
             total = total - np.linalg.inv(to_origin).T @ np.asarray(wrench, dtype=np.float64)
         for placed in at:
-            tau = self._leg_model(placed, V, A)
-            total = total + placed.Jv.T @ np.linalg.pinv(placed.J, rcond=REGULAR).T @ placed.H.T @ tau
+            tau, hung = self._leg_model(placed, V, A)
+            total = total + placed.Jv.T @ np.linalg.pinv(placed.J, rcond=REGULAR).T @ placed.H.T @ tau + hung
         return np.asarray(total)
 
-    def _leg_model(self, at: _Placed, platform: Array, rate: Array) -> Array:
-        """tau_i = idm(q_i, qd_i, qdd_i) (k,), with all joints driven, for the platform's spatial twist and its rate."""
+    def _leg_model(self, at: _Placed, platform: Array, rate: Array) -> tuple[Array, Array]:
+        """tau_i = idm(q_i, qd_i, qdd_i) (k,), with all joints driven, for the platform's spatial twist and its rate.
+
+        And the wrench (6,) of those of its bodies that hang on the platform.
+        """
         qd = at.G @ platform
-        V = at.carries @ (at.unit * qd[:, None])
+        V = at.carries @ (at.unit * qd[:, None]) + np.outer(at.hangs, platform)
         # what the rates alone give: with the independent joints at constant rate, then with all
         coasting = at.carries @ np.array([_twist_cross(v, s * r) for v, s, r in zip(V, at.unit, qd, strict=True)])
+        coasting += np.outer(at.hangs, rate)
         h = np.zeros(len(qd))
         dependent = [j for j in range(len(qd)) if j not in at.leg.independent]
         if dependent:
@@ -185,15 +189,15 @@ class LegsAndPlatform:
         drift = self._drift(at, at.leg.closures, V, A, platform, rate)
         qdd = h - at.H @ np.linalg.pinv(at.J, rcond=REGULAR) @ drift
         A = coasting + at.carries @ (at.unit * qdd[:, None])
-        forces = [_newton_euler(at.inertia[i], V[i], A[i] - self.gravity) for i in range(len(qd))]
-        carried = at.carries.T @ np.array(forces)  # what each joint has to hold
+        forces = np.array([_newton_euler(at.inertia[i], V[i], A[i] - self.gravity) for i in range(len(qd))])
+        carried = at.carries.T @ forces  # what each joint has to hold
         tau = np.sum(at.unit * carried, axis=1)
         for i, body in enumerate(at.leg.joints):
             row = self.bodies[body]
             tau[i] += row["armature"] * qdd[i]
             if self.dynamics.friction:
                 tau[i] += row["viscous"] * qd[i] + row["coulomb"] * tanh(qd[i] / COULOMB_SPEED)
-        return np.asarray(tau)
+        return tau, at.hangs @ forces
 
     def _mass_matrix(self, at: list[_Placed], pose: ArrayLike, space: Array) -> Array:
         """`Psi^T I_P Psi + sum J_vi^T (J_i^-T M_i J_i^-1) J_vi` (n, n) (21)."""
@@ -206,6 +210,10 @@ class LegsAndPlatform:
             inverse = placed.H @ np.linalg.pinv(placed.J, rcond=REGULAR)
             moved = placed.Jv @ space
             total = total + moved.T @ (inverse.T @ M @ inverse) @ moved
+            hung = [(T, inertia) for T, inertia, on in zip(twists, placed.inertia, placed.hangs, strict=True) if on]
+            if hung:  # bodies that move with the platform and by their joints
+                both = space.T @ sum(inertia @ T for T, inertia in hung) @ inverse @ moved
+                total = total + space.T @ sum(inertia for _, inertia in hung) @ space + both + both.T
         return np.asarray(total)
 
     def _inverse_jacobian(self, at: list[_Placed]) -> Array:
@@ -319,7 +327,8 @@ class LegsAndPlatform:
         J = W @ self._opening(bare, leg.closures) @ H
         if np.linalg.matrix_rank(J, tol=REGULAR * np.linalg.norm(J, 2)) < J.shape[1]:
             raise LegsError(f"the leg of joint '{self.tables.names[leg.joints[0]]}' is singular, or has an idle joint")
-        signs = [-1.0 if self.closures[c]["successor"] == records.PLATFORM else 1.0 for c in leg.closures]
+        # the platform moves the successor, or against it the predecessor
+        signs = [1.0 if self._root[self.closures[c]["predecessor"]] == records.PLATFORM else -1.0 for c in leg.closures]
         return replace(bare, H=H, J=J, Jv=W @ np.vstack([sign * np.eye(6) for sign in signs]))
 
     def _bodies_of(self, leg: Leg, pose: Array, q: Array) -> _Placed:
@@ -328,6 +337,7 @@ class LegsAndPlatform:
         p = {records.BASE: np.zeros(3), records.PLATFORM: pose[:3]}
         k = len(leg.joints)
         unit, inertia, carries = np.zeros((k, 6)), np.zeros((k, 6, 6)), np.eye(k)
+        hangs = np.array([float(self._root[body] == records.PLATFORM) for body in leg.joints])
         for i, body in enumerate(leg.joints):
             row = self.bodies[body]
             parent = int(row["parent"])
@@ -343,7 +353,7 @@ class LegsAndPlatform:
             inertia[i] = _inertia(row, R[body], p[body])
             if parent in leg.joints:
                 carries[i] += carries[leg.joints.index(parent)]
-        return _Placed(leg, R, p, unit, inertia, carries, np.eye(k), np.zeros((0, k)), np.zeros((0, 6)))
+        return _Placed(leg, R, p, unit, inertia, carries, hangs, np.eye(k), np.zeros((0, k)), np.zeros((0, 6)))
 
     def _platform_inertia(self, pose: Array) -> Array:
         """I_P (6, 6) (11), as a spatial inertia."""
@@ -358,12 +368,12 @@ class LegsAndPlatform:
         all_closures = [
             int(c) for b in blocks for c in range(b["closure_start"], b["closure_start"] + b["closure_count"])
         ]
-        on_platform = tuple(
+        loops = tuple(
             c
             for c in all_closures
-            if records.PLATFORM in (self.closures[c]["predecessor"], self.closures[c]["successor"])
+            if self._root[self.closures[c]["predecessor"]] == self._root[self.closures[c]["successor"]]
         )
-        loops = tuple(c for c in all_closures if c not in on_platform)
+        on_platform = tuple(c for c in all_closures if c not in loops)
         free = tuple(range(len(joints)))
         if loops:
             serial = Leg(joints, (), loops, free)

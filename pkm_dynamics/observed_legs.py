@@ -6,7 +6,8 @@ elements", Mechanism and Machine Theory 2013. Every body of a limb is an element
 length s that an encoder tells. The state is redundant, unit vectors and lengths and their rates, and with it every
 equation is linear and none has an angle or a trigonometric function. A body's orientation follows from its direction
 and the axis that it turns about, which its carrier carries; that of the cross of a universal joint, which nobody sees,
-from the bar that it carries, unless it carries a motor. A parallelogram is four elements.
+from the bar that it carries, unless it carries a motor or the bar lies along its axis. A parallelogram makes four
+elements.
 
 The loops are equations of vectors, the sum of the elements up to the platform (the paper's 35) and the axes that a
 joint keeps together; once differentiated, they are linear in the rates (37), and solved limb by limb they give the
@@ -35,6 +36,7 @@ from pkm_kinematics.kernels import records
 from pkm_kinematics.pose import quaternion_of, transform_of
 
 ACROSS = 1e-9  # cosine: axes that ought to be perpendicular or parallel, against rounding in a description's numbers
+LEVER = 0.1  # sine of the angle between a cross's axis and its bar at home, below which the cross has to be seen too
 MISFIT = 0.1  # of the characteristic length: how far observed bars may end from the platform's joints
 REGULAR = 1e-9  # singular values of a limb's equations below this share of the largest count as zero
 Z = np.array([0.0, 0.0, 1.0])
@@ -271,7 +273,11 @@ class ObservedLegs:
         """Orientation of an element from the axis z that it turns about and its direction, or that of its bar."""
         seen = e.side * cross(z, x[self._row[e.bar]]) if e.bar >= 0 else x[self._row[e.body]]
         seen, own = seen - z * (z @ seen), e.d - Z * e.d[2]
-        seen, own = seen / sqrt(seen @ seen), own / sqrt(own @ own)
+        square = float(seen @ seen)
+        if not square > ACROSS**2:
+            name = self.elements[e.bar].link if e.bar >= 0 else e.link
+            raise ObservationError(f"'{name}' lies along the axis of joint '{e.joint}': its direction tells no angle")
+        seen, own = seen / sqrt(square), own / sqrt(own @ own)
         return np.outer(seen, own) + np.outer(z, Z) + np.outer(cross(z, seen), cross(Z, own))
 
     def _observed_rates(self, limb: _Limb, bodies: dict[int, _Moving], x: Array, dx: Array, ds: Array) -> Array:
@@ -504,9 +510,10 @@ class ObservedLegs:
                 axis, along = bodies[j]["rotation"][:, 2], self._direction(j, carried[j])
                 held = i in (*ends["predecessor"], *ends["successor"]) or bodies[j]["actuator"] >= 0
                 if not (bodies[j]["prismatic"] or held or max(abs(axis[2]), abs(along[2])) > ACROSS):
-                    direction, bar = axis, j
                     Ri, Rj = at[i]["R"], at[j]["R"]
-                    side = 1.0 if cross(Ri[:, 2], Rj @ along) @ (Ri @ axis) >= 0.0 else -1.0
+                    sine = float(cross(Ri[:, 2], Rj @ along) @ (Ri @ axis))
+                    if abs(sine) > LEVER:
+                        direction, bar, side = axis, j, 1.0 if sine > 0.0 else -1.0
             self.elements[i] = Element(i, link, names[i], slides, direction, bar, side)
 
     def _direction(self, i: int, carried: list[int]) -> Array:
