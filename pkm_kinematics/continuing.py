@@ -30,12 +30,12 @@ JUMP = 0.6  # rad: a limb joint that turns farther in one step may have changed 
 
 
 def continue_joints(engine: Engine, poses: Array, start: Array, mode: int) -> tuple[Array, NDArray[np.bool_]]:
-    """Joint positions (n, n_joints) at poses (n, 7), continued from `start` (n_joints,) at home; which arrived (n,).
+    """Joint positions (n, n_joints) at poses (n, 7), continued from `start` (n_joints,) or (n, n_joints) at home.
 
-    Where the way is blocked, those of the last step that was not.
+    And which arrived (n,); where the way is blocked, those of the last step that was not.
     """
     n, t, task = len(poses), engine.tables, engine.task
-    joints = np.repeat(start[None], n, axis=0)
+    joints = np.array(np.broadcast_to(start, (n, start.shape[-1])))
     ways, lengths, done = np.empty((n, 6)), np.empty(n), np.empty(n)
     carry_on(
         t.bodies, t.closures, t.blocks, *t.workspace(),

@@ -200,10 +200,10 @@ class Engine:
     def continued(self, poses: Array, joints: Array, mode: int = -1) -> tuple[Array, NDArray[np.bool_]]:
         """Joint positions (1 or n, n_joints) to start from for poses (n, 7), and whether they belong to `joints` (n,).
 
-        Those are positions (n_joints,) at home, which limbs solved by iteration carry on.
+        Those are positions (n_joints,) or (n, n_joints) at home, which limbs solved by iteration carry on.
         """
         if not self.continues or not len(poses):
-            return joints[None], np.ones(len(poses), dtype=bool)
+            return np.atleast_2d(joints), np.ones(len(poses), dtype=bool)
         return continue_joints(self, poses, joints, mode)
 
     # -- solves -----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.assembly_search import SearchedPoses, passive_positions, search_graph
 from pkm_kinematics.batch import over_cores
 from pkm_kinematics.engine import CLOSES, Engine
+from pkm_kinematics.kernels.continuing import choose_nearest
 from pkm_kinematics.kernels.follow import follow_poses
 from pkm_kinematics.kernels.solve import UNIT
 from pkm_kinematics.status import Status
@@ -27,6 +28,7 @@ from pkm_kinematics.working_modes import WorkingModes
 
 CLEARLY = 0.3  # a mode is nearer than home's only where its actuated joints are by so much nearer to those asked for
 ARRIVED = 1e-9  # of the robot's size: how exactly redundant actuators agree
+ROWS = 20_000  # carried on at once
 BLOCKED = 10.0  # rad or m: what a mode that cannot be continued to the start counts as farther away
 
 
@@ -112,19 +114,27 @@ class Forward:
         seeds[:, e.actuated_column] = q
         if not e.continues:
             return seeds
-        best = np.full((len(self._modes.searched), n), np.inf)
-        with np.errstate(invalid="ignore"):
-            for start in self._modes.starts():
-                reached, arrived = e.continued(starts, start)
-                reached = np.broadcast_to(reached, (n, reached.shape[1]))
-                for k, (columns, number, driven) in enumerate(self._modes.searched):
-                    difference = reached[:, driven] - q[:, number]
-                    difference = np.where(e.actuated_turning[number], np.angle(np.exp(1j * difference)), difference)
-                    far = np.abs(difference).sum(axis=1) + np.where(arrived, 0.0, BLOCKED)
-                    nearer = far < CLEARLY * best[k]
-                    best[k, nearer] = far[nearer]
-                    seeds[np.ix_(nearer, columns)] = reached[np.ix_(nearer, columns)]
+        several = self._modes.starts
+        at_once = max(1, ROWS // len(several))
+        limbs = self._searched
+        for first in range(0, len(starts), at_once):
+            poses = starts[first : first + at_once]
+            from_home = np.tile(several, (len(poses), 1))
+            reached, arrived = e.continued(np.repeat(poses, len(several), axis=0), from_home)
+            mine = slice(first, first + at_once) if len(starts) > 1 else slice(0, n)
+            shape = (len(poses), len(several))
+            choose_nearest(
+                reached.reshape(*shape, -1), arrived.reshape(shape), *limbs, e.actuated_turning, CLEARLY, BLOCKED,
+                q[mine], seeds[mine],
+            )  # fmt: skip
         return seeds
+
+    @cached_property
+    def _searched(self) -> tuple[NDArray[np.int64], ...]:
+        """Of the limbs solved by iteration one after the other: columns, actuators, columns of these, ends of each."""
+        parts = [np.concatenate([limb[k] for limb in self._modes.searched]) for k in range(3)]
+        ends = [np.cumsum([len(limb[k]) for limb in self._modes.searched]) for k in range(2)]
+        return (*parts, *ends)
 
     def nearest(self, pose: Array, seed: Array) -> Found:
         """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move."""

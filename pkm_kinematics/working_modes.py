@@ -66,16 +66,17 @@ class WorkingModes:
         """Joint positions (n_joints,) at home from which limbs solved by iteration take up a mode."""
         return self._combined([c[k] for c, k in zip(self._home_choices, self._digits(mode), strict=True)])
 
-    def starts(self) -> list[Array]:
-        """Joint positions (n_joints,) at home that show every solution of every limb solved by iteration.
+    @cached_property
+    def starts(self) -> Array:
+        """Joint positions (s, n_joints) at home that show every solution of every limb solved by iteration.
 
         In all combinations, for one limb at its end hides the others; where these are many, each solution once.
         """
         choices = self._home_choices
         if int(np.prod([len(c) for c in choices])) <= COMBINATIONS:
-            return [self._combined(list(chosen)) for chosen in product(*choices)]
+            return np.array([self._combined(list(chosen)) for chosen in product(*choices)])
         most = max(len(c) for c in choices)
-        return [self._combined([c[min(k, len(c) - 1)] for c in choices]) for k in range(most)]
+        return np.array([self._combined([c[min(k, len(c) - 1)] for c in choices]) for k in range(most)])
 
     @cached_property
     def searched(self) -> list[tuple[Indices, Indices, Indices]]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limbs carried along with the platform on a straight way from home: see `pkm_kinematics.continuing`."""
 
-from math import atan2, cos, sin, sqrt
+from math import atan2, cos, inf, sin, sqrt
 
 import numpy as np
 
@@ -73,3 +73,39 @@ def carry_on(
             for i in range(1, chain.shape[0]):
                 q[k, chain_column[i]] = chain_at[i].q
             done[k] = end
+
+
+@compiled
+def choose_nearest(
+    reached, arrived, columns, actuators, driven, last, last_driven, turning, clearly, blocked, q, seeds
+):
+    """For each limb take over the joint positions of the start whose actuated joints are nearest to q (n, n_actuated).
+
+    `reached` (1 or n, s, n_joints) are those of s starts, `arrived` (1 or n, s) tells which did not end on the way, for
+    which `blocked` is added. A start replaces one before it where it is nearer by the factor `clearly`. `columns` of a
+    limb's joints, its `actuators` and their columns `driven` follow each other limb by limb, up to `last` and
+    `last_driven`. What is taken over is written to seeds (n, n_joints).
+    """
+    for k in range(q.shape[0]):
+        row = k if reached.shape[0] > 1 else 0
+        first = 0
+        first_driven = 0
+        for limb in range(last.shape[0]):
+            best = inf
+            chosen = -1
+            for s in range(reached.shape[1]):
+                far = 0.0 if arrived[row, s] else blocked
+                for j in range(first_driven, last_driven[limb]):
+                    a = actuators[j]
+                    off = reached[row, s, driven[j]] - q[k, a]
+                    if turning[a]:
+                        off = atan2(sin(off), cos(off))
+                    far += abs(off)
+                if far < clearly * best:
+                    best = far
+                    chosen = s
+            if chosen >= 0:
+                for j in range(first, last[limb]):
+                    seeds[k, columns[j]] = reached[row, chosen, columns[j]]
+            first = last[limb]
+            first_driven = last_driven[limb]
