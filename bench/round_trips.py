@@ -90,7 +90,7 @@ class Traveller:
         """Random poses (n, 7); NaN where there is none."""
         drawn = self.rng.uniform(self.low, self.high, (n, len(self.low)))
         if self._names() == self.kinematics.task.names:
-            return np.array([self.kinematics.engine.pose_at(c) for c in drawn])
+            return self.kinematics.engine.poses_at(drawn)
         return self.kinematics.forward(drawn).pose
 
     def beside(self, poses: Array, actuated: Array) -> Array:

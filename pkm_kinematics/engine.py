@@ -22,7 +22,7 @@ from pkm_kinematics.blocks import build_tables, build_undivided
 from pkm_kinematics.constraints import scaling
 from pkm_kinematics.continuing import continue_joints
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.chain import place_chain, read_chain
+from pkm_kinematics.kernels.chain import place_chains, read_chain
 from pkm_kinematics.kernels.motion import invert_blocks
 from pkm_kinematics.kernels.motion_space import allowed_twists, motion_space, motion_spaces, off_space
 from pkm_kinematics.kernels.positions import CLOSED
@@ -132,29 +132,37 @@ class Engine:
             return array.reshape(-1, 7), array.shape[:-1]
         if array.ndim and array.shape[-1] == len(self.task.names) > 0:
             coordinates = array.reshape(-1, array.shape[-1])
-            return np.array([self.pose_at(c) for c in coordinates]).reshape(-1, 7), array.shape[:-1]
+            return self.poses_at(coordinates), array.shape[:-1]
         wanted = f"(..., {len(self.task.names)}) or " if self.task.names else ""
         raise ShapeError(f"pose: expected {wanted}(..., 7), got {array.shape}")
 
-    def pose_at(self, coordinates: Array) -> Array:
-        """Pose (7,) at task coordinates; NaN where they are not finite."""
-        if not np.isfinite(coordinates).all():
-            return np.full(7, np.nan)
-        state, task = chain_state(self.task), self.task
-        state["q"][1:] = coordinates
-        T = np.eye(4)
-        R, p = np.eye(3), np.zeros(3)
-        place_chain(task.chain, task.tail, task.tail_point, state, R, p)
-        T[:3, :3], T[:3, 3] = R, p
-        return pose_of(T)
+    def poses_at(self, coordinates: Array) -> Array:
+        """Poses (n, 7) at task coordinates (n, k); NaN where they are not finite."""
+        n, task = len(coordinates), self.task
+        poses = np.full((n, 7), np.nan)
+        usable = np.asarray(np.isfinite(coordinates).all(axis=1))
+        R, p = np.empty((n, 3, 3)), np.empty((n, 3))
+        known = np.where(usable[:, None], coordinates, 0.0)
+        place_chains(task.chain, task.tail, task.tail_point, chain_state(task), known, R, p)
+        if n:
+            poses[usable, :3] = p[usable]
+            poses[usable, 3:] = Rotation.from_matrix(R).as_quat(canonical=True)[usable]
+        return poses
 
     def branch_at(self, pose: Array) -> dict[str, float]:
         """Positions of the platform's branch at a pose (7,), or of the six joints that stand for it, by name."""
         if self.task.names:
             return dict(zip(self.task.names, (float(q) for q in self._read_chain(pose)["q"][1:]), strict=True))
-        relative = np.linalg.inv(transform_of(self.home)) @ transform_of(pose)
-        values = (*relative[:3, 3], *Rotation.from_matrix(relative[:3, :3]).as_euler("ZYX"))
-        return {f"platform/{name}": float(v) for name, v in zip(FREE, values, strict=True)}
+        return {name: float(values[0]) for name, values in self.stand_in(pose[None]).items()}
+
+    def stand_in(self, poses: Array) -> dict[str, Array]:
+        """Positions (n,) by name, at poses (n, 7), of the six joints that stand for a branch where there is none."""
+        if self.task.names or not len(poses):
+            return {}
+        home = Rotation.from_quat(self.home[3:])
+        away = home.inv().apply(poses[:, :3] - self.home[:3])
+        angles = (home.inv() * Rotation.from_quat(poses[:, 3:])).as_euler("ZYX")
+        return {f"platform/{name}": values for name, values in zip(FREE, np.hstack([away, angles]).T, strict=True)}
 
     def _read_chain(self, pose: Array) -> NDArray[Any]:
         """State of the platform's branch at a pose (7,)."""

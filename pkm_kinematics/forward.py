@@ -93,7 +93,7 @@ class Forward:
             rest = np.flatnonzero(~done & (found.status != Status.INVALID_INPUT))
         else:
             usable = np.isfinite(q).all(axis=1) & np.broadcast_to(usable_poses(starts), n)
-            rest = np.flatnonzero(usable)
+            rest = self._by_whole_rows(q, starts, seed, np.flatnonzero(usable), found)
         for k in rest:
             start = starts[k if len(starts) > 1 else 0]
             mine = None if seed is None else seed[int(k) if len(seed) > 1 else 0][None]
@@ -165,6 +165,36 @@ class Forward:
         held = e.branch_at(pose)
         found = passive_positions(self._whole, e.actuated_names, q, held, seed)
         return None if found is None else np.array([found[name] for name in e.joint_names])
+
+    def _by_whole_rows(
+        self, q: Array, starts: Array, seed: Array | None, rows: NDArray[np.int64], found: Found
+    ) -> NDArray[np.int64]:
+        """Rows of `found` by the path on the whole graph; returns those that need more than that."""
+        e = self.engine
+        if not len(rows):
+            return rows
+        near = starts[rows] if len(starts) > 1 else np.repeat(starts, len(rows), axis=0)
+        mine = None if seed is None else seed[rows] if len(seed) > 1 else seed
+        at = e.solve(near, self._at_starts(q[rows], near, mine))
+        closed = np.isin(at.status, CLOSES)
+        here = rows[closed]
+        columns, names = self._whole_columns, self._whole.names
+        positions = np.where(columns >= 0, at.q[closed][:, columns], self._whole.tables.bodies["home"])
+        for name, values in e.stand_in(near[closed]).items():
+            positions[:, names.index(name)] = values
+        end = self._whole.follow_many(positions, e.actuated_names, q[here], e.characteristic_length)
+        found.status[here], found.residual[here], found.iterations[here] = end.status, end.residual, end.iterations
+        done = end.status == Status.CONVERGED
+        found.pose[here[done]] = end.poses[done]
+        found.joints[here[done]] = end.positions[done][:, [names.index(name) for name in e.joint_names]]
+        again = ~done if q.shape[1] > e.mobility else np.zeros(len(here), dtype=bool)
+        return np.concatenate([rows[~closed], here[again]])
+
+    @cached_property
+    def _whole_columns(self) -> NDArray[np.int64]:
+        """For each body of the whole graph the column of its joint, -1 where it has none."""
+        column = {name: k for k, name in enumerate(self.engine.joint_names)}
+        return np.array([column.get(name, -1) for name in self._whole.names])
 
     def _by_whole(self, q: Array, near: Array, seed: Array, found: Found, k: int) -> None:
         """Row k of `found` by the path on the whole graph; `seed` (n_joints,) are joints near those at `near`."""

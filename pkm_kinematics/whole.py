@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from pkm_description.mechanism import Array, Mechanism
+from pkm_kinematics.batch import over_cores
 from pkm_kinematics.blocks import Plan, assemble
-from pkm_kinematics.kernels.closures import turned_over
-from pkm_kinematics.kernels.follow import follow_graph
+from pkm_kinematics.kernels.follow import follow_graphs
 from pkm_kinematics.kernels.positions import place_block
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.nearest import nearest_closed
@@ -38,6 +39,17 @@ class Followed:
     positions: dict[str, float]
     residual: float  # largest gap of a closure; where the path met a singularity, largest actuator distance to go
     iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedRows:
+    """As `Followed`, for n rows: poses (n, 7), NaN where there is none, and positions (n, n_bodies)."""
+
+    poses: Array
+    positions: Array
+    status: NDArray[np.int64]
+    residual: Array
+    iterations: NDArray[np.int64]
 
 
 class WholeGraph:
@@ -86,20 +98,37 @@ class WholeGraph:
 
         See `kernels/follow.py`; `size` [m] makes rotations comparable with translations.
         """
-        t = self._holding(tuple(actuated))
-        state, rows, work = t.workspace()
-        state["q"] = [start.get(name, float(x)) for name, x in zip(self.names, state["q"], strict=True)]
-        bodies = np.array([self.names.index(name) for name in actuated])
-        status, residual, iterations = follow_graph(
-            t.bodies, t.closures, t.blocks[0], state, rows, work, size, bodies, q
-        )
-        if status == Status.CONVERGED and turned_over(t.closures, t.blocks[0], state):
-            status = Status.DIVERGED
+        home = self.tables.bodies["home"]
+        positions = np.array([[start.get(name, float(x)) for name, x in zip(self.names, home, strict=True)]])
+        end = self.follow_many(positions, actuated, q[None], size)
+        status, residual, iterations = Status(int(end.status[0])), float(end.residual[0]), int(end.iterations[0])
         if status != Status.CONVERGED:
-            return Followed(Status(status), None, {}, float(residual), int(iterations))
-        positions = dict(zip(self.names, (float(x) for x in state["q"]), strict=True))
-        pose = pose_of(self.platform_transform(state))
-        return Followed(Status.CONVERGED, pose, positions, float(residual), int(iterations))
+            return Followed(status, None, {}, residual, iterations)
+        by_name = dict(zip(self.names, (float(x) for x in end.positions[0]), strict=True))
+        return Followed(status, end.poses[0], by_name, residual, iterations)
+
+    def follow_many(self, positions: Array, actuated: Sequence[str], q: Array, size: float) -> FollowedRows:
+        """`follow` for rows: positions (n, n_bodies) in the order of `names`, q (n, as many as `actuated`)."""
+        t, n = self._holding(tuple(actuated)), len(positions)
+        bodies = np.array([self.names.index(name) for name in actuated])
+        positions, q = np.array(positions), np.ascontiguousarray(q)
+        R, p = np.empty((n, 3, 3)), np.empty((n, 3))
+        status, iterations, residual = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
+
+        def part(at: slice) -> None:
+            follow_graphs(
+                t.bodies, t.closures, t.blocks[0], *t.workspace(), size, bodies, q[at], self._last,
+                positions[at], R[at], p[at], status[at], residual[at], iterations[at],
+            )  # fmt: skip
+
+        over_cores(part, n)
+        poses = np.full((n, 7), np.nan)
+        ended = status == Status.CONVERGED
+        if ended.any():
+            poses[ended, :3] = p[ended] + R[ended] @ self._tail[:3, 3]
+            turned = Rotation.from_matrix(R[ended] @ self._tail[:3, :3])
+            poses[ended, 3:] = turned.as_quat(canonical=True)
+        return FollowedRows(poses, positions, status, residual, iterations)
 
     def platform_transform(self, state: NDArray[Any]) -> Array:
         """Transform (4, 4) of the platform in the base frame where the bodies of `tables` stand in a workspace."""

@@ -125,6 +125,15 @@ def place_chain(chain, tail, tail_point, state, R, p):
 
 
 @compiled
+def place_chains(chain, tail, tail_point, state, coordinates, R, p):
+    """`place_chain` for coordinates (n, k) into R (n, 3, 3) and p (n, 3)."""
+    for row in range(coordinates.shape[0]):
+        for i in range(1, chain.shape[0]):
+            state[i].q = coordinates[row, i - 1]
+        place_chain(chain, tail, tail_point, state, R[row], p[row])
+
+
+@compiled
 def chain_error(chain, tail, tail_point, state, R, p):
     """Distance [m] and angle [rad] between the pose that the coordinates give and the pose (R, p)."""
     for i in range(1, chain.shape[0]):

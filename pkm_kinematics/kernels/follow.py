@@ -19,7 +19,7 @@ from math import atan2, cos, inf, isfinite, sin, sqrt
 
 import numpy as np
 
-from pkm_kinematics.kernels.closures import block_jacobian, invert_block
+from pkm_kinematics.kernels.closures import block_jacobian, invert_block, turned_over
 from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.dense import determinant_sign, solve_in_place
 from pkm_kinematics.kernels.forward import LONGEST_TURN, actuator_error, normal_equations, shift_pose
@@ -28,6 +28,7 @@ from pkm_kinematics.kernels.placement import place_platform
 from pkm_kinematics.kernels.positions import (
     CLOSED,
     CONVERGED,
+    DIVERGED,
     INVALID_INPUT,
     SINGULAR,
     UNREACHABLE,
@@ -363,3 +364,28 @@ def follow_graph(bodies, closures, block, state, rows, work, size, actuators, q)
         if part < SHORTEST:
             break
     return SINGULAR, (1.0 - done) * longest, iterations
+
+
+@allocating
+def follow_graphs(
+    bodies, closures, block, state, rows, work, size, actuators, q, last, positions, R, p, status, residual, iterations
+):  # fmt: skip
+    """`follow_graph` for rows: from joint positions (n, n_bodies), which move along, to actuators at q (n, n_actuated).
+
+    Results go to R (n, 3, 3) and p (n, 3) of the body `last`, and status, residual, iterations (n,). DIVERGED where an
+    axis ends the wrong way round.
+    """
+    for k in range(q.shape[0]):
+        for i in range(bodies.shape[0]):
+            state[i].q = positions[k, i]
+        status[k], residual[k], iterations[k] = follow_graph(
+            bodies, closures, block, state, rows, work, size, actuators, q[k]
+        )
+        if status[k] == CONVERGED and turned_over(closures, block, state):
+            status[k] = DIVERGED
+        for i in range(bodies.shape[0]):
+            positions[k, i] = state[i].q
+        for r in range(3):
+            p[k, r] = state[last].p[r]
+            for c in range(3):
+                R[k, r, c] = state[last].R[r, c]
