@@ -2,9 +2,10 @@
 """`python -m bench.round_trips [robot ...] [--poses N]`: pose to joints to pose, at random poses in every working mode.
 
 Poses are drawn all over the box that the platform's own branch allows, singular neighbourhoods and joint limits
-included; robots whose motion space turns with the pose get random actuator positions instead. Each pose that the
-limbs reach is solved for its joints in a working mode, and those for the pose again, from a start that is a little off.
-A trip ends in one of these ways:
+included; robots whose motion space turns with the pose get random actuator positions instead. For these, and where
+limbs are solved by iteration, poses lie at random places of the ways from home to anywhere in the box, as what cannot be
+reached takes longest. Each pose that the limbs reach in one of the working modes, taken in turn, is solved for its
+joints, and those for the pose again, from a start that is a little off. A trip ends in one of these ways:
 
 * *back*: the same pose to 1e-9 m and rad;
 * *refused*: status SINGULAR, at a pose whose distance from a type 2 singularity is of the order of the start's error;
@@ -20,6 +21,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench.tables import table
 from pkm_description import load_mechanism, robot_names
@@ -30,7 +32,8 @@ BACK = 1e-9  # m plus rad
 CLOSED = 1e-12  # m, and 1 for directions
 ASTRAY = 1e-4  # rad, and of the characteristic length: how far off the start is
 NEAR_SINGULAR = 100.0 * ASTRAY  # relative singular value: refusals must be nearer to a singularity than this
-CHUNK = 2000
+CHUNK = 4000
+UNSEEDED = 10  # every such trip of a robot with iterated limbs gets no joint positions to start from
 HEADER = [
     "robot", "modes", "poses", "trips", "back", "refused", "beyond", "wrong", "worst error", "worst gap",
     "time per trip",
@@ -79,6 +82,7 @@ class Traveller:
         reach = 2.0 * kinematics.characteristic_length
         centre = np.array([home[name] for name in self._names()])
         lower, upper = np.array([x.lower for x in limits]), np.array([x.upper for x in limits])
+        self.centre = centre
         self.low = np.where(np.isfinite(lower), lower, centre - reach)
         self.high = np.where(np.isfinite(upper), upper, centre + reach)
 
@@ -89,6 +93,8 @@ class Traveller:
     def poses(self, n: int) -> Array:
         """Random poses (n, 7); NaN where there is none."""
         drawn = self.rng.uniform(self.low, self.high, (n, len(self.low)))
+        if self.kinematics.engine.iterated or not self.kinematics.constant_space:
+            drawn = self.centre + self.rng.uniform(0.0, 1.0, (n, 1)) * (drawn - self.centre)
         if self._names() == self.kinematics.task.names:
             return self.kinematics.engine.poses_at(drawn)
         return self.kinematics.forward(drawn).pose
@@ -130,18 +136,21 @@ def travel(kinematics: Kinematics, name: str, poses: int, seed: int = 0, all_mod
             raise RuntimeError(f"{name}: hardly any pose of {drawn} can be reached")
         some = some[np.isfinite(some).all(axis=1)]
         reached = np.zeros(len(some), dtype=bool)
+        turn = np.arange(len(some)) % kinematics.n_modes
         for mode in range(kinematics.n_modes):
-            solved = kinematics.inverse(some, mode=mode)
+            rows = np.arange(len(some)) if all_modes else np.flatnonzero(turn == mode)
+            if not len(rows):
+                continue
+            solved = kinematics.inverse(some[rows], mode=mode)
             closed = (solved.status == Status.CONVERGED) | (solved.status == Status.JOINT_LIMIT)
-            reached |= closed
-            mine = closed & ((np.arange(len(some)) % kinematics.n_modes == mode) | all_modes)
+            reached[rows] |= closed
             strange = ~closed & (solved.status != Status.UNREACHABLE)
             if strange.any():
                 tally.wrong += int(strange.sum())
                 tally.example = tally.example or f"mode {mode}: inverse {solved.reason(int(np.argmax(strange)))}"
             tally.gap = max(tally.gap, float(solved.residual[closed].max(initial=0.0)))
-            if mine.any():
-                _trips(kinematics, traveller, tally, some[mine], solved.joints[mine], solved.actuated[mine])
+            if closed.any():
+                _trips(kinematics, traveller, tally, some[rows[closed]], solved.joints[closed], solved.actuated[closed])
         tally.poses += int(reached.sum())
     tally.seconds = time.process_time() - started
     return tally
@@ -151,18 +160,26 @@ def _trips(
     kinematics: Kinematics, traveller: Traveller, tally: Tally, poses: Array, joints: Array, actuated: Array
 ) -> None:
     starts = traveller.beside(poses, actuated)
-    found = kinematics.forward(actuated, near=starts)
-    error = pose_error(found.pose, poses)
-    back = found.ok & (error < BACK)
+    # limbs solved by iteration know their working mode from their joints; now and then it is looked for
+    blind = np.arange(len(poses)) % UNSEEDED == 0 if kinematics.engine.iterated else np.ones(len(poses), dtype=bool)
+    pose, status = np.full(poses.shape, np.nan), np.zeros(len(poses), dtype=np.int64)
+    for rows, seed in ((blind, None), (~blind, joints[~blind])):
+        if rows.any():
+            found = kinematics.forward(actuated[rows], near=starts[rows], seed=seed)
+            pose[rows], status[rows] = found.pose, found.status
+    error = pose_error(pose, poses)
+    back = (status == Status.CONVERGED) & (error < BACK)
     tally.trips += len(poses)
     tally.back += int(back.sum())
     tally.error = max(tally.error, float(error[back].max(initial=0.0)))
+    refused = np.flatnonzero(status == Status.SINGULAR)
+    refused = refused[near_singular(kinematics, poses[refused], joints[refused])]
+    tally.refused += len(refused)
+    back[refused] = True
     for k in np.flatnonzero(~back):
-        said = Status(int(found.status[k])).name
+        said = Status(int(status[k])).name
         margins = kinematics.singularity(np.array([poses[k], starts[k]]), seed=joints[k])
-        if said == "SINGULAR" and near_singular(kinematics, poses[k], joints[k]):
-            tally.refused += 1
-        elif said == "CONVERGED" and margins.determinant_sign[0] * margins.determinant_sign[1] < 0.0:
+        if said == "CONVERGED" and margins.determinant_sign[0] * margins.determinant_sign[1] < 0.0:
             tally.beyond += 1
         else:
             tally.wrong += 1
@@ -170,14 +187,17 @@ def _trips(
             tally.example = tally.example or f"{said}, off by {error[k]:.3g}, at {where} {margins.type2}"
 
 
-def near_singular(kinematics: Kinematics, pose: Array, joints: Array) -> bool:
-    """Whether the inverse Jacobian at a pose is singular, or nearly, by the ratio of its singular values."""
-    K = kinematics.task_jacobian(pose, seed=joints)
-    if not np.isfinite(K).all():
-        return False
-    S = kinematics.subspace(pose, seed=joints) * np.repeat([1.0, kinematics.characteristic_length], 3)[:, None]
-    values = np.linalg.svd(K / np.linalg.norm(S, axis=0), compute_uv=False)
-    return bool(values[-1] < NEAR_SINGULAR * values[0])
+def near_singular(kinematics: Kinematics, poses: Array, joints: Array) -> NDArray[np.bool_]:
+    """At which poses (n, 7) the inverse Jacobian is singular, or nearly, by the ratio of its singular values."""
+    if not len(poses):
+        return np.zeros(0, dtype=bool)
+    K = kinematics.task_jacobian(poses, seed=joints)
+    S = kinematics.subspace(poses, seed=joints) * np.repeat([1.0, kinematics.characteristic_length], 3)[:, None]
+    finite = np.isfinite(K).all(axis=(1, 2))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scaled = np.nan_to_num(K / np.linalg.norm(S, axis=1)[:, None])
+    values = np.linalg.svd(scaled, compute_uv=False)
+    return np.asarray(finite & (values[:, -1] < NEAR_SINGULAR * values[:, 0]))
 
 
 def main() -> int:

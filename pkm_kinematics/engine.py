@@ -23,6 +23,7 @@ from pkm_kinematics.constraints import scaling
 from pkm_kinematics.continuing import continue_joints
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.chain import place_chains, read_chain
+from pkm_kinematics.kernels.jacobians import inverse_jacobians
 from pkm_kinematics.kernels.motion import invert_blocks
 from pkm_kinematics.kernels.motion_space import allowed_twists, motion_space, motion_spaces, off_space
 from pkm_kinematics.kernels.positions import CLOSED
@@ -309,14 +310,20 @@ class Engine:
         )  # fmt: skip
         return Placed(state, rows, work, int(status))
 
-    def inverted(self, pose: Array, seed: Array) -> Placed | None:
-        """As `placed`, with every block inverted; None where there is no configuration or a limb is singular."""
-        at = self.placed(pose, seed)
-        t = self.tables
-        if not at.closed:
-            return None
-        regularity = invert_blocks(t.bodies, t.closures, t.blocks, at.state, at.rows, at.work)
-        return at if regularity > NEARLY_SINGULAR else None
+    def inverse_jacobians(self, poses: Array, seeds: Array) -> Array:
+        """Actuated joint rates per platform twist (n, n_actuated, 6) at poses (n, 7); NaN where there are none."""
+        out = np.full((len(poses), len(self.actuated_names), 6), np.nan)
+        t, task = self.tables, self.task
+
+        def part(at: slice) -> None:
+            inverse_jacobians(
+                t.bodies, t.closures, t.blocks, *t.workspace(),
+                task.chain, task.sliding, task.spread, task.tail, task.tail_point, chain_state(task),
+                self.body_column, self.chain_column, poses[at], seeds[at] if len(seeds) > 1 else seeds, out[at],
+            )  # fmt: skip
+
+        over_cores(part, len(poses))
+        return out
 
     # -- motion space -----------------------------------------------------------------------------------------------
 

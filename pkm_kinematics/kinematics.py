@@ -27,7 +27,6 @@ from pkm_kinematics.kernels.distances import forward_translation
 from pkm_kinematics.kernels.forward import forward_newton
 from pkm_kinematics.kernels.motion import invert_blocks
 from pkm_kinematics.kernels.placement import place_platform
-from pkm_kinematics.kernels.projection import inverse_jacobian
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.kernels.solve import inverse_direct, inverse_whole
 from pkm_kinematics.kernels.straight_track import straight_track
@@ -304,15 +303,9 @@ class Kinematics:
 
         Only its action on the motion space is defined; `task_jacobian` is that part alone.
         """
-        e, t = self.engine, self.tables
-        poses, shape = e.poses(pose)
-        seeds = e.seeds(seed, poses)
-        out = np.full((len(poses), len(self.actuated_names), 6), np.nan)
-        for k in range(len(poses)):
-            at = e.inverted(poses[k], seeds[k if len(seeds) > 1 else 0])
-            if at is not None:
-                inverse_jacobian(t.bodies, t.closures, t.blocks, at.state, at.rows, at.work, out[k])
-        return out.reshape(*shape, *out.shape[1:])
+        poses, shape = self.engine.poses(pose)
+        found = self.engine.inverse_jacobians(poses, self.engine.seeds(seed, poses))
+        return found.reshape(*shape, *found.shape[1:])
 
     def task_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
         """`inverse_jacobian @ subspace` (..., n_actuated, mobility): actuated rates per independent velocity."""
