@@ -3,8 +3,8 @@
 
 Poses are drawn all over the box that the platform's own branch allows, singular neighbourhoods and joint limits
 included; robots whose motion space turns with the pose get random actuator positions instead. For these, and where
-limbs are solved by iteration, poses lie at random places of the ways from home to anywhere in the box, as what cannot be
-reached takes longest. Each pose that the limbs reach in one of the working modes, taken in turn, is solved for its
+limbs are solved by iteration, poses lie at random places of the ways from home to anywhere in the box, as what cannot
+be reached takes longest. Each pose that the limbs reach in one of the working modes, taken in turn, is solved for its
 joints, and those for the pose again, from a start that is a little off. A trip ends in one of these ways:
 
 * *back*: the same pose to 1e-9 m and rad;

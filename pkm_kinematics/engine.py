@@ -24,10 +24,9 @@ from pkm_kinematics.continuing import continue_joints
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.chain import place_chains, read_chain
 from pkm_kinematics.kernels.jacobians import inverse_jacobians
-from pkm_kinematics.kernels.motion import invert_blocks
 from pkm_kinematics.kernels.motion_space import allowed_twists, motion_space, motion_spaces, off_space
 from pkm_kinematics.kernels.positions import CLOSED
-from pkm_kinematics.kernels.solve import INSIDE, NEARLY_SINGULAR, solve_many, solve_pose
+from pkm_kinematics.kernels.solve import INSIDE, solve_many, solve_pose
 from pkm_kinematics.pose import pose_of, transform_of
 from pkm_kinematics.status import Status
 from pkm_kinematics.tables import Tables
@@ -35,6 +34,7 @@ from pkm_kinematics.task import Task, build_task, chain_state
 from pkm_kinematics.whole import FREE
 
 NO_RATES = np.empty((0, 6))
+EXACT = 1e-13  # m, and 1 for directions: limbs that are closed less exactly are closed again as a whole
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 CLOSES = (Status.CONVERGED, Status.JOINT_LIMIT)  # statuses that come with a configuration
 
@@ -225,11 +225,13 @@ class Engine:
         if self.divided:
             near = np.flatnonzero((solved.status == Status.UNREACHABLE) & (solved.residual < FOLDED * self.size))
             lost = [k for k in near if self._folded(poses[k], seeds[k if len(seeds) > 1 else 0], mode)]
-            if lost:
-                mine = seeds[lost] if len(seeds) > 1 else seeds
+            blunt = np.flatnonzero(np.isin(solved.status, CLOSES) & (solved.residual > EXACT))
+            if lost or len(blunt):
+                mine = np.vstack([seeds[lost] if len(seeds) > 1 else np.repeat(seeds, len(lost), 0), solved.q[blunt]])
+                lost += list(blunt)
                 v, a = (x[lost] if len(x) else x for x in (twists, accelerations))
                 again = self._solve_blocks(poses[lost], self._undivided_joints(poses[lost], mine), mode, v, a)
-                found = np.isin(again.status, CLOSES)
+                found = np.isin(again.status, CLOSES) & (again.residual < solved.residual[lost])
                 for rows, better in zip(vars(solved).values(), vars(again).values(), strict=True):
                     rows[np.array(lost)[found]] = better[found]
         return solved
