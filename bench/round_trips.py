@@ -8,6 +8,8 @@ be reached takes longest. Each pose that the limbs reach in one of the working m
 joints, and those for the pose again, from a start that is a little off. A trip ends in one of these ways:
 
 * *back*: the same pose to 1e-9 m and rad;
+* *amplified*: another pose, but one whose actuated joints differ by less than 1e-12 rad or m, next to a singularity of
+  type 2, which makes as much of rounding;
 * *refused*: status SINGULAR, at a pose whose distance from a type 2 singularity is of the order of the start's error;
 * *beyond*: another pose, because the start that was a little off lies on the other side of a singularity;
 * *wrong*: anything else. There are to be none.
@@ -35,7 +37,7 @@ NEAR_SINGULAR = 100.0 * ASTRAY  # relative singular value: refusals must be near
 CHUNK = 4000
 UNSEEDED = 10  # every such trip of a robot with iterated limbs gets no joint positions to start from
 HEADER = [
-    "robot", "modes", "poses", "trips", "back", "refused", "beyond", "wrong", "worst error", "worst gap",
+    "robot", "modes", "poses", "trips", "back", "amplified", "refused", "beyond", "wrong", "worst error", "worst gap",
     "time per trip",
 ]  # fmt: skip
 
@@ -49,6 +51,7 @@ class Tally:
     poses: int = 0
     trips: int = 0
     back: int = 0
+    amplified: int = 0
     refused: int = 0
     beyond: int = 0
     wrong: int = 0
@@ -58,7 +61,7 @@ class Tally:
     example: str = ""
 
     def cells(self) -> list[str]:
-        counts = [self.modes, self.poses, self.trips, self.back, self.refused, self.beyond, self.wrong]
+        counts = [self.modes, self.poses, self.trips, self.back, self.amplified, self.refused, self.beyond, self.wrong]
         per_trip = 1e6 * self.seconds / max(self.trips, 1)
         return [self.robot, *map(str, counts), f"{self.error:.1e}", f"{self.gap:.1e}", f"{per_trip:.0f} µs"]
 
@@ -179,7 +182,9 @@ def _trips(
     for k in np.flatnonzero(~back):
         said = Status(int(status[k])).name
         margins = kinematics.singularity(np.array([poses[k], starts[k]]), seed=joints[k])
-        if said == "CONVERGED" and margins.determinant_sign[0] * margins.determinant_sign[1] < 0.0:
+        if said == "CONVERGED" and error[k] * margins.type2[0] < CLOSED:
+            tally.amplified += 1
+        elif said == "CONVERGED" and margins.determinant_sign[0] * margins.determinant_sign[1] < 0.0:
             tally.beyond += 1
         else:
             tally.wrong += 1

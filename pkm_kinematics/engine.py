@@ -34,7 +34,7 @@ from pkm_kinematics.task import Task, build_task, chain_state
 from pkm_kinematics.whole import FREE
 
 NO_RATES = np.empty((0, 6))
-EXACT = 1e-13  # m, and 1 for directions: limbs that are closed less exactly are closed again as a whole
+EXACT = 1e-14  # m, and 1 for directions: limbs that are closed less exactly are closed again as a whole
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 CLOSES = (Status.CONVERGED, Status.JOINT_LIMIT)  # statuses that come with a configuration
 

@@ -16,6 +16,7 @@ CONVERGED, UNREACHABLE, JOINT_LIMIT, SINGULAR, DIVERGED, INVALID_INPUT = range(6
 # robot), far below any machine's accuracy.
 CLOSED = 1e-10
 NEWTON_ITERATIONS = 50
+ROUNDING = 1e-15  # a gap that no step makes smaller
 AT_REST = 1e-13  # rad or m: a step this short is rounding
 LONGEST_STEP = 0.5  # rad or m, per joint and iteration: keeps Newton's method on the branch it started on
 
@@ -47,7 +48,7 @@ def solve_newton(bodies, closures, block, state, rows, work):
     for iteration in range(NEWTON_ITERATIONS):
         place_block(bodies, block, state)
         residual = write_block_rows(closures, block, state, rows)
-        if residual < 1e-14 or not isfinite(residual):
+        if residual < ROUNDING or not isfinite(residual):
             return residual, iteration
         invert_block(bodies, closures, block, state, rows, work)
         largest = 0.0

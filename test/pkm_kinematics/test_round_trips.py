@@ -23,8 +23,8 @@ def check(tally: Tally, poses: int) -> None:
         assert tally.back == 0  # whatever came back would be one pose of a motion
         assert tally.refused == tally.trips
         return
-    assert tally.refused + tally.beyond <= 0.02 * tally.trips + 2
-    assert tally.back == tally.trips - tally.refused - tally.beyond
+    assert tally.amplified + tally.refused + tally.beyond <= 0.02 * tally.trips + 2
+    assert tally.back == tally.trips - tally.amplified - tally.refused - tally.beyond
     assert tally.trips > 0
 
 
