@@ -14,8 +14,8 @@ joint keeps together; once differentiated, they are linear in the rates (37), an
 motion constraints (55). Forces are projected on the platform's freedoms by the bodies' partial velocities, kinematic
 and dynamic coordinates (49 to 53), which makes (64).
 
-`ObservedLegs` says which robots it does not cover: those whose platform carries joints. It shares no code with the
-kernels of the dynamics, so that each tests the other; `of_pose` alone asks the kinematics, for joint positions.
+Elements that the platform carries (an articulated travelling plate) move with it besides. The model shares no code with
+the kernels of the dynamics, so that each tests the other; `of_pose` alone asks the kinematics, for joint positions.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ from pkm_kinematics.pose import quaternion_of, transform_of
 
 ACROSS = 1e-9  # cosine: axes that ought to be perpendicular or parallel, against rounding in a description's numbers
 LEVER = 0.1  # sine of the angle between a cross's axis and its bar at home, below which the cross has to be seen too
+FITTED, ATTEMPTS = 1e-12, 30  # the pose of a platform that carries elements: last step [m, rad], and how many
 MISFIT = 0.1  # of the characteristic length: how far observed bars may end from the platform's joints
 REGULAR = 1e-9  # singular values of a limb's equations below this share of the largest count as zero
 Z = np.array([0.0, 0.0, 1.0])
 
 
 class ObservationError(PkmError):
-    """A robot that is not made of elements up to one platform body, or a state that it cannot have."""
+    """A state that a robot cannot have, or that tells too little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,18 +109,14 @@ class _Motion:
 
 
 class ObservedLegs:
-    """The element model of one robot. Raises `ObservationError` for robots that it does not cover."""
+    """The element model of one robot; every robot is made of elements."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
         self.tables = self.kinematics.tables
-        bodies, names = self.tables.bodies, self.tables.names
-        for i in range(2, len(bodies)):
-            if bodies[i]["parent"] == records.PLATFORM:
-                raise ObservationError(
-                    f"{dynamics.mechanism.name}: joint '{names[i]}' is carried by the platform, whose place only the"
-                    " legs' ends tell"
-                )
+        self._root = [records.BASE, records.PLATFORM]  # of every body: which of the two carries it
+        for row in self.tables.bodies[2:]:
+            self._root.append(self._root[int(row["parent"])])
         self.limbs = tuple(self._limb(first, stop) for first, stop in self.tables.limbs)
         self.elements: dict[int, Element] = {}
         self._read()
@@ -169,8 +166,8 @@ class ObservedLegs:
         """State from directions (3,) of arms and bars and their rates (3,), base axes, by link (see `seen`).
 
         Sliders and extensions are read from encoders: `lengths` [m] and `length_rates` [m/s] by joint (`measured`). The
-        platform follows from where the limbs end, which are points and directions of it, by linear least squares and
-        one singular value decomposition. Raises `ObservationError` for what is missing or impossible.
+        platform follows from where the limbs end, by least squares. Raises `ObservationError` for what is missing or
+        impossible.
         """
         n, lengths, length_rates = len(self.names), lengths or {}, length_rates or {}
         x, dx, s, ds = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n), np.zeros(n)
@@ -186,9 +183,9 @@ class ObservedLegs:
         pose = self._fitted(x, s)
         motion = self._motion(Observed(x, dx, s, ds, pose, np.zeros(6)))
         # each limb opens its loops at some rate while the platform rests; the platform's twist closes them
-        limbs = [self._observed_rates(limb, motion.bodies, x, dx, ds) for limb in self.limbs]
-        opening = [self._joint_rows(limb, motion.bodies) @ qd for limb, qd in zip(self.limbs, limbs, strict=True)]
-        rows = np.vstack([self._platform_rows(limb, motion.bodies) for limb in self.limbs]) @ motion.space
+        seen = [self._observed_rates(limb, motion.bodies, x, dx, ds, np.zeros(3)) for limb in self.limbs]
+        opening = [self._joint_rows(limb, motion.bodies) @ qd for limb, qd in zip(self.limbs, seen, strict=True)]
+        rows = self._fit_rows(motion.bodies, x) @ motion.space
         if np.linalg.matrix_rank(rows, tol=REGULAR) < rows.shape[1]:
             raise ObservationError("the limbs' ends do not determine how the platform moves")
         twist = -motion.space @ np.linalg.lstsq(rows, np.concatenate(opening), rcond=None)[0]
@@ -214,20 +211,24 @@ class ObservedLegs:
         seconds = self._accelerate(motion, np.asarray(acceleration, dtype=np.float64), rates)
         S = motion.space
         A = np.zeros((S.shape[1], len(self.kinematics.actuated_names)))
-        b = S.T @ (external + np.concatenate(self._load(records.PLATFORM, motion.bodies[records.PLATFORM])))
+        platform = motion.bodies[records.PLATFORM]
+        on_platform = external + np.concatenate(self._load(records.PLATFORM, platform))
+        b = np.zeros(S.shape[1])
         for limb, M, qd, qdd in zip(self.limbs, motion.constraints, rates, seconds, strict=True):
             on_joints = np.zeros(len(limb.bodies))  # dynamic coordinates (53)
             for k, i in enumerate(limb.bodies):
                 row, at = self.tables.bodies[i], motion.bodies[i]
                 force, torque = self._load(i, at)
                 on_joints += force @ at.V + torque @ at.W
+                if self._root[i] == records.PLATFORM:
+                    on_platform += np.concatenate([force, torque + cross(at.p - platform.p, force)])
                 on_joints[k] -= row["armature"] * qdd[k]
                 if self.dynamics.friction:
                     on_joints[k] -= row["viscous"] * qd[k] + row["coulomb"] * tanh(qd[k] / COULOMB_SPEED)
                 if row["actuator"] >= 0:
                     A[:, row["actuator"]] = S.T @ M[k]
             b += S.T @ M.T @ on_joints
-        return A, b
+        return A, b + S.T @ on_platform
 
     def _load(self, i: int, at: _Moving) -> tuple[Array, Array]:
         """Weight and inertia of a body as force and torque (3,) at its origin."""
@@ -280,8 +281,10 @@ class ObservedLegs:
         seen, own = seen / sqrt(square), own / sqrt(own @ own)
         return np.outer(seen, own) + np.outer(z, Z) + np.outer(cross(z, seen), cross(Z, own))
 
-    def _observed_rates(self, limb: _Limb, bodies: dict[int, _Moving], x: Array, dx: Array, ds: Array) -> Array:
-        """Joint rates (k,) of a limb from the rates of its unit vectors and lengths."""
+    def _observed_rates(
+        self, limb: _Limb, bodies: dict[int, _Moving], x: Array, dx: Array, ds: Array, turning: Array
+    ) -> Array:
+        """Joint rates (k,) of a limb from the rates of its unit vectors and lengths; the platform turns with (3,)."""
         qd = np.zeros(len(limb.bodies))
         for j, i in enumerate(limb.bodies):
             e = self.elements[i]
@@ -290,6 +293,8 @@ class ObservedLegs:
                 continue
             z = bodies[i].R[:, 2]
             w = bodies[i].W[:, :j] @ qd[:j]
+            if self._root[i] == records.PLATFORM:
+                w = w + turning
             if e.bar >= 0:  # what turns the bar's direction along the axis that the cross carries
                 y, dy = x[self._row[e.bar]], dx[self._row[e.bar]]
                 along = bodies[i].R @ e.d
@@ -322,7 +327,9 @@ class ObservedLegs:
         rates = [M @ twist for M in motion.constraints]
         for limb, qd in zip(self.limbs, rates, strict=True):
             for i in limb.bodies:
-                motion.bodies[i].v, motion.bodies[i].w = motion.bodies[i].V @ qd, motion.bodies[i].W @ qd
+                me = motion.bodies[i]
+                V, W = self._with_platform(i, motion.bodies)
+                me.v, me.w = me.V @ qd + V @ twist, me.W @ qd + W @ twist
         return rates
 
     def _accelerate(self, motion: _Motion, acceleration: Array, rates: list[Array]) -> list[Array]:
@@ -356,12 +363,15 @@ class ObservedLegs:
 
     def _platform_rows(self, limb: _Limb, bodies: dict[int, _Moving]) -> Array:
         """Rates of a limb's loop equations per twist of the platform (rows, 6)."""
-        still, both = np.zeros((3, 6)), np.eye(6)
+        return np.vstack([self._first(c, bodies, lambda i: self._with_platform(i, bodies)) for c in limb.closures])
 
-        def twists(i: int) -> tuple[Array, Array]:
-            return (both[:3], both[3:]) if i == records.PLATFORM else (still, still)
-
-        return np.vstack([self._first(c, bodies, twists) for c in limb.closures])
+    def _with_platform(self, i: int, bodies: dict[int, _Moving]) -> tuple[Array, Array]:
+        """Velocity and angular velocity (3, 6) of a body per twist of the platform, where that carries it."""
+        V, W = np.zeros((3, 6)), np.zeros((3, 6))
+        if self._root[i] == records.PLATFORM:
+            V[:, :3] = W[:, 3:] = np.eye(3)
+            V[:, 3:] = _skew(bodies[records.PLATFORM].p - bodies[i].p)
+        return V, W
 
     # -- loops as equations of vectors: a gap r, and axes a, b that a joint keeps together ---------------------------
 
@@ -377,6 +387,24 @@ class ObservedLegs:
         """Vector (3,) from the point of the predecessor to that of the successor."""
         (p, arm_p, _), (s, arm_s, _) = self._ends(c, bodies)
         return bodies[s].p + arm_s - bodies[p].p - arm_p
+
+    def _open(self, c: int, bodies: dict[int, _Moving]) -> Array:
+        """By how much (rows,) a closure's equations are open."""
+        (_, _, Fp), (_, _, Fs) = self._ends(c, bodies)
+        gap, a, b = self._gap(c, bodies), Fp[:, 2], Fs[:, 2]
+        kind = int(self.tables.closures[c]["kind"])
+        if kind == records.SPHERICAL:
+            return gap
+        if kind == records.UNIVERSAL:
+            return np.append(gap, a @ b)
+        rows = [gap, a - b]
+        if kind in (records.CYLINDRICAL, records.PRISMATIC):
+            rows[0] = cross(gap, a)
+        if kind == records.PLANAR:
+            rows[0] = np.array([gap @ a])
+        if kind in (records.PRISMATIC, records.FIXED):
+            rows.append(Fp[:, 0] - Fs[:, 0])
+        return np.concatenate(rows)
 
     def _first(self, c: int, bodies: dict[int, _Moving], twists: Any) -> Array:
         """Rates (rows, k) of a closure's equations for k twists of its ends, `twists(i)` (3, k) linear and angular."""
@@ -431,7 +459,47 @@ class ObservedLegs:
     # -- the platform from where the limbs end ------------------------------------------------------------------------
 
     def _fitted(self, x: Array, s: Array) -> Array:
-        """The pose (7,) that fits the limbs' ends best: points and directions of the platform that are known."""
+        """The pose (7,) that fits the limbs' ends best."""
+        hung = any(root == records.PLATFORM for root in self._root[2:])
+        return self._fitted_from_home(x, s) if hung else self._fitted_at_once(x, s)
+
+    def _fitted_from_home(self, x: Array, s: Array) -> Array:
+        """By Gauss and Newton: where the platform carries elements, the limbs' ends are not points of it."""
+        k = self.kinematics
+        pose = np.array(k.home)
+        allowed = k.task.subspace if k.constant_space else np.eye(6)
+        for _ in range(ATTEMPTS):
+            bodies = self._placed(x, s, pose)
+            gaps = np.concatenate([self._open(c, bodies) for limb in self.limbs for c in limb.closures])
+            step = -allowed @ np.linalg.lstsq(self._fit_rows(bodies, x) @ allowed, gaps, rcond=None)[0]
+            pose[:3] += step[:3]
+            turn = np.append(0.5 * step[3:], 1.0)
+            pose[3:] = _product(turn / sqrt(turn @ turn), pose[3:])
+            if np.abs(step).max() < FITTED:
+                break
+        else:
+            raise ObservationError("no pose of the platform fits the directions")
+        self._check_fit(float(np.abs(gaps).max()))
+        return pose
+
+    def _fit_rows(self, bodies: dict[int, _Moving], x: Array) -> Array:
+        """Rates of all loop equations per twist of the platform (rows, 6) while what is seen keeps its directions."""
+        still, none = np.zeros_like(x), np.zeros(len(x))
+        found = []
+        for limb in self.limbs:
+            rows = self._platform_rows(limb, bodies)
+            for j, turning in enumerate(np.eye(3)):
+                qd = self._observed_rates(limb, bodies, x, still, none, turning)
+                rows[:, 3 + j] += self._joint_rows(limb, bodies) @ qd
+            found.append(rows)
+        return np.vstack(found)
+
+    def _check_fit(self, off: float) -> None:
+        if off > MISFIT * self.kinematics.characteristic_length:
+            raise ObservationError(f"the limbs do not meet at the platform: one ends {off:.3g} m from its joint there")
+
+    def _fitted_at_once(self, x: Array, s: Array) -> Array:
+        """By one singular value decomposition: the limbs' ends are points and directions of the platform."""
         home, k = self.kinematics.home, self.kinematics
         bodies = self._placed(x, s, home)
         R0 = bodies[records.PLATFORM].R
@@ -467,8 +535,7 @@ class ObservedLegs:
         gaps = np.concatenate([line @ (point - R @ own - home[:3]) for point, own, line in lines])
         pose[:3] = home[:3] + basis @ np.linalg.lstsq(rows, gaps, rcond=None)[0]
         off = max(float(np.abs(line @ (point - R @ own - pose[:3])).max()) for point, own, line in lines)
-        if off > MISFIT * k.characteristic_length:
-            raise ObservationError(f"the limbs do not meet at the platform: one ends {off:.3g} m from its joint there")
+        self._check_fit(off)
         return pose
 
     @staticmethod
@@ -567,6 +634,12 @@ def cross(u: Array, v: Array) -> Array:
     a, b, c = u.tolist()
     d, e, f = v.tolist()
     return np.array([b * f - c * e, c * d - a * f, a * e - b * d])
+
+
+def _product(a: Array, b: Array) -> Array:
+    """Product of two quaternions (4,) x y z w."""
+    vector = a[3] * b[:3] + b[3] * a[:3] + cross(a[:3], b[:3])
+    return np.append(vector, a[3] * b[3] - a[:3] @ b[:3])
 
 
 def _skew(r: Array) -> Array:
