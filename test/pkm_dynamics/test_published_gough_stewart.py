@@ -21,6 +21,7 @@ from pkm_description.mechanism import Inertial, frozen
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.energy import energy
 from pkm_dynamics.inertials import with_inertials
+from pkm_dynamics.legs_and_platform import LegsAndPlatform
 from pkm_dynamics.random_motions import random_motions
 
 # Dasgupta's table: joint centres on the base and in the platform's frame, one column per leg
@@ -257,3 +258,39 @@ def test_printed_inertias_are_impossible_and_usable():
         total = energy(dynamics, ends[0], ends[1]).total
         assert work == pytest.approx(total[1] - total[0], rel=1e-6)
         assert work > MASS * 9.81 * 0.6  # it is lifted by 0.6 m
+
+
+# -- three steps or one elimination ------------------------------------------------------------------------------------
+
+
+def test_pseudo_variables_save_the_large_inverse(of_gallery):
+    """Geike and McPhee 2002, 24 coordinates and 18 equations: J = -Phi_d^-1 Phi_i of all at once, or legs first.
+
+    Of the virtual work of all coordinates, legs and platform taken apart, the first makes efforts through one matrix of
+    18 by 18; the second, which is `LegsAndPlatform`, through six of 3 by 3 and one of 6 by 6.
+    """
+    dynamics = Dynamics(of_gallery["gough_stewart"].kinematics)
+    model = LegsAndPlatform(dynamics)
+    motions = random_motions(dynamics.kinematics, 10, seed=5)
+    for pose, twist, acceleration in zip(motions.pose, motions.twist, motions.acceleration, strict=True):
+        at, _ = model._placed(pose, None)
+        to_base = np.eye(6)  # twists at the base's origin
+        to_base[:3, 3:] = np.cross(np.eye(3), pose[:3])
+        V = to_base @ twist
+        A = to_base @ acceleration - np.concatenate([np.cross(V[3:], twist[:3]), np.zeros(3)])
+        work, phi, actuated = np.zeros(24), np.zeros((18, 24)), []
+        for k, leg in enumerate(at):
+            assert leg.J.shape == (3, 3)
+            work[3 * k : 3 * k + 3], _ = model._leg_model(leg, V, A)
+            phi[3 * k : 3 * k + 3, 3 * k : 3 * k + 3], phi[3 * k : 3 * k + 3, 18:] = leg.J, -leg.Jv
+            actuated.append(3 * k + next(i for i, b in enumerate(leg.leg.joints) if model.bodies[b]["actuator"] >= 0))
+        inertia = model._platform_inertia(pose)
+        work[18:] = inertia @ (A - model.gravity)
+        momentum = inertia @ V
+        work[18:21] += np.cross(V[3:], momentum[:3])
+        work[21:] += np.cross(V[3:], momentum[3:]) + np.cross(V[:3], momentum[:3])
+        dependent = [i for i in range(24) if i not in actuated]
+        J = -np.linalg.solve(phi[:, dependent], phi[:, actuated])
+        efforts = work[actuated] + J.T @ work[dependent]
+        for other in (model.inverse(pose, twist, acceleration), dynamics.inverse(pose, twist, acceleration).effort):
+            assert efforts == pytest.approx(other, abs=1e-10 * np.abs(efforts).max())
