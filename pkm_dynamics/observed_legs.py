@@ -21,7 +21,7 @@ the kernels of the dynamics, so that each tests the other; `of_pose` alone asks 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt, tanh
 from typing import Any
 
@@ -32,11 +32,11 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
+from pkm_dynamics.kinematic_elements import ACROSS, Element, read_elements
+from pkm_dynamics.loop_vectors import Moving, cross, ends, first_rates, opening, second_rates, skew
 from pkm_kinematics.kernels import records
 from pkm_kinematics.pose import quaternion_of, transform_of
 
-ACROSS = 1e-9  # cosine: axes that ought to be perpendicular or parallel, against rounding in a description's numbers
-LEVER = 0.1  # sine of the angle between a cross's axis and its bar at home, below which the cross has to be seen too
 FITTED, ATTEMPTS = 1e-12, 30  # the pose of a platform that carries elements: last step [m, rad], and how many
 MISFIT = 0.1  # of the characteristic length: how far observed bars may end from the platform's joints
 REGULAR = 1e-9  # singular values of a limb's equations below this share of the largest count as zero
@@ -45,19 +45,6 @@ Z = np.array([0.0, 0.0, 1.0])
 
 class ObservationError(PkmError):
     """A state that a robot cannot have, or that tells too little."""
-
-
-@dataclass(frozen=True, eq=False)
-class Element:
-    """A body of a limb. It slides along z of its joint, or turns about it and is then seen by its direction."""
-
-    body: int  # in the tables
-    link: str  # of the description
-    joint: str
-    slides: bool
-    d: Array  # (3,) direction in its own frame; for a cross, the axis that it carries, square to its own
-    bar: int  # for a cross: the body whose direction tells how it is turned; -1 for all that are seen
-    side: float  # of a cross: sign of the axis that it carries against its own axis x direction of the bar
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,37 +59,19 @@ class Observed:
     twist: Array  # (6,)
 
 
-@dataclass(eq=False)
-class _Moving:
-    """A body: orientation, origin, velocities, accelerations; and velocities per rate of each joint of its limb."""
-
-    R: Array
-    p: Array
-    w: Array = field(default_factory=lambda: np.zeros(3))
-    v: Array = field(default_factory=lambda: np.zeros(3))
-    dw: Array = field(default_factory=lambda: np.zeros(3))
-    dv: Array = field(default_factory=lambda: np.zeros(3))
-    W: Array = field(default_factory=lambda: np.zeros((3, 0)))
-    V: Array = field(default_factory=lambda: np.zeros((3, 0)))
-
-    def acceleration(self, r: Array) -> Array:
-        """Acceleration of the body's point at r (3,) from its origin, base axes."""
-        return self.dv + cross(self.dw, r) + cross(self.w, cross(self.w, r))
-
-
 @dataclass(frozen=True, eq=False)
 class _Limb:
-    """Elements and closures of a limb, by their numbers in the tables."""
+    """Elements of a limb, by their bodies' numbers in the tables, and its closures, rows of these."""
 
     bodies: tuple[int, ...]
-    closures: tuple[int, ...]
+    closures: tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class _Motion:
     """The elements of a robot at a state: the bodies, joint rates per twist (k, 6), and the platform's freedoms."""
 
-    bodies: dict[int, _Moving]
+    bodies: dict[int, Moving]
     constraints: list[Array]  # of each limb: M, (k, 6)
     inverses: list[Array]  # of each limb: from what its loops open by to the rates that close them (k, rows)
     space: Array  # (6, n)
@@ -118,8 +87,7 @@ class ObservedLegs:
         for row in self.tables.bodies[2:]:
             self._root.append(self._root[int(row["parent"])])
         self.limbs = tuple(self._limb(first, stop) for first, stop in self.tables.limbs)
-        self.elements: dict[int, Element] = {}
-        self._read()
+        self.elements = read_elements(self.kinematics)
         self._visible = [e for e in self.elements.values() if e.bar < 0]
         self.names = tuple(e.link for e in self._visible)  # of the elements: links of the description
         self.seen = tuple(e.link for e in self._visible if not e.slides)  # those whose directions are needed
@@ -184,11 +152,11 @@ class ObservedLegs:
         motion = self._motion(Observed(x, dx, s, ds, pose, np.zeros(6)))
         # each limb opens its loops at some rate while the platform rests; the platform's twist closes them
         seen = [self._observed_rates(limb, motion.bodies, x, dx, ds, np.zeros(3)) for limb in self.limbs]
-        opening = [self._joint_rows(limb, motion.bodies) @ qd for limb, qd in zip(self.limbs, seen, strict=True)]
+        open_rates = [self._joint_rows(limb, motion.bodies) @ qd for limb, qd in zip(self.limbs, seen, strict=True)]
         rows = self._fit_rows(motion.bodies, x) @ motion.space
         if np.linalg.matrix_rank(rows, tol=REGULAR) < rows.shape[1]:
             raise ObservationError("the limbs' ends do not determine how the platform moves")
-        twist = -motion.space @ np.linalg.lstsq(rows, np.concatenate(opening), rcond=None)[0]
+        twist = -motion.space @ np.linalg.lstsq(rows, np.concatenate(open_rates), rcond=None)[0]
         return Observed(x, dx, s, ds, pose, twist)
 
     # -- dynamics ---------------------------------------------------------------------------------------------------
@@ -230,7 +198,7 @@ class ObservedLegs:
             b += S.T @ M.T @ on_joints
         return A, b + S.T @ on_platform
 
-    def _load(self, i: int, at: _Moving) -> tuple[Array, Array]:
+    def _load(self, i: int, at: Moving) -> tuple[Array, Array]:
         """Weight and inertia of a body as force and torque (3,) at its origin."""
         row = self.tables.bodies[i]
         a = at.dv - np.asarray(self.tables.gravity)
@@ -243,11 +211,11 @@ class ObservedLegs:
 
     # -- orientations from directions -------------------------------------------------------------------------------
 
-    def _placed(self, x: Array, s: Array, pose: Array) -> dict[int, _Moving]:
+    def _placed(self, x: Array, s: Array, pose: Array) -> dict[int, Moving]:
         """All bodies at rest, from directions (n, 3) and lengths (n,), with velocities per rate of their joints."""
         found = {
-            records.BASE: _Moving(np.eye(3), np.zeros(3)),
-            records.PLATFORM: _Moving(transform_of(pose)[:3, :3], pose[:3]),
+            records.BASE: Moving(np.eye(3), np.zeros(3)),
+            records.PLATFORM: Moving(transform_of(pose)[:3, :3], pose[:3]),
         }
         for limb in self.limbs:
             k = len(limb.bodies)
@@ -258,16 +226,16 @@ class ObservedLegs:
                 frame = on.R @ row["rotation"]
                 z, p = frame[:, 2], on.p + on.R @ row["translation"]
                 V, W = (on.V, on.W) if on.V.size else (nothing, nothing)
-                V, W = V - _skew(p - on.p) @ W, W.copy()
+                V, W = V - skew(p - on.p) @ W, W.copy()
                 if e.slides:
                     p = p + s[self._row[i]] * z
-                    V -= s[self._row[i]] * _skew(z) @ W
+                    V -= s[self._row[i]] * skew(z) @ W
                     V[:, j] += z
                     R = frame
                 else:
                     W[:, j] += z
                     R = self._turned(e, z, x)
-                found[i] = _Moving(R, p, V=V, W=W)
+                found[i] = Moving(R, p, V=V, W=W)
         return found
 
     def _turned(self, e: Element, z: Array, x: Array) -> Array:
@@ -282,7 +250,7 @@ class ObservedLegs:
         return np.outer(seen, own) + np.outer(z, Z) + np.outer(cross(z, seen), cross(Z, own))
 
     def _observed_rates(
-        self, limb: _Limb, bodies: dict[int, _Moving], x: Array, dx: Array, ds: Array, turning: Array
+        self, limb: _Limb, bodies: dict[int, Moving], x: Array, dx: Array, ds: Array, turning: Array
     ) -> Array:
         """Joint rates (k,) of a limb from the rates of its unit vectors and lengths; the platform turns with (3,)."""
         qd = np.zeros(len(limb.bodies))
@@ -346,115 +314,32 @@ class ObservedLegs:
                     me.dv += 2.0 * rate * cross(on.w, z)
                 else:
                     me.dw += rate * cross(on.w, z)
-            qdd = -inverse @ np.concatenate([self._second(c, bodies) for c in limb.closures])
+            qdd = -inverse @ np.concatenate([second_rates(c, bodies) for c in limb.closures])
             for i in limb.bodies:
                 bodies[i].dv, bodies[i].dw = bodies[i].dv + bodies[i].V @ qdd, bodies[i].dw + bodies[i].W @ qdd
             found.append(qdd)
         return found
 
-    def _joint_rows(self, limb: _Limb, bodies: dict[int, _Moving]) -> Array:
+    def _joint_rows(self, limb: _Limb, bodies: dict[int, Moving]) -> Array:
         """Rates of a limb's loop equations per rate of its joints (rows, k)."""
         still = np.zeros((3, len(limb.bodies)))
 
         def twists(i: int) -> tuple[Array, Array]:
             return (bodies[i].V, bodies[i].W) if i in limb.bodies else (still, still)
 
-        return np.vstack([self._first(c, bodies, twists) for c in limb.closures])
+        return np.vstack([first_rates(c, bodies, twists) for c in limb.closures])
 
-    def _platform_rows(self, limb: _Limb, bodies: dict[int, _Moving]) -> Array:
+    def _platform_rows(self, limb: _Limb, bodies: dict[int, Moving]) -> Array:
         """Rates of a limb's loop equations per twist of the platform (rows, 6)."""
-        return np.vstack([self._first(c, bodies, lambda i: self._with_platform(i, bodies)) for c in limb.closures])
+        return np.vstack([first_rates(c, bodies, lambda i: self._with_platform(i, bodies)) for c in limb.closures])
 
-    def _with_platform(self, i: int, bodies: dict[int, _Moving]) -> tuple[Array, Array]:
+    def _with_platform(self, i: int, bodies: dict[int, Moving]) -> tuple[Array, Array]:
         """Velocity and angular velocity (3, 6) of a body per twist of the platform, where that carries it."""
         V, W = np.zeros((3, 6)), np.zeros((3, 6))
         if self._root[i] == records.PLATFORM:
             V[:, :3] = W[:, 3:] = np.eye(3)
-            V[:, 3:] = _skew(bodies[records.PLATFORM].p - bodies[i].p)
+            V[:, 3:] = skew(bodies[records.PLATFORM].p - bodies[i].p)
         return V, W
-
-    # -- loops as equations of vectors: a gap r, and axes a, b that a joint keeps together ---------------------------
-
-    def _ends(self, c: int, bodies: dict[int, _Moving]) -> list[tuple[int, Array, Array]]:
-        """Both ends of a closure, predecessor first: body, arm (3,) to its point, and axes (3, 3), base axes."""
-        row, found = self.tables.closures[c], []
-        for end in ("predecessor", "successor"):
-            i = int(row[end])
-            found.append((i, bodies[i].R @ row[f"{end}_point"], bodies[i].R @ row[f"{end}_rotation"]))
-        return found
-
-    def _gap(self, c: int, bodies: dict[int, _Moving]) -> Array:
-        """Vector (3,) from the point of the predecessor to that of the successor."""
-        (p, arm_p, _), (s, arm_s, _) = self._ends(c, bodies)
-        return bodies[s].p + arm_s - bodies[p].p - arm_p
-
-    def _open(self, c: int, bodies: dict[int, _Moving]) -> Array:
-        """By how much (rows,) a closure's equations are open."""
-        (_, _, Fp), (_, _, Fs) = self._ends(c, bodies)
-        gap, a, b = self._gap(c, bodies), Fp[:, 2], Fs[:, 2]
-        kind = int(self.tables.closures[c]["kind"])
-        if kind == records.SPHERICAL:
-            return gap
-        if kind == records.UNIVERSAL:
-            return np.append(gap, a @ b)
-        rows = [gap, a - b]
-        if kind in (records.CYLINDRICAL, records.PRISMATIC):
-            rows[0] = cross(gap, a)
-        if kind == records.PLANAR:
-            rows[0] = np.array([gap @ a])
-        if kind in (records.PRISMATIC, records.FIXED):
-            rows.append(Fp[:, 0] - Fs[:, 0])
-        return np.concatenate(rows)
-
-    def _first(self, c: int, bodies: dict[int, _Moving], twists: Any) -> Array:
-        """Rates (rows, k) of a closure's equations for k twists of its ends, `twists(i)` (3, k) linear and angular."""
-        (p, arm_p, Fp), (s, arm_s, Fs) = self._ends(c, bodies)
-        (Vp, Wp), (Vs, Ws) = twists(p), twists(s)
-        gap = self._gap(c, bodies)
-        r = Vs - _skew(arm_s) @ Ws - Vp + _skew(arm_p) @ Wp
-        kind = int(self.tables.closures[c]["kind"])
-        a, b = Fp[:, 2], Fs[:, 2]
-        da, db = -_skew(a) @ Wp, -_skew(b) @ Ws
-        if kind == records.SPHERICAL:
-            return r
-        if kind == records.UNIVERSAL:
-            return np.vstack([r, b @ da + a @ db])
-        rows = [r, da - db]
-        if kind in (records.CYLINDRICAL, records.PRISMATIC):
-            rows[0] = _skew(gap) @ da - _skew(a) @ r
-        if kind == records.PLANAR:
-            rows[0] = (a @ r + gap @ da)[None]
-        if kind in (records.PRISMATIC, records.FIXED):
-            rows.append(-_skew(Fp[:, 0]) @ Wp + _skew(Fs[:, 0]) @ Ws)
-        return np.vstack(rows)
-
-    def _second(self, c: int, bodies: dict[int, _Moving]) -> Array:
-        """Second rates (rows,) of the same equations at the bodies' velocities and accelerations."""
-        (p, arm_p, Fp), (s, arm_s, Fs) = self._ends(c, bodies)
-        P, S = bodies[p], bodies[s]
-        gap = self._gap(c, bodies)
-        dr = S.v + cross(S.w, arm_s) - P.v - cross(P.w, arm_p)
-        ddr = S.acceleration(arm_s) - P.acceleration(arm_p)
-        kind = int(self.tables.closures[c]["kind"])
-
-        def turned(body: _Moving, axis: Array) -> tuple[Array, Array]:
-            rate = cross(body.w, axis)
-            return rate, cross(body.dw, axis) + cross(body.w, rate)
-
-        a, b = Fp[:, 2], Fs[:, 2]
-        (da, dda), (db, ddb) = turned(P, a), turned(S, b)
-        if kind == records.SPHERICAL:
-            return ddr
-        if kind == records.UNIVERSAL:
-            return np.concatenate([ddr, [dda @ b + 2.0 * (da @ db) + a @ ddb]])
-        rows = [ddr, dda - ddb]
-        if kind in (records.CYLINDRICAL, records.PRISMATIC):
-            rows[0] = cross(ddr, a) + 2.0 * cross(dr, da) + cross(gap, dda)
-        if kind == records.PLANAR:
-            rows[0] = np.array([ddr @ a + 2.0 * (dr @ da) + gap @ dda])
-        if kind in (records.PRISMATIC, records.FIXED):
-            rows.append(turned(P, Fp[:, 0])[1] - turned(S, Fs[:, 0])[1])
-        return np.concatenate(rows)
 
     # -- the platform from where the limbs end ------------------------------------------------------------------------
 
@@ -470,7 +355,7 @@ class ObservedLegs:
         allowed = k.task.subspace if k.constant_space else np.eye(6)
         for _ in range(ATTEMPTS):
             bodies = self._placed(x, s, pose)
-            gaps = np.concatenate([self._open(c, bodies) for limb in self.limbs for c in limb.closures])
+            gaps = np.concatenate([opening(c, bodies) for limb in self.limbs for c in limb.closures])
             step = -allowed @ np.linalg.lstsq(self._fit_rows(bodies, x) @ allowed, gaps, rcond=None)[0]
             pose[:3] += step[:3]
             turn = np.append(0.5 * step[3:], 1.0)
@@ -482,7 +367,7 @@ class ObservedLegs:
         self._check_fit(float(np.abs(gaps).max()))
         return pose
 
-    def _fit_rows(self, bodies: dict[int, _Moving], x: Array) -> Array:
+    def _fit_rows(self, bodies: dict[int, Moving], x: Array) -> Array:
         """Rates of all loop equations per twist of the platform (rows, 6) while what is seen keeps its directions."""
         still, none = np.zeros_like(x), np.zeros(len(x))
         found = []
@@ -506,16 +391,15 @@ class ObservedLegs:
         points: list[tuple[Array, Array]] = []  # where they are, and where in the platform's frame
         axes: list[tuple[Array, Array]] = []
         lines: list[tuple[Array, Array, Array]] = []  # points, and in what directions they are held
-        for c in range(len(self.tables.closures)):
-            row = self.tables.closures[c]
+        for row in self.tables.closures:
             if records.PLATFORM not in (int(row["predecessor"]), int(row["successor"])):
                 continue
-            i, arm, F = next(e for e in self._ends(c, bodies) if e[0] != records.PLATFORM)
-            _, arm0, F0 = next(e for e in self._ends(c, bodies) if e[0] == records.PLATFORM)
+            i, arm, F = next(e for e in ends(row, bodies) if e[0] != records.PLATFORM)
+            _, arm0, F0 = next(e for e in ends(row, bodies) if e[0] == records.PLATFORM)
             kind = int(row["kind"])
             point, own = bodies[i].p + arm, R0.T @ arm0
             if kind == records.CYLINDRICAL:
-                lines.append((point, own, _skew(F[:, 2])))
+                lines.append((point, own, skew(F[:, 2])))
             elif kind == records.PLANAR:
                 lines.append((point, own, F[:, 2][None]))
             elif kind != records.PRISMATIC:
@@ -551,70 +435,11 @@ class ObservedLegs:
         x = x / length
         return x, dx - x * (x @ dx)
 
-    # -- reading the tables -----------------------------------------------------------------------------------------
-
     def _limb(self, first: int, stop: int) -> _Limb:
         blocks = self.tables.blocks[first:stop]
         bodies = (i for b in blocks for i in range(b["start"], b["start"] + b["count"]))
-        closures = (c for b in blocks for c in range(b["closure_start"], b["closure_start"] + b["closure_count"]))
-        return _Limb(tuple(map(int, bodies)), tuple(map(int, closures)))
-
-    def _read(self) -> None:
-        """Make an element of every body, and the crosses of universal joints follow the bars that they carry."""
-        bodies, names = self.tables.bodies, self.tables.names
-        child = {joint.name: joint.child for joint in self.dynamics.mechanism.joints}
-        k = self.kinematics
-        at = k.engine.placed(k.home, k.home_joints).state
-        carried = {i: [j for j in range(2, len(bodies)) if bodies[j]["parent"] == i] for i in range(2, len(bodies))}
-        ends = self.tables.closures
-        for i in range(2, len(bodies)):
-            row = bodies[i]
-            link = child.get(names[i], names[i])
-            slides = bool(row["prismatic"])
-            direction, bar, side = self._direction(i, carried[i]), -1, 1.0
-            if len(carried[i]) == 1 and row["massless"] and row["armature"] == 0.0 and not slides:
-                j = carried[i][0]
-                axis, along = bodies[j]["rotation"][:, 2], self._direction(j, carried[j])
-                held = i in (*ends["predecessor"], *ends["successor"]) or bodies[j]["actuator"] >= 0
-                if not (bodies[j]["prismatic"] or held or max(abs(axis[2]), abs(along[2])) > ACROSS):
-                    Ri, Rj = at[i]["R"], at[j]["R"]
-                    sine = float(cross(Ri[:, 2], Rj @ along) @ (Ri @ axis))
-                    if abs(sine) > LEVER:
-                        direction, bar, side = axis, j, 1.0 if sine > 0.0 else -1.0
-            self.elements[i] = Element(i, link, names[i], slides, direction, bar, side)
-
-    def _direction(self, i: int, carried: list[int]) -> Array:
-        """Direction (3,) of a body in its own frame: along what slides out of it, else to its end, else to an axis."""
-        bodies, closures = self.tables.bodies, self.tables.closures
-        for j in carried:
-            if bodies[j]["prismatic"]:
-                slide = bodies[j]["rotation"][:, 2]
-                if abs(slide[2]) < 1.0 - ACROSS:
-                    return np.asarray(slide if self._lengthens(j) else -slide)
-        ends = []
-        for c in closures:
-            for end in ("predecessor", "successor"):
-                if c[end] == i:
-                    ends.append((c[f"{end}_point"], c[f"{end}_rotation"][:, 2]))
-        ends += [(bodies[j]["translation"], bodies[j]["rotation"][:, 2]) for j in carried]
-        candidates = [v for v, _ in ends] + [v for _, v in ends] + [np.array([1.0, 0.0, 0.0])]
-        for v in candidates:
-            flat = np.array([v[0], v[1], 0.0])
-            if np.linalg.norm(flat) > ACROSS:
-                return flat / np.linalg.norm(flat)
-        raise AssertionError("the last candidate has a length")
-
-    def _lengthens(self, j: int) -> bool:
-        """True where a body that slides out of another one is, at home, ahead along its axis."""
-        row = self.tables.bodies[j]
-        at_home = float(self.kinematics.home_joints[self.kinematics.engine.body_column[j]])
-        tip = np.zeros(3)
-        for c in self.tables.closures:
-            for end in ("predecessor", "successor"):
-                if c[end] == j:
-                    tip = c[f"{end}_point"]
-        point = row["translation"] + row["rotation"] @ tip
-        return float(row["rotation"][:, 2] @ point) + at_home > 0.0
+        numbers = (c for b in blocks for c in range(b["closure_start"], b["closure_start"] + b["closure_count"]))
+        return _Limb(tuple(map(int, bodies)), tuple(self.tables.closures[c] for c in numbers))
 
 
 def _rotation(points: list[tuple[Array, Array]], axes: list[tuple[Array, Array]], length: float) -> Array:
@@ -629,18 +454,7 @@ def _rotation(points: list[tuple[Array, Array]], axes: list[tuple[Array, Array]]
     return np.asarray(U @ np.diag([1.0, 1.0, np.linalg.det(U @ Vt)]) @ Vt)
 
 
-def cross(u: Array, v: Array) -> Array:
-    """u x v for vectors (3,), a tenth of the time that NumPy's takes."""
-    a, b, c = u.tolist()
-    d, e, f = v.tolist()
-    return np.array([b * f - c * e, c * d - a * f, a * e - b * d])
-
-
 def _product(a: Array, b: Array) -> Array:
     """Product of two quaternions (4,) x y z w."""
     vector = a[3] * b[:3] + b[3] * a[:3] + cross(a[:3], b[:3])
     return np.append(vector, a[3] * b[3] - a[:3] @ b[:3])
-
-
-def _skew(r: Array) -> Array:
-    return np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])
