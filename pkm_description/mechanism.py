@@ -182,13 +182,13 @@ class Limb:
 class Mobility:
     """Freedoms of the closed mechanism at a generic configuration near home, counted numerically.
 
-    `platform` is the number of freedoms of the platform, `motion` their kind (`"3T1R"`: three translations, one
+    `platform` is the number of freedoms of the platform, `motion` their kind at home (`"3T1R"`: three translations, one
     rotation), `total` that of the whole mechanism, `idle` the freedoms that neither platform nor actuators see (a rod
     between two spherical joints spins idly). `gruebler` is the Chebychev-Gruebler-Kutzbach count of the same graph, a
     virtual platform chain counted as a free body; `redundant_constraints` says how many equations of the loops repeat
     others (0: not overconstrained), `left_out` how many freedoms the loops alone would leave the platform beyond its
     task coordinates (the body at the tip of a planar five-bar turns about its pin). `singular_home` tells that the
-    freedoms at home differ from those nearby. `uncontrolled` counts the freedoms that the platform keeps in general
+    number of freedoms at home differs from that nearby. `uncontrolled` counts the freedoms that the platform keeps in general
     position when every actuator is held: 0 but for robots that are singular everywhere, which must say so.
     """
 

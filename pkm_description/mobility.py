@@ -59,17 +59,20 @@ def mobility(
     generic = max(nearby, key=lambda f: (f.constraints, -f.left_when_locked))
     _check_actuators(generic, actuated, platform, accept_singular)
     equations = sum(6 - loop.type.dof for loop in model.loops)
+    # The kind of the freedoms may differ at a regular home: the legs of a robot that turn there without sliding may
+    # couple the two elsewhere. Home is where the literature tells the kind.
+    regular = replace(at_home, rotations=generic.rotations) == generic
     freed, size = _freed_rank(model, configurations[nearby.index(generic)], platform, chain)
     return Mobility(
         platform=generic.platform,
-        motion=_motion(generic),
+        motion=_motion(at_home if regular else generic),
         total=generic.total,
         idle=generic.idle,
         gruebler=size - equations,
         redundant_constraints=equations - freed,
         left_out=size - freed - generic.total,
         actuators=len(actuated),
-        singular_home=at_home != generic,
+        singular_home=not regular,
         uncontrolled=generic.left_when_locked,
     )
 

@@ -117,7 +117,7 @@ def _remarks(mechanism: Mechanism) -> list[str]:
     m = mechanism.mobility
     said = []
     if m.singular_home:
-        said.append("home is a singularity: the freedoms there differ from those nearby; move <home>")
+        said.append("home is a singularity: the number of freedoms there differs from that nearby; move <home>")
     if m.uncontrolled:
         said.append(f"the actuators leave the platform {m.uncontrolled} freedom(s) everywhere (accepted by the file)")
     if m.redundant_actuators:

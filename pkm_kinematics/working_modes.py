@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -124,7 +124,7 @@ class WorkingModes:
             head = "".join("+-"[(mode // int(b["stride"])) % 2] for b in self.blocks if b["branches"] > 1)
             choices = self._choices(pose, mode)
             marked = [many or len(c) > 1 for many, c in zip(several, choices, strict=True)]
-            for chosen in list(product(*(sorted(c) for c in choices)))[:MOST]:
+            for chosen in islice(product(*(sorted(c) for c in choices)), MOST):
                 tail = "".join(_sign(k) for k, many in zip(chosen, marked, strict=True) if many)
                 seed = self._combined([c[k] for c, k in zip(choices, chosen, strict=True)])
                 yield None, head + tail or "only", self.engine.solve(pose[None], seed[None], mode)
@@ -214,13 +214,17 @@ class WorkingModes:
             yield seed
 
     def _key(self, state: NDArray[Any], rows: NDArray[Any], span: tuple[int, int]) -> Array | None:
-        """Places and lines of a limb's joints, or None where its loops stay open."""
+        """Places and lines of a limb's joints, or None where its loops stay open.
+
+        Where joints are idle by design (the spin of a rod between two balls), lines turn with them and tell nothing.
+        """
         blocks = self.blocks[span[0] : span[1]]
         at = slice(int(blocks["rows_at"][0]), int(blocks["rows_at"][-1] + blocks["rows"][-1]))
         if not np.abs(rows["gap"][at]).max(initial=0.0) < 1e-10:
             return None
         bodies = slice(int(blocks["start"][0]), int(blocks["start"][-1] + blocks["count"][-1]))
-        axes = state["R"][bodies][:, :, 2]
+        told = np.repeat(blocks["idle"] == 0, blocks["count"])
+        axes = state["R"][bodies][:, :, 2] * told[:, None]
         lines = np.einsum("ni,nj->nij", axes, axes).reshape(-1)
         return np.concatenate([state["p"][bodies].reshape(-1), lines])
 
