@@ -15,12 +15,12 @@ import pinocchio as pin
 
 from bench.engines.pinocchio_model import PinocchioRobot
 from pkm_description.mechanism import Array, JointType, Mechanism
+from pkm_dynamics.random_motions import regular
 from pkm_kinematics import Kinematics
 
 WIDEST = 1.0  # m and rad
 NARROWEST = 0.005
 SHRINK = 0.7
-REGULAR = 0.02  # ratio of singular values of the Jacobian, and of a limb's equations, below which a state is left out
 
 
 class NoRegularStatesError(RuntimeError):
@@ -72,19 +72,6 @@ def home_coordinates(kinematics: Kinematics) -> Array:
     column = {name: k for k, name in enumerate(kinematics.joint_names)}
     joints = kinematics.inverse(kinematics.home).joints
     return np.array([joints[column[name]] for name in names])
-
-
-def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
-    """Which of the poses (n, 7) are reached within limits and away from singularities (n,)."""
-    good = np.isfinite(poses).all(axis=1)
-    answer = kinematics.motion(poses, np.zeros(6))
-    good &= answer.ok & (answer.limb_regularity > REGULAR)
-    if not good.any():
-        return good
-    K = kinematics.inverse_jacobian(poses[good]) * np.array([1.0, 1.0, 1.0, *3 * [1.0 / max(size, 0.1)]])
-    values = np.linalg.svd(K @ kinematics.subspace(poses[good]), compute_uv=False)
-    good[good] = values[:, -1] > REGULAR * values[:, 0]
-    return good
 
 
 def draw(kinematics: Kinematics, rng: np.random.Generator, count: int, size: float) -> Array:

@@ -188,8 +188,8 @@ class Mobility:
     virtual platform chain counted as a free body; `redundant_constraints` says how many equations of the loops repeat
     others (0: not overconstrained), `left_out` how many freedoms the loops alone would leave the platform beyond its
     task coordinates (the body at the tip of a planar five-bar turns about its pin). `singular_home` tells that the
-    number of freedoms at home differs from that nearby. `uncontrolled` counts the freedoms that the platform keeps in general
-    position when every actuator is held: 0 but for robots that are singular everywhere, which must say so.
+    number of freedoms at home differs from that nearby. `uncontrolled` counts the freedoms that the platform keeps in
+    general position when every actuator is held: 0 but for robots that are singular everywhere, which must say so.
     """
 
     platform: int

@@ -49,14 +49,14 @@ def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
     """
     rng = np.random.default_rng(seed)
     size = WIDEST
-    while np.count_nonzero(_regular(kinematics, _draw(kinematics, rng, 60, size), size)) < 30:
+    while np.count_nonzero(regular(kinematics, _draw(kinematics, rng, 60, size), size)) < 30:
         size *= SHRINK
         if size < NARROWEST:
             raise NoMotionError(kinematics.mechanism.name)
     poses = np.empty((0, 7))
     while len(poses) < n:
         drawn = _draw(kinematics, rng, n, size)
-        poses = np.vstack([poses, drawn[_regular(kinematics, drawn, size)]])
+        poses = np.vstack([poses, drawn[regular(kinematics, drawn, size)]])
     poses = poses[:n]
     twists, accelerations = np.empty((n, 6)), np.empty((n, 6))
     rates = 10.0 * size * rng.uniform(-1.0, 1.0, (2, n, kinematics.mobility))
@@ -78,14 +78,15 @@ def _draw(kinematics: Kinematics, rng: np.random.Generator, n: int, size: float)
     return kinematics.forward(home + rng.uniform(-size, size, (n, len(home)))).pose
 
 
-def _regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
+def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
+    """Which of the poses (n, 7) are reached within limits and away from singularities (n,)."""
     good = np.isfinite(poses).all(axis=1)
     answer = kinematics.motion(poses, np.zeros(6))
     good &= answer.ok & (answer.limb_regularity > REGULAR)
     if good.any():
-        scale = np.array([1.0, 1.0, 1.0, *3 * [1.0 / max(size, 0.1)]])
-        values = np.linalg.svd(
-            (kinematics.inverse_jacobian(poses[good]) * scale) @ kinematics.subspace(poses[good]), compute_uv=False
-        )
+        S = kinematics.subspace(poses[good])
+        lever = max(size, 0.1)  # that of which a rotation counts as a translation
+        speed = np.linalg.norm(S * np.repeat([1.0, lever], 3)[:, None], axis=-2, keepdims=True)
+        values = np.linalg.svd(kinematics.inverse_jacobian(poses[good]) @ (S / speed), compute_uv=False)
         good[good] = values[:, -1] > REGULAR * values[:, 0]
     return good

@@ -23,7 +23,8 @@ EXACT = 1e-9  # m or rad: axes that ought to meet or to be parallel, against rou
 
 
 # Closures that hold a point. Where a chain's position alone determines its joints, the orientations that a universal
-# or fixed closure holds besides follow from the motion space; like all equations, they are checked at each pose.
+# or fixed closure holds besides follow from the motion space, as does that the point of a chain that moves in a plane
+# lies in that plane (PRS, RPS, RRS); like all equations, they are checked at each pose.
 PLACING = (records.SPHERICAL, records.UNIVERSAL, records.FIXED)
 
 
@@ -95,10 +96,12 @@ def _match(tables: Tables, block: Any) -> bool:
         return False
     shape = "".join("P" if bodies["prismatic"][i] else "R" for i in chain)
     planar = spherical = False
+    axes = _axes(bodies, closure, chain)
     if closure["kind"] in PLACING:
-        layout = _IN_SPACE.get(shape)
+        planar = shape in _IN_PLANE and _parallel(axes[:-1])
+        layout = (_IN_PLANE if planar else _IN_SPACE).get(shape)
     elif closure["kind"] == records.REVOLUTE:
-        planar, spherical = _parallel(bodies, closure, chain), _concurrent(bodies, closure, chain)
+        planar, spherical = _parallel(axes), _concurrent(axes)
         layout = _IN_PLANE.get(shape) if planar else _ON_SPHERE.get(shape) if spherical else None
     else:
         layout = None
@@ -131,22 +134,20 @@ def _axes(bodies: Any, closure: Any, chain: list[int]) -> list[tuple[Array, Arra
     return [*found, ((T[:3, :3] @ closure["predecessor_rotation"])[:, 2], last, False)]
 
 
-def _parallel(bodies: Any, closure: Any, chain: list[int]) -> bool:
-    """True where all turning axes of the chain and the closure are parallel.
+def _parallel(axes: list[tuple[Array, Array, bool]]) -> bool:
+    """True where all turning axes are parallel.
 
-    Slides are across them, but a first slide before three turning axes (a lift) must not be.
+    Slides are across them, but a first slide before two turning joints and the closure (a lift) must not be.
     """
-    axes = _axes(bodies, closure, chain)
     normal = next(axis for axis, _, slides in axes if not slides)
-    lifted = sum(slides for _, _, slides in axes) == 1 and axes[0][2] and len(axes) == 4
+    lifted = [slides for _, _, slides in axes[:3]] == [True, False, False]
     across = [abs(axis @ normal) < EXACT for axis, _, slides in axes if slides]
     turning = all(np.linalg.norm(np.cross(axis, normal)) < EXACT for axis, _, slides in axes if not slides)
     return turning and (not across[0] if lifted else all(across))
 
 
-def _concurrent(bodies: Any, closure: Any, chain: list[int]) -> bool:
-    """True where all axes of the chain and the closure turn and meet in one point."""
-    axes = _axes(bodies, closure, chain)
+def _concurrent(axes: list[tuple[Array, Array, bool]]) -> bool:
+    """True where all axes turn and meet in one point."""
     if any(slides for _, _, slides in axes):
         return False
     # nearest point to all lines
