@@ -98,10 +98,12 @@ def _match(tables: Tables, block: Any) -> bool:
     planar = spherical = False
     axes = _axes(bodies, closure, chain)
     if closure["kind"] in PLACING:
-        planar = shape in _IN_PLANE and _parallel(axes[:-1])
+        if shape[-1] == "R" and np.abs(closure["predecessor_point"][:2]).max() < EXACT:
+            return False  # a point on the last joint's axis says nothing of its angle
+        planar = shape in _IN_PLANE and _parallel(axes[:-1], shape == "PRR")
         layout = (_IN_PLANE if planar else _IN_SPACE).get(shape)
     elif closure["kind"] == records.REVOLUTE:
-        planar, spherical = _parallel(axes), _concurrent(axes)
+        planar, spherical = _parallel(axes, shape == "PRR"), _concurrent(axes)
         layout = _IN_PLANE.get(shape) if planar else _ON_SPHERE.get(shape) if spherical else None
     else:
         layout = None
@@ -134,13 +136,9 @@ def _axes(bodies: Any, closure: Any, chain: list[int]) -> list[tuple[Array, Arra
     return [*found, ((T[:3, :3] @ closure["predecessor_rotation"])[:, 2], last, False)]
 
 
-def _parallel(axes: list[tuple[Array, Array, bool]]) -> bool:
-    """True where all turning axes are parallel.
-
-    Slides are across them, but a first slide before two turning joints and the closure (a lift) must not be.
-    """
+def _parallel(axes: list[tuple[Array, Array, bool]], lifted: bool) -> bool:
+    """True where all turning axes are parallel, and slides across them: the first one must not be if it is a lift."""
     normal = next(axis for axis, _, slides in axes if not slides)
-    lifted = [slides for _, _, slides in axes[:3]] == [True, False, False]
     across = [abs(axis @ normal) < EXACT for axis, _, slides in axes if slides]
     turning = all(np.linalg.norm(np.cross(axis, normal)) < EXACT for axis, _, slides in axes if not slides)
     return turning and (not across[0] if lifted else all(across))
