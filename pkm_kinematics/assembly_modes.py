@@ -60,12 +60,14 @@ def method_of(kinematics: Kinematics) -> str:
     """Name of the method that finds all assembly modes, from the limbs' closed forms and the platform's freedoms.
 
     `spheres`, `planes` (3T), `circles` (2T), `planar` (2T1R), `angles` (3R), `schoenflies` (3T1R), `distances` (6);
-    `surfaces` (3T, 2T) and `constraints` where the limbs' chains of joints are known for what they demand; `search`
-    where none applies.
+    `surfaces` (3T, 2T), `plates` (3T1R) and `constraints` where the limbs' chains of joints are known for what they
+    demand; `search` where none applies.
     """
     method = _by_closed_forms(kinematics)
     if method == "search" and kinematics.surfaces.recognised:
         return "surfaces"
+    if method == "search" and kinematics.plates.recognised:
+        return "plates"
     return "constraints" if method == "search" and kinematics.locked_limbs.recognised else method
 
 
@@ -126,6 +128,14 @@ def find_all(kinematics: Kinematics, q: Array, method: str) -> AssemblySet:
         found = point_on_surfaces(linear, quadrics, kinematics.home[:3], kinematics.engine.size)
         poses = np.column_stack([found.solutions, np.tile(kinematics.home[3:], (found.n_real, 1))])
         return _answer(found, poses, method)
+    if method == "plates":
+        poses, found, isolated = kinematics.plates.poses(q)
+        folded = len(poses) - found.n_real
+        answer = _answer(found, poses, method)
+        multiplicity = np.append(found.multiplicity, np.ones(folded, dtype=np.int64))
+        caution = answer.caution or ("" if isolated else "a plate can move while it is folded: modes may be missing")
+        certified = answer.certified and isolated
+        return AssemblySet(poses, multiplicity, found.n_complex, method, certified, caution)
     if method == "constraints":
         demands = kinematics.locked_limbs.demands(q) or []
         columns = [np.array([demand[k] for demand in demands]) for k in range(4)]

@@ -9,6 +9,7 @@ locked limb demands of the platform, and so needs no basis of a motion space tha
 |---|---|
 | `spheres`, `circles`, `planar`, `schoenflies`, `distances` | the leg between the two points that keep a distance |
 | `surfaces` | the normal of the surface |
+| `plates` | the rod, that stands for a pair, and its moment about the platform's axis |
 | `constraints` | the wrench of the demand, all six freedoms of the platform included |
 | `angles`, `planes` | that of the inverse Jacobian, with the sign of the working mode taken out |
 
@@ -65,7 +66,10 @@ class AssemblySide:
         return 0.0 if self.without else float(np.sign(self._determinant(pose, joints)) * self._home)
 
     def prefix(self, pose: Array, joints: Array) -> str:
-        """How a label begins: `+`, `-`, or what stands for them."""
+        """How a label begins: `+`, `-`, or what stands for them, as also where a plate is folded."""
+        k = self._kinematics
+        if k.assembly_method == "plates" and not k.plates.unfolded(joints[k.engine.actuated_column], pose):
+            return UNKNOWN
         return self.without or ("+" if self.of(pose, joints) >= 0.0 else "-")
 
     @cached_property
@@ -75,7 +79,7 @@ class AssemblySide:
 
     def _determinant(self, pose: Array, joints: Array) -> float:
         k = self._kinematics
-        if k.assembly_method in ("surfaces", "constraints"):
+        if k.assembly_method in ("surfaces", "plates", "constraints"):
             return float(np.linalg.det(self._rows(pose, joints)[self._independent]))
         if k.assembly_method in DISTANCE_METHODS:
             S = k.engine.space_at(pose, joints)[0]
@@ -86,11 +90,13 @@ class AssemblySide:
         return ModeReader(k).read(np.array(pose), np.array(joints))[1]
 
     def _rows(self, pose: Array, joints: Array) -> Array:
-        """Gradients of what surfaces (k, 3) or demands (k, 6) say."""
+        """Gradients of what surfaces (k, 3), rods (k, 4) or demands (k, 6) say."""
         k = self._kinematics
         q = joints[k.engine.actuated_column]
         if k.assembly_method == "surfaces":
             return normals(*k.surfaces.at(q), pose[:3])
+        if k.assembly_method == "plates":
+            return k.plates.rows(q, pose)
         return gradients(k.locked_limbs.demands(q) or [], pose)
 
     @cached_property

@@ -32,6 +32,7 @@ from pkm_kinematics.kernels.solve import inverse_direct, inverse_whole
 from pkm_kinematics.kernels.straight_track import straight_track
 from pkm_kinematics.lean import bind, or_else
 from pkm_kinematics.limb_constraints import LockedLimbs
+from pkm_kinematics.plates import Plates
 from pkm_kinematics.pose import distance
 from pkm_kinematics.singularity import Singularity, margins
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
@@ -245,6 +246,11 @@ class Kinematics:
     def surfaces(self) -> TranslationSurfaces:
         """The surfaces on which locked limbs keep a platform that only translates, as far as they are known."""
         return TranslationSurfaces(self.engine)
+
+    @cached_property
+    def plates(self) -> Plates:
+        """The rods and plates that hold a platform of three translations and a turn, as far as they are known."""
+        return Plates(self.engine)
 
     def _forward_solution(self, found: Found, shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
         return ForwardSolution(

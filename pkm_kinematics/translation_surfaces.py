@@ -118,7 +118,7 @@ class TranslationSurfaces:
     def at(self, q: Array) -> Surfaces:
         """Equations with the actuators at q (n_actuated,), those of the platform's own branch first."""
         linear, quadrics = list(self._own), list[Array]()
-        for chain in _chains(*_parts(self._engine, q)):
+        for chain in chains(*parts(self._engine, q)):
             for equation in _equations(chain, self._engine.size):
                 (linear if equation.ndim == 1 else quadrics).append(equation)
         return Surfaces(np.array(linear).reshape(-1, 5), np.array(quadrics).reshape(-1, 5, 5))
@@ -127,11 +127,13 @@ class TranslationSurfaces:
 # -- parts and directions ------------------------------------------------------------------------------------------
 
 
-def _parts(engine: Engine, q: Array) -> tuple[list[_Joint], int, list[int], list[Array], list[_Turning]]:
+def parts(
+    engine: Engine, q: Array, axis: Array | None = None
+) -> tuple[list[_Joint], int, list[int], list[Array], list[_Turning]]:
     """The graph with its actuators locked: passive joints, the platform's part, and how the parts turn.
 
-    Parts are numbered by the first body in each. The last three: to which `_Turning` each body's part belongs, its
-    rotation in the frame of that, and those themselves.
+    The platform does not turn, or about `axis` only. Parts are numbered by the first body in each. The last three: to
+    which `_Turning` each body's part belongs, its rotation in the frame of that, and those themselves.
     """
     bodies, closures = engine.tables.bodies, engine.tables.closures
     part = list(range(len(bodies)))
@@ -180,8 +182,12 @@ def _parts(engine: Engine, q: Array) -> tuple[list[_Joint], int, list[int], list
         old = turning[b]
         turning = [turning[a] if t == old else t for t in turning]
     groups = [_Turning() for _ in part]
-    for k, at_home in ((BASE, np.eye(3)), (PLATFORM, Rotation.from_quat(engine.home[3:]).as_matrix())):
-        groups[turning[k]].rotation = at_home @ rotation[k].T
+    groups[turning[BASE]].rotation = rotation[BASE].T
+    at_home = Rotation.from_quat(engine.home[3:]).as_matrix()
+    if axis is None:
+        groups[turning[PLATFORM]].rotation = at_home @ rotation[PLATFORM].T
+    else:
+        groups[turning[PLATFORM]].learn(rotation[PLATFORM] @ at_home.T @ axis, axis)
     news = True
     while news:
         news = False
@@ -209,7 +215,7 @@ class _Chain:
     shared: dict[tuple[int, int], tuple[Array, Array]]  # axes that two of them share, in the frame of each
 
 
-def _chains(
+def chains(
     joints: list[_Joint], platform: int, turning: list[int], rotation: list[Array], groups: list[_Turning]
 ) -> Iterator[_Chain]:
     """Ways from base to platform, MOST_CHAINS of them at most."""
