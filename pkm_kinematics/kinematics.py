@@ -317,6 +317,32 @@ class Kinematics:
         """`inverse_jacobian @ subspace` (..., n_actuated, mobility): actuated rates per independent velocity."""
         return self.inverse_jacobian(pose, seed) @ self.subspace(pose, seed)
 
+    def task_jacobian_rate(self, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None = None) -> Array:
+        """Time derivative Kd (..., n_actuated, mobility) of `task_jacobian` K for a platform `twist` (..., 6).
+
+        Actuated accelerations are `K ud + Kd u`, with `twist = S u`; that of the forward Jacobian J of as many
+        actuators as freedoms is `-J Kd J`. Exact to rounding. Raises `PkmError` for robots whose motion space turns
+        with the pose: there `motion` gives accelerations, and a basis has no rate of its own.
+        """
+        if not self.constant_space:
+            raise PkmError("the motion space turns with the pose: no basis of it stays, and its Jacobian has no rate")
+        poses, shape = self.engine.poses(pose)
+        twists = np.broadcast_to(self.engine.rates(twist, np.zeros(6), len(poses))[0], (len(poses), 6))
+        S, K = self.task.subspace, self.inverse_jacobian(poses, seed)
+
+        def drift(rates: Array) -> Array:  # actuated accelerations at constant twist: D_t K t along t
+            return self.motion(poses, rates, np.zeros(6), seed).actuated_accelerations
+
+        found = np.empty((len(poses), K.shape[1], S.shape[1]))
+        own = drift(twists)
+        for c, axis in enumerate(S.T):
+            # The sum of D_t K s and D_s K t by polarization; their difference is K of the fields' bracket: turns about
+            # base axes do not commute.
+            both = drift(twists + axis) - own - drift(np.broadcast_to(axis, twists.shape))
+            bracket = np.cross(axis[3:], twists[:, 3:])
+            found[:, :, c] = 0.5 * (both + np.einsum("nij,nj->ni", K[:, :, 3:], bracket))
+        return found.reshape(*shape, *found.shape[1:])
+
     def forward_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
         """Platform twist per actuated joint rates (..., 6, n_actuated); NaN at a type 2 singularity."""
         S = self.subspace(pose, seed)

@@ -44,7 +44,9 @@ class RobotDescription:
         if text == self._text:
             return
         self._text = text
-        self._node.get_logger().info("building the robot; after an update this compiles kernels, which can take a minute")
+        self._node.get_logger().info(
+            "building the robot; after an update kernels are compiled, which can take a minute"
+        )
         try:
             mechanism = load_mechanism(text)
             self._ready(mechanism)

@@ -8,7 +8,9 @@ import pinocchio as pin
 import pytest
 
 from bench.states import curve
+from pkm_description.errors import PkmError
 from pkm_kinematics import Status
+from pkm_kinematics.kernels.forward import shift_pose
 
 STEPS = np.array([-3, -2, -1, 0, 1, 2, 3])
 FIRST = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
@@ -104,3 +106,26 @@ def test_jacobian_times_twist_is_the_actuated_velocity(robot):
     rates = np.einsum("nij,nj->ni", robot.kinematics.inverse_jacobian(states.pose), states.twist)
     expected = robot.motion.actuated_velocities
     assert np.abs(rates - expected).max() < 1e-10 * np.abs(expected).max()
+
+
+def test_jacobian_rate_against_difference_quotients(robot):
+    kinematics, states = robot.kinematics, robot.states
+    if not kinematics.constant_space:
+        with pytest.raises(PkmError, match="turns with the pose"):
+            kinematics.task_jacobian_rate(states.pose[0], states.twist[0])
+        return
+    S, ahead = kinematics.subspace(states.pose[0]), np.empty(7)
+    for k in np.flatnonzero(robot.motion.limb_regularity > 0.2)[:20]:
+        pose, twist = states.pose[k], states.twist[k]
+        quotient = 0.0
+        for step, weight in zip(STEPS, FIRST, strict=True):
+            shift_pose(pose, twist, H * step, ahead)
+            quotient = quotient + weight / H * kinematics.task_jacobian(ahead, seed=states.joints[k])
+        rate = kinematics.task_jacobian_rate(pose, twist, seed=states.joints[k])
+        K = kinematics.task_jacobian(pose, seed=states.joints[k])
+        # the quotient's seventh derivative, and rounding over H
+        assert np.abs(rate - quotient).max() < 1e-7 * np.abs(rate).max() + 1e-11 * np.abs(K).max()
+        # and accelerations are what it says
+        u, ud = (np.linalg.lstsq(S, x, rcond=None)[0] for x in (twist, states.acceleration[k]))
+        found = kinematics.motion(pose, twist, states.acceleration[k], seed=states.joints[k]).actuated_accelerations
+        np.testing.assert_allclose(K @ ud + rate @ u, found, atol=1e-10 * np.abs(found).max())
