@@ -68,8 +68,9 @@ def recognise(tables: Tables, home_pose: Array) -> None:
             block["branches"] = 2 if block["driver"] >= 0 else 1
             driven = [i for i in _bodies(block) if tables.bodies["actuator"][i] >= 0]
             grounded = tables.bodies["parent"][block["start"]] == records.BASE
+            ends = tables.closures["successor"][block["closure_start"]] == records.PLATFORM
             first = block["lift"] if block["lift"] >= 0 else block["driver"]
-            block["direct"] = grounded and driven in ([first], [block["extension"]])
+            block["direct"] = grounded and ends and driven in ([first], [block["extension"]])
         else:
             block["driver"] = block["pointing"] = block["extension"] = block["lift"] = -1
             place_block(tables.bodies, block, state)
@@ -113,7 +114,10 @@ def _match(tables: Tables, block: Any) -> bool:
         chain[k] if k is not None else -1 for k in (layout.lift, layout.driver, layout.pointing, layout.extension)
     )
     block["pointing_count"], block["planar"], block["spherical"] = layout.aiming, planar, spherical
-    return not (layout.aiming == 2 and np.abs(bodies["translation"][chain[layout.pointing + 1]]).max() > EXACT)
+    if layout.aiming == 2 and np.abs(bodies["translation"][chain[layout.pointing + 1]]).max() > EXACT:
+        return False
+    # A point on the last axis says nothing of the turn about it, whatever home looks like.
+    return spherical or shape[-1] == "P" or bool(np.linalg.norm(closure["predecessor_point"][:2]) > EXACT)
 
 
 def _swap_sides(closure: Any) -> None:
