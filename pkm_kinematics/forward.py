@@ -8,6 +8,7 @@ a singularity of type 2 nothing continues it, and the status says so; see `kerne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -24,7 +25,7 @@ from pkm_kinematics.kernels.follow import follow_poses
 from pkm_kinematics.kernels.solve import UNIT
 from pkm_kinematics.status import Status
 from pkm_kinematics.whole import Followed, WholeGraph
-from pkm_kinematics.working_modes import WorkingModes
+from pkm_kinematics.working_modes import LimbColumns, WorkingModes
 
 CLEARLY = 0.3  # a mode is nearer than home's only where its actuated joints are by so much nearer to those asked for
 ARRIVED = 1e-9  # of the robot's size: how exactly redundant actuators agree
@@ -104,14 +105,22 @@ class Forward:
     def _at_starts(self, q: Array, starts: Array, seed: Array | None) -> Array:
         """Joint positions (n, n_joints) near those of the limbs at the starts: `seed`, or the mode nearest to q.
 
-        Limbs in closed form take the branch nearest to q when they are solved; of those solved by iteration each takes,
-        among the modes continued from home, the one whose actuated joints are nearest to q.
+        Limbs in closed form take the branch nearest to q when they are solved. Those whose passive joints have branches
+        of their own take the one in which the actuated joints are nearest to q, and so do limbs solved by iteration,
+        among the modes continued from home.
         """
         e, n = self.engine, len(q)
         if seed is not None:
             return np.array(np.broadcast_to(seed, (n, seed.shape[1])))
         seeds = np.tile(e.home_joints, (n, 1))
         seeds[:, e.actuated_column] = q
+        branches = self._modes.hidden_branches
+        if branches:
+            solved = [e.solve(starts, e.home_joints[None], branch) for branch in branches]
+            choose_nearest(
+                np.stack([s.q for s in solved], 1), np.stack([np.isin(s.status, CLOSES) for s in solved], 1),
+                *self._hidden, e.actuated_turning, CLEARLY, BLOCKED, q, seeds,
+            )  # fmt: skip
         if not e.continues:
             return seeds
         several = self._modes.starts
@@ -131,10 +140,11 @@ class Forward:
 
     @cached_property
     def _searched(self) -> tuple[NDArray[np.int64], ...]:
-        """Of the limbs solved by iteration one after the other: columns, actuators, columns of these, ends of each."""
-        parts = [np.concatenate([limb[k] for limb in self._modes.searched]) for k in range(3)]
-        ends = [np.cumsum([len(limb[k]) for limb in self._modes.searched]) for k in range(2)]
-        return (*parts, *ends)
+        return one_after_the_other(self._modes.searched)
+
+    @cached_property
+    def _hidden(self) -> tuple[NDArray[np.int64], ...]:
+        return one_after_the_other(self._modes.hidden)
 
     def nearest(self, pose: Array, seed: Array) -> Found:
         """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move."""
@@ -254,6 +264,13 @@ class Forward:
 
     def _row(self, at: Followed) -> Array:
         return np.array([at.positions[name] for name in self.engine.joint_names])
+
+
+def one_after_the_other(limbs: Sequence[LimbColumns]) -> tuple[NDArray[np.int64], ...]:
+    """Of limbs one after the other: columns of joints, actuators, columns of these, and the ends of each limb."""
+    parts = [np.concatenate([limb[k] for limb in limbs]) for k in range(3)]
+    ends = [np.cumsum([len(limb[k]) for limb in limbs]) for k in range(2)]
+    return (*parts, *ends)
 
 
 def usable_poses(poses: Array) -> NDArray[np.bool_]:

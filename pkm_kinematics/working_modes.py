@@ -8,7 +8,7 @@ turning a universal joint over does not count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, product
 from typing import Any
@@ -27,6 +27,7 @@ COMBINATIONS = 16  # of solutions of several limbs, tried at most where one is l
 MOST = 4096  # working modes listed at most
 
 Indices = NDArray[np.int64]
+LimbColumns = tuple[Indices, Indices, Indices]  # columns of joints, its actuators by number and by column
 
 
 class WorkingModes:
@@ -79,16 +80,43 @@ class WorkingModes:
         return np.array([self._combined([c[min(k, len(c) - 1)] for c in choices]) for k in range(most)])
 
     @cached_property
-    def searched(self) -> list[tuple[Indices, Indices, Indices]]:
-        """For each searched limb the columns of what is solved by iteration, its actuators by number and by column."""
+    def searched(self) -> list[LimbColumns]:
+        """For each searched limb what is solved by iteration."""
+        return [
+            self._limb_columns([b for b in self.blocks[first:stop] if b["solver"] == records.NEWTON])
+            for first, stop in self._searched
+        ]
+
+    @cached_property
+    def hidden(self) -> list[LimbColumns]:
+        """Each limb in closed form with a passive block of several branches, which no actuator of the block shows."""
+        return [self._limb_columns(self.blocks[first:stop]) for first, stop in self._hidden_limbs]
+
+    @cached_property
+    def hidden_branches(self) -> list[int]:
+        """Kernel modes that show, between them, every combination of the branches of each such limb; home's first."""
+        limbs = [[b for b in self.blocks[first:stop] if b["branches"] > 1] for first, stop in self._hidden_limbs]
+        combined = [
+            [sum(k * int(b["stride"]) for k, b in zip(branch, blocks, strict=True)) for branch in _branches(blocks)]
+            for blocks in limbs
+        ]
+        return [sum(modes[k % len(modes)] for modes in combined) for k in range(max(map(len, combined), default=0))]
+
+    @property
+    def _hidden_limbs(self) -> list[tuple[int, int]]:
+        closed, passive = self.blocks["solver"] == records.CLOSED_FORM, self.blocks["actuators"] == 0
+        branched = self.blocks["branches"] > 1
+        return [
+            (first, stop)
+            for first, stop in self.engine.tables.limbs
+            if closed[first:stop].all() and (passive & branched)[first:stop].any() and not passive[first:stop].all()
+        ]
+
+    def _limb_columns(self, blocks: Iterable[Any]) -> LimbColumns:
         actuated, column = self.engine.actuated_column, self.engine.body_column
-        found = []
-        for first, stop in self._searched:
-            blocks = [b for b in self.blocks[first:stop] if b["solver"] == records.NEWTON]
-            columns = np.concatenate([column[b["start"] : b["start"] + b["count"]] for b in blocks])
-            mine = np.flatnonzero(np.isin(actuated, columns))
-            found.append((columns, mine, actuated[mine]))
-        return found
+        columns = np.concatenate([column[b["start"] : b["start"] + b["count"]] for b in blocks])
+        mine = np.flatnonzero(np.isin(actuated, columns))
+        return columns, mine, actuated[mine]
 
     def _digits(self, mode: int) -> list[int]:
         rest, digits = mode // self._closed, []
@@ -227,6 +255,10 @@ class WorkingModes:
         axes = state["R"][bodies][:, :, 2] * told[:, None]
         lines = np.einsum("ni,nj->nij", axes, axes).reshape(-1)
         return np.concatenate([state["p"][bodies].reshape(-1), lines])
+
+
+def _branches(blocks: Sequence[Any]) -> Iterator[tuple[int, ...]]:
+    return product(*(range(int(b["branches"])) for b in blocks))
 
 
 def _sign(choice: int) -> str:
