@@ -5,6 +5,9 @@ Newton's method finds a solution of a limb near its start, but far from it may f
 mode at a pose is therefore the end of a path: the platform goes straight from home to the pose, and the limbs follow in
 steps that are short against their lengths. Where a joint moves farther than it should, or a limb does not reach, the
 step is tried again at a part of its length.
+
+A platform whose motion space turns with its pose cannot go straight. There Newton's method starts from home; where that
+fails, the limbs are led along the straight way all the same, as near to it as they get.
 """
 
 from __future__ import annotations
@@ -34,6 +37,21 @@ def continue_joints(engine: Engine, poses: Array, start: Array, mode: int) -> tu
 
     And which arrived (n,); where the way is blocked, those of the last step that was not.
     """
+    joints, ways, lengths, done = _in_whole_steps(engine, poses, start, mode, False)
+    held_up = np.flatnonzero((done >= 0.0) & (done < 1.0))
+    if len(held_up):
+        _in_shorter_steps(engine, held_up, ways[held_up], lengths[held_up], mode, joints, done)
+    return joints, done == 1.0
+
+
+def led_joints(engine: Engine, poses: Array, start: Array, mode: int) -> Array:
+    """Joint positions (n, n_joints) to solve from at poses (n, 7), led there from `start` (n, n_joints) at home."""
+    return _in_whole_steps(engine, poses, start, mode, True)[0]
+
+
+def _in_whole_steps(
+    engine: Engine, poses: Array, start: Array, mode: int, open_on_the_way: bool
+) -> tuple[Array, Array, Array, Array]:
     n, t, task = len(poses), engine.tables, engine.task
     joints = np.array(np.broadcast_to(start, (n, start.shape[-1])))
     ways, lengths, done = np.empty((n, 6)), np.empty(n), np.empty(n)
@@ -41,12 +59,9 @@ def continue_joints(engine: Engine, poses: Array, start: Array, mode: int) -> tu
         t.bodies, t.closures, t.blocks, *t.workspace(),
         task.chain, task.sliding, task.spread, task.tail, task.tail_point, chain_state(task),
         engine.body_column, engine.chain_column, engine.iterated_turns, engine.home, np.ascontiguousarray(poses),
-        engine.size, STEP, JUMP, mode, joints, ways, lengths, done,
+        engine.size, STEP, JUMP, open_on_the_way, mode, joints, ways, lengths, done,
     )  # fmt: skip
-    held_up = np.flatnonzero((done >= 0.0) & (done < 1.0))
-    if len(held_up):
-        _in_shorter_steps(engine, held_up, ways[held_up], lengths[held_up], mode, joints, done)
-    return joints, done == 1.0
+    return joints, ways, lengths, done
 
 
 def _in_shorter_steps(

@@ -20,7 +20,7 @@ from pkm_description.mobility import beside_home, check_gears
 from pkm_kinematics.batch import ShapeError, over_cores, rows_for
 from pkm_kinematics.blocks import build_tables, build_undivided
 from pkm_kinematics.constraints import scaling
-from pkm_kinematics.continuing import continue_joints
+from pkm_kinematics.continuing import continue_joints, led_joints
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.chain import place_chains, read_chain
 from pkm_kinematics.kernels.jacobians import inverse_jacobians
@@ -36,6 +36,7 @@ from pkm_kinematics.whole import FREE
 NO_RATES = np.empty((0, 6))
 EXACT = 1e-14  # m, and 1 for directions: limbs that are closed less exactly are closed again as a whole
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
+OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
 CLOSES = (Status.CONVERGED, Status.JOINT_LIMIT)  # statuses that come with a configuration
 
 
@@ -211,9 +212,17 @@ class Engine:
 
         Those are positions (n_joints,) or (n, n_joints) at home, which limbs solved by iteration carry on.
         """
-        if not self.continues or not len(poses):
-            return np.atleast_2d(joints), np.ones(len(poses), dtype=bool)
-        return continue_joints(self, poses, joints, mode)
+        if self.continues and len(poses):
+            return continue_joints(self, poses, joints, mode)
+        seeds, known = np.atleast_2d(joints), np.ones(len(poses), dtype=bool)
+        if not self.iterated or not len(poses):
+            return seeds, known
+        solved = self.solve(poses, seeds, mode)
+        found = np.isin(solved.status, CLOSES)
+        seeds = np.where(found[:, None], solved.q, seeds)
+        if not found.all():
+            seeds[~found] = led_joints(self, poses[~found], seeds[~found], mode)
+        return seeds, known
 
     # -- solves -----------------------------------------------------------------------------------------------------
 
@@ -223,7 +232,10 @@ class Engine:
         """Positions of all joints at poses (n, 7), and their rates where twists are given; on all cores if it pays."""
         solved = self._solve_blocks(poses, seeds, mode, twists, accelerations)
         if self.divided:
-            near = np.flatnonzero((solved.status == Status.UNREACHABLE) & (solved.residual < FOLDED * self.size))
+            # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
+            near = np.flatnonzero(
+                np.isin(solved.status, OPEN) & ((solved.residual < FOLDED * self.size) | (not self.continues))
+            )
             lost = [k for k in near if self._folded(poses[k], seeds[k if len(seeds) > 1 else 0], mode)]
             blunt = np.flatnonzero(np.isin(solved.status, CLOSES) & (solved.residual > EXACT))
             if lost or len(blunt):

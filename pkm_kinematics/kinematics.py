@@ -418,8 +418,8 @@ class Kinematics:
         """`call(pose, q) -> status`: inverse kinematics with arrays in and arrays out, for loops that count time.
 
         `pose` (7,) must be finite with a unit quaternion inside the motion space; q (n_actuated,) is written. Both
-        must be contiguous float64 arrays: nothing is checked, joint limits neither. One call at a time per object
-        returned.
+        must be contiguous float64 arrays: nothing is checked, joint limits neither. Turning joints take the turn that
+        is nearest to the one of the call before. One call at a time per object returned.
         """
         t = self.tables
         return bind(

@@ -7,7 +7,7 @@ import numpy as np
 
 from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.forward import shift_pose
-from pkm_kinematics.kernels.positions import CONVERGED, JOINT_LIMIT
+from pkm_kinematics.kernels.positions import CONVERGED, INVALID_INPUT, JOINT_LIMIT
 from pkm_kinematics.kernels.solve import check_pose, solve_pose
 
 
@@ -31,14 +31,15 @@ def displacement(home, pose, way):
 @allocating
 def carry_on(
     bodies, closures, blocks, state, rows, work, chain, sliding, spread, tail, tail_point, chain_at,
-    body_column, chain_column, iterated, home, poses, size, step, jump, mode, q, ways, lengths, done,
+    body_column, chain_column, iterated, home, poses, size, step, jump, open_on_the_way, mode, q, ways, lengths, done,
 ):  # fmt: skip
     """Solve the limbs in steps from `home` (7,) towards poses (n, 7), as far as whole steps lead.
 
     On entry q (n, n_joints) holds the joint positions at home; on return those at the part `done` (n,) of the way, -1
     where the pose is not usable. Steps have a length of at most `step`, in rad, and of `size` [m]; one does not count
-    where a limb does not reach, or one of the turning joints `iterated` (bodies) turns by more than `jump`. Also
-    returned are the displacements `ways` (n, 6) from home, and their `lengths` (n,).
+    where a limb does not reach (unless its loops may be `open_on_the_way`, as little as they can), or one of the
+    turning joints `iterated` (bodies) turns by more than `jump`. Also returned are the displacements `ways` (n, 6) from
+    home, and their `lengths` (n,).
     """
     pose = np.empty(7)
     for k in range(q.shape[0]):
@@ -63,7 +64,7 @@ def carry_on(
                 bodies, closures, blocks, state, rows, work, chain, sliding, spread, tail, tail_point, chain_at,
                 pose, mode,
             )  # fmt: skip
-            followed = status in (CONVERGED, JOINT_LIMIT)
+            followed = status in (CONVERGED, JOINT_LIMIT) or (open_on_the_way and status != INVALID_INPUT)
             for i in iterated:
                 followed = followed and abs(state[i].q - q[k, body_column[i]]) <= jump
             if not followed:
