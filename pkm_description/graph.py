@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 from pkm_description.errors import DescriptionError
 from pkm_description.mechanism import Joint, JointType, Limb, Link, Loop, frozen
@@ -204,7 +205,7 @@ def limbs(
         inside = [j for j in joints if touches((j.parent, j.child), group)]
         result.append(
             Limb(
-                name=_limb_name(group, len(result) + 1),
+                name=_common_beginning(group),
                 links=tuple(entry.name for entry in links if entry.name in group),
                 joints=tuple(j.name for j in inside),
                 loops=tuple(loop.name for loop in loops if touches((loop.predecessor, loop.successor), group)),
@@ -221,20 +222,20 @@ def limbs(
     return _with_unique_names(result)
 
 
-def _limb_name(links: set[str], number: int) -> str:
-    """The common beginning of the links' names, up to an underscore; `limb<number>` where they share none."""
+def _common_beginning(links: set[str]) -> str:
+    """What the links' names begin with, up to an underscore."""
     ordered = sorted(links)
     first, last = ordered[0], ordered[-1]
     length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
     common = first[:length]
     if length < max(len(first), len(last)):
         common = common.rpartition("_")[0]
-    return common or f"limb{number}"
+    return common
 
 
 def _with_unique_names(found: list[Limb]) -> tuple[Limb, ...]:
+    """Call `limb<number>` those without a name, and those that share one."""
     names = [limb.name for limb in found]
-    return tuple(
-        limb if names.count(limb.name) == 1 else replace(limb, name=f"limb{number}")
-        for number, limb in enumerate(found, start=1)
-    )
+    kept = {name for name in names if name and names.count(name) == 1}
+    free = (f"limb{number}" for number in count(1) if f"limb{number}" not in kept)
+    return tuple(limb if limb.name in kept else replace(limb, name=next(free)) for limb in found)
