@@ -8,14 +8,17 @@ that come from the solvers are not compared, for these take a while).
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from pathlib import Path
 
-from pkm_description import load_mechanism, robot_names
+import pkm_description
+from pkm_description import robot_names
 from pkm_description.gallery import robot_path
 from pkm_description.mechanism import Mechanism
 
+load_mechanism = functools.cache(pkm_description.load_mechanism)
 DOCS = Path(__file__).resolve().parent
 README = DOCS.parent / "README.md"
 LAUNCH = DOCS.parent / "launch"

@@ -48,7 +48,7 @@ class Distribution:
 
     `bounds` are lower and upper efforts (n_actuated,) [N m] or [N], infinite where there is none; "limits" stands for
     the effort limits of the description. Equal bounds prescribe an effort: zero for an actuator that has failed. A
-    positive lower bound keeps cables taut.
+    positive lower bound keeps cables taut that a positive effort shortens, a negative upper bound those it pays out.
     """
 
     norm: float = 2.0

@@ -24,11 +24,15 @@ from pkm_description.transforms import rotation_from_rpy, transform
 # name: (motion of the platform, limbs, actuators, equations that the loops repeat)
 FACTS = {
     "agile_eye": ("3R", 3, 3, 6),
+    "cable_8": ("3T3R", 8, 8, 0),
+    "capaman": ("3R", 3, 3, 9),
     "delta": ("3T", 3, 3, 0),
     "delta_rr": ("3T", 3, 3, 12),
     "dietmaier": ("3T3R", 6, 6, 0),
     "dymo_3uru": ("3T", 3, 3, 0),
+    "eclipse2": ("3T3R", 3, 6, 0),
     "five_bar": ("2T", 2, 2, 3),
+    "five_dof_3rr_rrr": ("2T3R", 3, 5, 2),  # three forces along one line hold what one of them would
     "four_upu": ("3T1R", 4, 4, 2),
     "gough_stewart": ("3T3R", 6, 6, 0),
     "gough_stewart_7": ("3T3R", 7, 7, 0),
@@ -39,20 +43,25 @@ FACTS = {
     "hexaglide": ("3T3R", 6, 6, 0),
     "irsbot2": ("2T", 2, 2, 8),
     "linear_delta": ("3T", 3, 3, 0),
+    "navaro": ("2T1R", 3, 3, 15),
     "orthoglide": ("3T", 3, 3, 12),
     "par2": ("2T", 4, 2, 1),
     "planar_3rpr": ("2T1R", 3, 3, 6),
     "planar_3rrr": ("2T1R", 3, 3, 6),
+    "planar_mixed": ("2T1R", 3, 3, 6),
     "planar_redundant": ("2T", 3, 3, 6),
     "polman": ("3T", 3, 3, 0),
     "ppa_2t": ("2T", 2, 2, 10),
     "quattro": ("3T1R", 1, 4, 4),  # the travelling plate joins its limbs into one part
     "reactionless_four_bar": ("1R", 2, 1, 3),
+    "spatial_4dof_5legs": ("1T3R", 5, 4, 0),
     "three_rpc": ("3T", 3, 3, 3),
+    "tri_scott": ("3T3R", 3, 6, 9),
     "tricept": ("1T2R", 4, 3, 0),
     "tripod_3prs": ("1T2R", 3, 3, 0),
     "tripteron": ("3T", 3, 3, 3),
     "two_rpr": ("2T", 2, 2, 3),
+    "wrist_3ruu": ("3R", 3, 3, 0),
     "wrist_3ups_s": ("3R", 3, 3, 0),
 }
 
@@ -69,14 +78,14 @@ def test_mobility_and_limbs(name: str) -> None:
     motion, limbs, actuators, repeated = FACTS[name]
     assert mechanism.name == name
     assert mechanism.mobility.motion == motion
-    assert len(mechanism.limbs) == limbs
+    assert len(mechanism.limbs) == limbs == len({limb.name for limb in mechanism.limbs})
     assert mechanism.mobility.actuators == len(mechanism.actuated_joints) == actuators
     assert mechanism.mobility.redundant_constraints == repeated
     assert mechanism.mobility.total == mechanism.mobility.platform == sum(int(n) for n in re.findall(r"\d", motion))
     assert not mechanism.mobility.singular_home
     assert mechanism.mobility.uncontrolled == (1 if name == "griffis_duffy" else 0)
-    # Two platforms hang on a limb: the Tricept's on its passive leg, the coupler of a four-bar on the crank.
-    assert bool(mechanism.platform_chain) == (name not in ("tricept", "reactionless_four_bar"))
+    # Some platforms hang on a limb: on a passive leg, the coupler of a four-bar on the crank.
+    assert bool(mechanism.platform_chain) == (name not in ("tricept", "spatial_4dof_5legs", "reactionless_four_bar"))
 
 
 @pytest.mark.parametrize("name", robot_names())

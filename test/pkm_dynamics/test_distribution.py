@@ -12,6 +12,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.optimize
 
 from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, DistributionError, Dynamics
@@ -238,3 +239,34 @@ def test_a_distribution_that_means_nothing(of_gallery, rule, words):
     robot = of_gallery["planar_redundant"]
     with pytest.raises(DistributionError, match=words):
         robot.dynamics.inverse(robot.kinematics.home, distribution=rule)
+
+
+def test_cables_stay_taut_where_forces_can_close(of_gallery):
+    """Tension is minus the effort of a leg. Known of wire-driven robots: t = A+ f + N beta, all of it between bounds.
+
+    Where a positive null vector exists, any load can be held with taut cables; beyond the frame none exists, and the
+    weight of the platform cannot.
+    """
+    robot = of_gallery["cable_8"]
+    least_tension, most = 20.0, 500.0
+    rule = Distribution(bounds=(-most, -least_tension))
+    inside = [robot.kinematics.engine.pose_at(np.array(c)) for c in ([0.0] * 6, [0.4, -0.3, 0.2, 0.2, 0.1, -0.1])]
+    for pose in inside:
+        A = -robot.kinematics.inverse_jacobian(pose).T  # wrench on the platform per tension
+        positive = scipy.optimize.linprog(np.ones(8), A_eq=A, b_eq=np.zeros(6), bounds=(1.0, None))
+        assert positive.success
+        plain = robot.dynamics.gravity(pose).effort
+        held = robot.dynamics.inverse(pose, distribution=rule)
+        assert held.ok
+        tension = -held.effort
+        assert tension.min() == pytest.approx(
+            least_tension, abs=1e-6
+        )  # the least norm lets some cable hang loose as it may
+        assert tension.max() <= most
+        N = scipy.linalg.null_space(A)
+        left = tension + plain - N @ (N.T @ (tension + plain))
+        assert np.abs(left).max() < 1e-9 * most
+    above = robot.kinematics.engine.pose_at(np.array([0.0, 0.0, 1.6, 0.0, 0.0, 0.0]))
+    A = -robot.kinematics.inverse_jacobian(above).T
+    assert not scipy.optimize.linprog(np.ones(8), A_eq=A, b_eq=np.zeros(6), bounds=(1.0, None)).success
+    assert robot.dynamics.inverse(above, distribution=rule).status == Status.EFFORT_LIMIT

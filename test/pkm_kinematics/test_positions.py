@@ -14,6 +14,9 @@ from pkm_kinematics import Status
 from pkm_kinematics.kernels.records import NEWTON
 
 CLOSED = 1e-12  # m, and 1 for directions
+# Passive joints of a limb, when they are nearly stretched, have two working modes that the actuated ones hardly tell
+# apart: where the path begins is then for the caller to say.
+HIDDEN_MODES = {"five_dof_3rr_rrr", "navaro"}
 
 
 def pose_error(found, expected):
@@ -83,7 +86,8 @@ def test_round_trip_from_nearby(robot):
     reached = kinematics.inverse(start).ok  # to start from a pose beyond the limbs' reach is another matter
     start, goal = start[reached], goal[reached]
     assert len(goal) > 250
-    found = kinematics.forward(kinematics.inverse(goal).actuated, near=start)
+    seed = kinematics.inverse(start).joints if robot.name in HIDDEN_MODES else None
+    found = kinematics.forward(kinematics.inverse(goal).actuated, near=start, seed=seed)
     assert found.ok.all()
     assert pose_error(found.pose, goal).max() < 1e-9
     assert found.residual.max() < 1e-9
@@ -191,7 +195,10 @@ def test_lean_calls_are_the_convenient_ones(robot):
     expected = kinematics.inverse(states.pose[:50], mode=0)
     for k in range(50):
         if lean(states.pose[k], q) == Status.CONVERGED:
-            assert np.abs(q - expected.actuated[k]).max() < 1e-12
+            apart = q - expected.actuated[k]
+            # a turning joint keeps its turns from call to call
+            apart -= np.where(kinematics.engine.actuated_turning, 2.0 * np.pi * np.round(apart / (2.0 * np.pi)), 0.0)
+            assert np.abs(apart).max() < 1e-12
         else:
             assert expected.status[k] != Status.CONVERGED
 
