@@ -21,6 +21,10 @@ from pkm_dynamics import Dynamics
 
 # Relative to the largest effort or acceleration of a state. Seen: 1e-13 to 4e-12; the rest is room for other machines.
 CLOSE = 1e-9
+# The judge projects its equations of motion with an orthonormal null space, and loses what the mass matrix is badly
+# conditioned by (2e4 at the worst of 1,000 states of five_dof_3rr_rrr): from the efforts of a known acceleration it
+# gets that back to 4e-9, this suite to 2e-11.
+CLOSE_TO_THE_JUDGE = 1e-8
 
 
 def error(found, expected):
@@ -95,7 +99,7 @@ def test_external_wrench(massive):
         expected = robot.judge.inverse_dynamics(*robot.rates(k), wrench=wrench[k])
         assert error(found[k], expected) < CLOSE
         q, v, _ = robot.rates(k)
-        assert error(answer[k], robot.judge.direct_dynamics(q, v, found[k], wrench[k])[0]) < CLOSE
+        assert error(answer[k], robot.judge.direct_dynamics(q, v, found[k], wrench[k])[0]) < CLOSE_TO_THE_JUDGE
 
 
 def test_payload(massive):
@@ -129,7 +133,8 @@ def test_friction(massive):
         compared += 1
         assert error(found[k], robot.judge.inverse_dynamics(q, v, vdot, friction=True)) < CLOSE
         forward = dynamics.direct(states.pose[k], states.twist[k], found[k]).acceleration
-        assert error(forward, robot.judge.direct_dynamics(q, v, found[k], friction=True)[0]) < CLOSE
+        assert error(forward, states.acceleration[k]) < CLOSE
+        assert error(forward, robot.judge.direct_dynamics(q, v, found[k], friction=True)[0]) < CLOSE_TO_THE_JUDGE
     assert compared > 20
 
 
