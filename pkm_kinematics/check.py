@@ -326,7 +326,8 @@ def _mobility_text(report: Report) -> list[str]:
 def _limb_text(limb: dict[str, Any]) -> list[str]:
     driven = ", ".join(limb["actuated"]) or "none"
     loops = ", ".join(limb["loops"]) or "none"
-    lines = [f"  {limb['name']}: {len(limb['joints'])} joints, driven: {driven}, loops: {loops}"]
+    count = len(limb["joints"])
+    lines = [f"  {limb['name']}: {count} joint{'s' if count != 1 else ''}, driven: {driven}, loops: {loops}"]
     for block in limb["blocks"]:
         idle = f", {block['idle']} idle" if block["idle"] else ""
         lines.append(

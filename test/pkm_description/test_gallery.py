@@ -84,8 +84,8 @@ def test_mobility_and_limbs(name: str) -> None:
     assert mechanism.mobility.total == mechanism.mobility.platform == sum(int(n) for n in re.findall(r"\d", motion))
     assert not mechanism.mobility.singular_home
     assert mechanism.mobility.uncontrolled == (1 if name == "griffis_duffy" else 0)
-    # Some platforms hang on a limb: on a passive leg, the coupler of a four-bar on the crank.
-    assert bool(mechanism.platform_chain) == (name not in ("tricept", "spatial_4dof_5legs", "reactionless_four_bar"))
+    # Two platforms hang on a limb: the Tricept's on its passive leg, the coupler of a four-bar on the crank.
+    assert bool(mechanism.platform_chain) == (name not in ("tricept", "reactionless_four_bar"))
 
 
 @pytest.mark.parametrize("name", robot_names())
@@ -120,6 +120,19 @@ def test_every_number_says_where_it_comes_from(name: str) -> None:
     if included:
         text += (robot_path(name).parent / included.group(1)).read_text()
     assert "representative" in text or "[1]" in text
+
+
+def test_limbs_without_a_common_name_get_one_that_is_free() -> None:
+    text = load("planar_3rrr").urdf
+    for old, new in (
+        ("limb3_arm", "lever"),
+        ("limb3_forearm", "rocker"),
+        ("limb3_", "third_"),
+        ("limb2_", "limb3_"),
+        ("limb1_", "limb2_"),
+    ):
+        text = text.replace(old, new)
+    assert [limb.name for limb in load_mechanism(text).limbs] == ["limb2", "limb3", "limb1"]
 
 
 def model_at_home(mechanism: Mechanism) -> tuple[ClosureModel, Array]:
