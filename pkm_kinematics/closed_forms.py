@@ -114,10 +114,7 @@ def _match(tables: Tables, block: Any) -> bool:
         chain[k] if k is not None else -1 for k in (layout.lift, layout.driver, layout.pointing, layout.extension)
     )
     block["pointing_count"], block["planar"], block["spherical"] = layout.aiming, planar, spherical
-    if layout.aiming == 2 and np.abs(bodies["translation"][chain[layout.pointing + 1]]).max() > EXACT:
-        return False
-    # A point on the last axis says nothing of the turn about it, whatever home looks like.
-    return spherical or shape[-1] == "P" or bool(np.linalg.norm(closure["predecessor_point"][:2]) > EXACT)
+    return not (layout.aiming == 2 and np.abs(bodies["translation"][chain[layout.pointing + 1]]).max() > EXACT)
 
 
 def _swap_sides(closure: Any) -> None:
