@@ -11,13 +11,14 @@ from bench.engines.mujoco_model import MujocoRobot
 from pkm_description.mechanism import LoopType
 
 
-def test_inverse_dynamics_with_its_mass_matrix_and_bias(massive):
+@pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.slow)])
+def test_inverse_dynamics_with_its_mass_matrix_and_bias(massive, every):
     """Generalised forces of the tree are MuJoCo's; what the loops allow is spanned by Pinocchio's frames."""
     robot, states = massive, massive.states
     engine = MujocoRobot(robot.kinematics.mechanism, loops=False)
     order = [engine.dof_at[name] for name in robot.judge.names]
     nothing = np.zeros(0)
-    for k in range(0, len(states), 25):
+    for k in range(0, len(states), every):
         q, v, vdot = robot.rates(k)
         engine.set_state(robot.judge.names, q, v, nothing, nothing)
         mujoco.mj_forward(engine.model, engine.data)
@@ -29,7 +30,8 @@ def test_inverse_dynamics_with_its_mass_matrix_and_bias(massive):
         assert np.abs(found - expected).max() < 1e-8 * np.abs(expected).max() + 1e-9
 
 
-def test_constrained_acceleration(massive):
+@pytest.mark.parametrize("every", [50, pytest.param(1, marks=pytest.mark.slow)])
+def test_constrained_acceleration(massive, every):
     """`mj_forward` with connect equalities as rigid as it allows: their impedance of 0.9999 leaves about 1e-4."""
     robot, states = massive, massive.states
     mechanism = robot.kinematics.mechanism
@@ -40,7 +42,7 @@ def test_constrained_acceleration(massive):
     engine = MujocoRobot(mechanism, free_platform=True)
     engine.model.opt.tolerance = 1e-14
     at = engine.dof_at["platform"]
-    for k in range(0, len(states), 50):
+    for k in range(0, len(states), every):
         effort = robot.dynamics.inverse(states.pose[k], states.twist[k], states.acceleration[k]).effort
         motion = robot.motion
         engine.set_state(
