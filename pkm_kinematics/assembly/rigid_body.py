@@ -30,6 +30,7 @@ from pkm_kinematics.assembly.study import (
 
 NO_ROTATION = (1e-7, 1e-13)  # |e . e| of unit Study parameters below which there is no finite pose: multiple, simple
 POLISH_STEPS = 6
+SAME = 1e-6  # rad, and of the size: poses of redundant constraints nearer to each other are one
 
 
 def poses(
@@ -114,8 +115,10 @@ class _Scaled:
         basis = np.eye(count) if not square.any() else np.linalg.qr(np.column_stack([square, np.eye(count)]))[0].T
         mixed = np.einsum("ij,jab->iab", basis, quadrics)
         if count > 6:
-            mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(count - 1, 5)))[0].T
-            mixed = np.concatenate([mixed[:1], np.einsum("ij,jab->iab", mixing, mixed[1:])])
+            mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(count - 1, count - 1)))[0]
+            turned = np.einsum("ij,jab->iab", mixing, mixed[1:])
+            # the sum of all says nothing in a pose where the limbs' forces balance: it needs a part of the others
+            mixed = np.concatenate([mixed[:1] + turned[5:].sum(axis=0), turned[:5]])
         system = np.concatenate([mixed, STUDY_QUADRIC[None]])
         norms = np.linalg.norm(system, axis=(1, 2))
         return system / np.where(norms > 1e-13, norms, 1.0)[:, None, None]
@@ -198,6 +201,9 @@ def _report(
             row[3:] *= -1.0
     if len(scaled.kind) > 6:
         consistent = residuals < consistency * scaled.size
+        for k in np.flatnonzero(consistent):  # candidates near a true pose are drawn to it when they are polished
+            gaps = np.abs(solutions[:k][consistent[:k]] - solutions[k]) / np.array([scaled.size] * 3 + [1.0] * 4)
+            consistent[k] = not (gaps.max(axis=1, initial=0.0) < SAME).any()
         solutions, residuals, multiplicity = solutions[consistent], residuals[consistent], multiplicity[consistent]
     rounded = np.round(solutions / np.array([scaled.size] * 3 + [1.0] * 4), 6)
     order = np.lexsort((rounded[:, 4], rounded[:, 3], rounded[:, 1], rounded[:, 0], -rounded[:, 2]))

@@ -25,6 +25,7 @@ from pkm_kinematics.assembly.self_motion import real_samples
 SOLUTIONS = 16
 INFINITE = (1e-7, 1e-13)  # |w^2| of unit vectors below which there is no finite pose: multiple, simple
 POLISH_STEPS = 6
+SAME = 1e-6  # rad, and of the size: poses of redundant limbs nearer to each other are one
 
 _CIRCLE = np.diag([-1.0, 1.0, 1.0, 0.0, 0.0, 0.0]) / np.sqrt(3.0)
 
@@ -94,6 +95,9 @@ def positions_and_angle(
     n_complex = int(roots.multiplicity[~roots.on_component].sum())
     if len(a) > 4:
         good = residuals < consistency * size
+        for k in np.flatnonzero(good):  # candidates near a true pose are drawn to it when they are polished
+            gaps = np.abs(solutions[:k][good[:k]] - solutions[k]) / np.array([size, size, size, 1.0])
+            good[k] = not (gaps.max(axis=1, initial=0.0) < SAME).any()
         solutions, residuals, multiplicity = solutions[good], residuals[good], multiplicity[good]
     order = np.lexsort((-solutions[:, 2], np.round(solutions[:, 3], 6)))
     if roots.on_component.any():
@@ -118,8 +122,9 @@ def _system(points: Array, lengths: Array) -> Array:
     basis = np.linalg.qr(np.column_stack([np.ones(count), np.eye(count)]))[0].T
     mixed = np.einsum("ij,jab->iab", basis, quadrics)
     if count > 4:
-        mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(count - 1, 3)))[0].T
-        mixed = np.concatenate([mixed[:1], np.einsum("ij,jab->iab", mixing, mixed[1:])])
+        mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(count - 1, count - 1)))[0]
+        turned = np.einsum("ij,jab->iab", mixing, mixed[1:])
+        mixed = np.concatenate([mixed[:1] + turned[3:].sum(axis=0), turned[:3]])
     system = np.concatenate([mixed, _CIRCLE[None]])
     norms = np.linalg.norm(system, axis=(1, 2))
     return system / np.where(norms > 1e-13, norms, 1.0)[:, None, None]

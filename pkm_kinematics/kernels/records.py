@@ -92,7 +92,7 @@ BLOCK = np.dtype(
         ("branches", i),  # number of working modes of the block
         ("stride", i),  # branch = (mode // stride) % branches
         ("actuators", i),  # number of actuated joints in the block
-        ("direct", i),  # 1 where the block's only actuated joint is its driver or extension, carried by the base
+        ("direct", i),  # 1 where it leads from base to platform and its driver or extension alone is actuated
     ],
     align=True,
 )

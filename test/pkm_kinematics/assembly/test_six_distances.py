@@ -284,3 +284,15 @@ def test_invalid_input(value: float) -> None:
     lengths[2] = value
     assert six_distances(DIETMAIER_BASE, DIETMAIER_PLATFORM, lengths).status == AssemblyStatus.INVALID_INPUT
     assert six_distances(DIETMAIER_BASE[:5], DIETMAIER_PLATFORM[:5], [1.0] * 5).status == AssemblyStatus.INVALID_INPUT
+
+
+def test_redundant_legs_whose_forces_balance() -> None:
+    """Eight legs between the corners of two cubes: the sum of their equations has no gradient in the middle."""
+    base = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, 8).T * [1.0, 1.2, 0.9]
+    platform = np.roll(base, 1, axis=1) * 0.3
+    lengths = lengths_of(base, platform, np.eye(3), np.zeros(3))
+    modes = six_distances(base, platform, lengths)
+    assert modes.status == AssemblyStatus.COMPLETE
+    assert (modes.multiplicity == 1).all()
+    home = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    assert (np.abs(modes.solutions - home).max(axis=1) < 1e-9).sum() == 1
