@@ -116,6 +116,8 @@ class Engine:
                 c["predecessor_point"][c["predecessor"] == records.PLATFORM],
             ]
         )
+        if not len(points):  # limbs that the tree leads to from the platform
+            points = self.tables.bodies["translation"][self.tables.bodies["parent"] == records.PLATFORM]
         length = float(np.linalg.norm(points, axis=1).mean()) if len(points) else 0.0
         return length if length > 1e-9 else 1.0
 

@@ -26,6 +26,7 @@ FACTS = {
     "agile_eye": ("3R", 3, 3, 6),
     "cable_8": ("3T3R", 8, 8, 0),
     "capaman": ("3R", 3, 3, 9),
+    "carpal_wrist": ("1T2R", 3, 3, 0),
     "delta": ("3T", 3, 3, 0),
     "delta_rr": ("3T", 3, 3, 12),
     "dietmaier": ("3T3R", 6, 6, 0),

@@ -117,3 +117,21 @@ def test_eclipse_is_singular_with_a_ball_on_the_axis_of_its_ring(of_gallery):
         pose = np.array([miss, 0.0, 0.3, 0.0, -np.sqrt(0.5), 0.0, np.sqrt(0.5)])  # the ball of limb 1 straight up
         slowest.append(float(k.singularity(pose).slowest_platform))
     assert slowest == pytest.approx([slowest[0], 0.1 * slowest[0], 0.01 * slowest[0]], rel=0.01)
+
+
+def test_carpal_wrist_is_its_own_mirror_image(of_gallery):
+    """The revolute axes of base and platform lie opposite each other across the plane of the three balls."""
+    k = of_gallery["carpal_wrist"].kinematics
+    radius, arm = 0.06, 0.10
+    cranks = k.inverse(k.home).actuated + np.random.default_rng(1).uniform(-0.4, 0.4, (20, 3))
+    found = k.forward(cranks)
+    assert found.ok.all()
+    away = np.array([[np.cos(a), np.sin(a), 0.0] for a in 2.0 * np.pi / 3.0 * np.arange(3)])
+    for q, pose in zip(cranks, found.pose, strict=True):
+        balls = (radius + arm * np.cos(q))[:, None] * away + arm * np.sin(q)[:, None] * np.array([0.0, 0.0, 1.0])
+        normal = np.cross(balls[1] - balls[0], balls[2] - balls[0])
+        normal /= np.linalg.norm(normal)
+        pins = radius * away
+        mirrored = pins - 2.0 * np.outer((pins - balls[0]) @ normal, normal)
+        there = pose[:3] + Rotation.from_quat(pose[3:]).apply(pins)
+        assert np.abs(there - mirrored).max() < 1e-9
