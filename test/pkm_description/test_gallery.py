@@ -53,6 +53,7 @@ FACTS = {
     "planar_redundant": ("2T", 3, 3, 6),
     "polman": ("3T", 3, 3, 0),
     "ppa_2t": ("2T", 2, 2, 10),
+    "pru_3": ("2T1R", 3, 3, 6),
     "quattro": ("3T1R", 1, 4, 4),  # the travelling plate joins its limbs into one part
     "reactionless_four_bar": ("1R", 2, 1, 3),
     "spatial_4dof_5legs": ("1T3R", 5, 4, 0),

@@ -135,3 +135,16 @@ def test_carpal_wrist_is_its_own_mirror_image(of_gallery):
         mirrored = pins - 2.0 * np.outer((pins - balls[0]) @ normal, normal)
         there = pose[:3] + Rotation.from_quat(pose[3:]).apply(pins)
         assert np.abs(there - mirrored).max() < 1e-9
+
+
+def test_limbs_of_pru_3_move_in_two_planes(of_gallery):
+    """Bars of the first two limbs in x = 0, the third one's parallelogram leans out of its plane by y alone."""
+    k = of_gallery["pru_3"].kinematics
+    mast, along, out, length = 0.45, 0.15, 0.12, 0.50
+    coordinates = np.random.default_rng(6).uniform([-0.15, 0.2, -0.8], [0.15, 0.4, 0.8], (50, 3))
+    solved = k.inverse(coordinates, mode=0)
+    assert np.isin(solved.status, (Status.CONVERGED, Status.JOINT_LIMIT)).all()
+    y, z, pitch = coordinates.T
+    first, second = (z + np.sqrt(length**2 - (mast - along - side * y) ** 2) for side in (1.0, -1.0))
+    third = z - out * np.sin(pitch) + np.sqrt(length**2 - (mast - out * np.cos(pitch)) ** 2 - y**2)
+    assert solved.actuated == pytest.approx(np.column_stack([first, second, third]), abs=1e-9)
