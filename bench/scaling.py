@@ -27,8 +27,8 @@ from bench.timing import interleaved
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
+from pkm_dynamics.formulations.limb_by_limb import LimbByLimb
 from pkm_dynamics.kernels.inverse import inverse_dynamics
-from pkm_dynamics.limb_by_limb import LimbByLimb
 from pkm_dynamics.random_motions import random_motions
 from pkm_kinematics import Kinematics
 from pkm_kinematics.lean import bind

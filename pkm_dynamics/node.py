@@ -21,7 +21,7 @@ from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.observed_legs import ObservedLegs
+from pkm_dynamics.formulations.observed_legs import ObservedLegs
 from pkm_dynamics.services import direct_dynamics, inverse_dynamics, observed_state
 from pkm_interfaces.msg import ObservedLegs as ObservedLegsMessage
 from pkm_interfaces.msg import PlatformReference, SolveStatus

@@ -20,8 +20,8 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, frozen
 from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.energy import energy
+from pkm_dynamics.formulations.legs_and_platform import LegsAndPlatform
 from pkm_dynamics.inertials import with_inertials
-from pkm_dynamics.legs_and_platform import LegsAndPlatform
 from pkm_dynamics.random_motions import random_motions
 
 # Dasgupta's table: joint centres on the base and in the platform's frame, one column per leg

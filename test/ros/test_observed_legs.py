@@ -11,8 +11,8 @@ from sensor_msgs.msg import JointState
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_dynamics import Dynamics
+from pkm_dynamics.formulations.observed_legs import ObservedLegs
 from pkm_dynamics.node import DynamicsNode
-from pkm_dynamics.observed_legs import ObservedLegs
 from pkm_interfaces.msg import ObservedLegs as Message
 
 from .conftest import Graph

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_dynamics import Dynamics, elements
-from pkm_dynamics.elements import (
+from pkm_dynamics import Dynamics
+from pkm_dynamics.formulations.planar_elements import (
     PAPER_ADDITIONS,
     PAPER_MULTIPLICATIONS,
     ElementsError,
@@ -94,7 +94,7 @@ def test_operations_are_those_that_the_documentation_states(friction, wanted):
 
 def test_no_trigonometric_function_in_the_model():
     """Only the reading of an encoder, which is an angle, needs one."""
-    tree = ast.parse(inspect.getsource(elements))
+    tree = ast.parse(inspect.getsource(planar_elements))
     users = {
         function.name
         for function in ast.walk(tree)

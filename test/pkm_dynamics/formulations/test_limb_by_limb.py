@@ -10,8 +10,8 @@ import pytest
 
 from pkm_description.gallery import robot_names
 from pkm_dynamics import Dynamics
+from pkm_dynamics.formulations.limb_by_limb import LimbByLimb
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
-from pkm_dynamics.limb_by_limb import LimbByLimb
 from pkm_dynamics.random_motions import NoMotionError, random_motions
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.solve_motion import solve_motion

@@ -31,9 +31,9 @@ from numpy.typing import ArrayLike
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.formulations.kinematic_elements import ACROSS, Element, read_elements
+from pkm_dynamics.formulations.loop_vectors import Moving, cross, ends, first_rates, opening, second_rates, skew
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
-from pkm_dynamics.kinematic_elements import ACROSS, Element, read_elements
-from pkm_dynamics.loop_vectors import Moving, cross, ends, first_rates, opening, second_rates, skew
 from pkm_kinematics.kernels import records
 from pkm_kinematics.pose import quaternion_of, transform_of
 

@@ -26,8 +26,8 @@ from numpy.typing import ArrayLike
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.formulations.operation_count import Count, Counted
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
-from pkm_dynamics.operation_count import Count, Counted
 from pkm_kinematics.kernels import records
 
 Pair = tuple[Any, Any]

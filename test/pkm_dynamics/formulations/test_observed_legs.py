@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pkm_description.gallery import robot_names
-from pkm_dynamics import kinematic_elements, loop_vectors, observed_legs
-from pkm_dynamics.observed_legs import ObservationError, ObservedLegs
+from pkm_dynamics.formulations import kinematic_elements, loop_vectors, observed_legs
+from pkm_dynamics.formulations.observed_legs import ObservationError, ObservedLegs
 from pkm_dynamics.random_motions import NoMotionError, random_motions
 
 AGREE = 1e-10  # of the largest effort

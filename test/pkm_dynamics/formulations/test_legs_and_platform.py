@@ -9,7 +9,7 @@ import pytest
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
-from pkm_dynamics.legs_and_platform import LegsAndPlatform, LegsError
+from pkm_dynamics.formulations.legs_and_platform import LegsAndPlatform, LegsError
 from pkm_dynamics.random_motions import NoMotionError, random_motions
 
 AGREE = 1e-10  # of the largest effort, acceleration or inertia

@@ -8,7 +8,7 @@ import pytest
 
 from pkm_description.gallery import robot_names
 from pkm_dynamics import Dynamics
-from pkm_dynamics.body_projection import BodyMotion, BodyProjection, NoMotionHereError
+from pkm_dynamics.formulations.body_projection import BodyMotion, BodyProjection, NoMotionHereError
 from pkm_dynamics.random_motions import NoMotionError, random_motions
 
 AGREE = 1e-10  # of the largest effort
