@@ -11,6 +11,7 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
+from pkm_dynamics.formulations import planar_elements
 from pkm_dynamics.formulations.planar_elements import (
     PAPER_ADDITIONS,
     PAPER_MULTIPLICATIONS,
