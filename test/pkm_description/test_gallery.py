@@ -63,6 +63,7 @@ FACTS = {
     "tripod_3prs": ("1T2R", 3, 3, 0),
     "tripteron": ("3T", 3, 3, 3),
     "two_rpr": ("2T", 2, 2, 3),
+    "two_tpr": ("1T1R", 2, 2, 0),
     "wrist_3ruu": ("3R", 3, 3, 0),
     "wrist_3ups_s": ("3R", 3, 3, 0),
 }

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clavel's Delta: `ros2 launch pkm_control two_tpr.launch.py`; `--show-args` lists every knob."""
+
+from launch import LaunchDescription
+
+from pkm_control.launch_bringup import bring_up
+
+
+def generate_launch_description() -> LaunchDescription:
+    return bring_up(robot="two_tpr")
