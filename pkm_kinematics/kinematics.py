@@ -37,7 +37,7 @@ from pkm_kinematics.pose import distance
 from pkm_kinematics.singularity import Singularity, margins
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
 from pkm_kinematics.status import Status
-from pkm_kinematics.straight_line import MachineCode
+from pkm_kinematics.straight_line import AVAILABLE, MachineCode
 from pkm_kinematics.straight_tracking import record_newton_step
 from pkm_kinematics.translation_surfaces import TranslationSurfaces
 from pkm_kinematics.working_modes import WorkingModes
@@ -411,8 +411,11 @@ class Kinematics:
 
     @cached_property
     def straight(self) -> bool:
-        """True where all limbs are solved in closed form, in a motion space that does not turn with the pose."""
-        return self.constant_space and bool((self.tables.blocks["solver"] == CLOSED_FORM).all())
+        """True where all limbs are solved in closed form, in a motion space that does not turn with the pose.
+
+        And where numba's LLVM is new enough to make straight-line code of such a robot.
+        """
+        return AVAILABLE and self.constant_space and bool((self.tables.blocks["solver"] == CLOSED_FORM).all())
 
     def lean_inverse(self, mode: int = 0) -> Callable[[Array, Array], int]:
         """`call(pose, q) -> status`: inverse kinematics with arrays in and arrays out, for loops that count time.

@@ -7,8 +7,18 @@ gives no result, and the kernel itself is called instead.
 """
 
 from pkm_kinematics.straight_line.at_home import free_inputs, pose_inputs, rate_inputs
-from pkm_kinematics.straight_line.machine_code import MachineCode
+from pkm_kinematics.straight_line.machine_code import AVAILABLE, MachineCode
 from pkm_kinematics.straight_line.recording import loose, recorded
 from pkm_kinematics.straight_line.tape import Recording, Tape
 
-__all__ = ["MachineCode", "Recording", "Tape", "free_inputs", "loose", "pose_inputs", "rate_inputs", "recorded"]
+__all__ = [
+    "AVAILABLE",
+    "MachineCode",
+    "Recording",
+    "Tape",
+    "free_inputs",
+    "loose",
+    "pose_inputs",
+    "rate_inputs",
+    "recorded",
+]

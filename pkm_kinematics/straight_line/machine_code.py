@@ -11,6 +11,9 @@ import llvmlite.binding as llvm
 from pkm_kinematics.kernels.call_code import ANOTHER_BRANCH
 from pkm_kinematics.straight_line.tape import Recording, Term, key
 
+# The assembly written here has pointers without a type, which LLVM reads since version 16.
+AVAILABLE = hasattr(llvm, "create_pass_builder") and llvm.llvm_version_info[0] >= 16
+
 _OPERATIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _INTRINSICS = {
     "sqrt": "llvm.sqrt.f64",
@@ -42,13 +45,20 @@ class MachineCode:
         self.counts = Counter(term.how[0] for term in needed if term.how[0] not in ("input", "negated"))
         module = llvm.parse_assembly(_text(recording, needed))
         target = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
+            cpu=llvm.get_host_cpu_name(), features=_features(), opt=3, jit=True
         )
         builder = llvm.create_pass_builder(target, llvm.PipelineTuningOptions(speed_level=3))
         builder.getModulePassManager().run(module, builder)
         self._engine = llvm.create_mcjit_compiler(module, target)
         self._engine.finalize_object()
         self.address: int = self._engine.get_function_address("straight_line")
+
+
+def _features() -> str:
+    try:
+        return str(llvm.get_host_cpu_features().flatten())
+    except RuntimeError:  # not known for every processor; its name says most
+        return ""
 
 
 def _text(recording: Recording, needed: list[Term]) -> str:

@@ -12,7 +12,7 @@ from pkm_dynamics import Dynamics, dynamics
 from pkm_dynamics.kernels.straight_line import SOLVED, straight_direct_many, straight_inverse_many
 from pkm_dynamics.random_motions import random_motions
 from pkm_dynamics.straight_line import record_direct, record_inverse
-from pkm_kinematics import Kinematics, Status
+from pkm_kinematics import Kinematics, Status, kinematics
 from pkm_kinematics.straight_line import MachineCode
 
 N = 200
@@ -111,3 +111,22 @@ def test_limbs_that_are_iterated_have_no_straight_line() -> None:
     one = Dynamics(load_mechanism("orthoglide"))
     assert record_inverse(one, 0) is None
     assert record_direct(one, 0) is None
+
+
+def test_without_straight_lines_the_kernels_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where LLVM is too old for them."""
+    calls = []
+    for available in (True, False):
+        monkeypatch.setattr(kinematics, "AVAILABLE", available)
+        one = Dynamics(load_mechanism("five_bar"))
+        assert one.kinematics.straight == available
+        calls.append((one.lean_inverse(), one.kinematics.lean_track()))
+    home = one.kinematics.home
+    motion, efforts = np.concatenate([home, np.arange(18.0) * np.tile([1, 1, 0, 0, 0, 0], 3)]), np.empty((2, 2))
+    q = np.ascontiguousarray(one.kinematics.inverse(home).actuated) + 0.01
+    poses = np.tile(home, (2, 1))
+    for (inverse, track), effort, pose in zip(calls, efforts, poses, strict=True):
+        assert inverse(motion, effort) == Status.CONVERGED
+        assert track(q, pose)[0] == Status.CONVERGED
+    np.testing.assert_allclose(efforts[0], efforts[1], rtol=1e-12)
+    np.testing.assert_allclose(poses[0], poses[1], atol=1e-14)
