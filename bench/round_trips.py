@@ -166,6 +166,10 @@ def _trips(
     # limbs solved by iteration know their working mode from their joints; now and then it is looked for
     blind = np.arange(len(poses)) % UNSEEDED == 0 if kinematics.engine.iterated else np.ones(len(poses), dtype=bool)
     pose, status = np.full(poses.shape, np.nan), np.zeros(len(poses), dtype=np.int64)
+    if (
+        kinematics.modes.hidden
+    ):  # branches of passive joints: here and there two of them meet the same actuator positions
+        blind[:] = False
     for rows, seed in ((blind, None), (~blind, joints[~blind])):
         if rows.any():
             found = kinematics.forward(actuated[rows], near=starts[rows], seed=seed)

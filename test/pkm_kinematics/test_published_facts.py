@@ -148,3 +148,13 @@ def test_limbs_of_pru_3_move_in_two_planes(of_gallery):
     first, second = (z + np.sqrt(length**2 - (mast - along - side * y) ** 2) for side in (1.0, -1.0))
     third = z - out * np.sin(pitch) + np.sqrt(length**2 - (mast - out * np.cos(pitch)) ** 2 - y**2)
     assert solved.actuated == pytest.approx(np.column_stack([first, second, third]), abs=1e-9)
+
+
+def test_navaro_is_followed_in_each_of_its_working_modes(of_gallery):
+    """From the cranks and a pose near by alone, though no crank shows how the arm beside it is bent."""
+    k = of_gallery["navaro"].kinematics
+    pose, start = k.engine.poses([[0.03, -0.02, 0.0], [0.0305, -0.0205, 0.001]])[0]
+    cranks = np.array([k.inverse(pose, mode=mode).actuated for mode in range(k.n_modes)])
+    found = k.forward(cranks, near=start)
+    assert found.ok.all()
+    assert np.abs(found.pose - pose).max() < 1e-9
