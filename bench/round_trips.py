@@ -2,16 +2,20 @@
 """`python -m bench.round_trips [robot ...] [--poses N]`: pose to joints to pose, at random poses in every working mode.
 
 Poses are drawn all over the box that the platform's own branch allows, singular neighbourhoods and joint limits
-included; robots whose motion space turns with the pose get random actuator positions instead. For these, and where
-limbs are solved by iteration, poses lie at random places of the ways from home to anywhere in the box, as what cannot
-be reached takes longest. Each pose that the limbs reach in one of the working modes, taken in turn, is solved for its
-joints, and those for the pose again, from a start that is a little off. A trip ends in one of these ways:
+included; robots whose motion space turns with the pose get random actuator positions instead, and poses outside the
+box are left out. For these, and where limbs are solved by iteration, poses lie at random places of the ways from home
+to anywhere in the box, as what cannot be reached takes longest. Each pose that the limbs reach in one of the working
+modes, taken in turn, is solved for its joints, and those for the pose again, from a start that is a little off. A trip
+ends in one of these ways:
 
 * *back*: the same pose to 1e-9 m and rad;
 * *amplified*: another pose, but one whose actuated joints differ by less than 1e-12 rad or m, next to a singularity of
   type 2, which makes as much of rounding;
 * *refused*: status SINGULAR, at a pose whose distance from a type 2 singularity is of the order of the start's error;
-* *beyond*: another pose, because the start that was a little off lies on the other side of a singularity;
+* *beyond*: another pose, because the start that was a little off belongs to another: the straight way of the actuators
+  back from the pose does not lead to it either, but to a singularity or elsewhere;
+* *needs seed*: limbs solved by iteration know their working mode from their joints; one in ten trips of such robots gets
+  none to start from, and where the actuators do not tell the mode, another may be taken. With joints it came back;
 * *wrong*: anything else. There are to be none.
 """
 
@@ -37,7 +41,7 @@ NEAR_SINGULAR = 100.0 * ASTRAY  # relative singular value: refusals must be near
 CHUNK = 4000
 UNSEEDED = 10  # every such trip of a robot with iterated limbs gets no joint positions to start from
 HEADER = [
-    "robot", "modes", "poses", "trips", "back", "amplified", "refused", "beyond", "wrong", "worst error", "worst gap",
+    "robot", "modes", "poses", "trips", "back", "amplified", "refused", "beyond", "needs seed", "wrong", "worst error", "worst gap",
     "time per trip",
 ]  # fmt: skip
 
@@ -54,6 +58,7 @@ class Tally:
     amplified: int = 0
     refused: int = 0
     beyond: int = 0
+    needs_seed: int = 0
     wrong: int = 0
     error: float = 0.0
     gap: float = 0.0
@@ -61,7 +66,8 @@ class Tally:
     example: str = ""
 
     def cells(self) -> list[str]:
-        counts = [self.modes, self.poses, self.trips, self.back, self.amplified, self.refused, self.beyond, self.wrong]
+        counts = [self.modes, self.poses, self.trips, self.back, self.amplified, self.refused, self.beyond]
+        counts += [self.needs_seed, self.wrong]
         per_trip = 1e6 * self.seconds / max(self.trips, 1)
         return [self.robot, *map(str, counts), f"{self.error:.1e}", f"{self.gap:.1e}", f"{per_trip:.0f} µs"]
 
@@ -98,18 +104,25 @@ class Traveller:
         drawn = self.rng.uniform(self.low, self.high, (n, len(self.low)))
         if self.kinematics.engine.iterated or not self.kinematics.constant_space:
             drawn = self.centre + self.rng.uniform(0.0, 1.0, (n, 1)) * (drawn - self.centre)
-        if self._names() == self.kinematics.task.names:
-            return self.kinematics.engine.poses_at(drawn)
-        return self.kinematics.forward(drawn).pose
+        k = self.kinematics
+        if self._names() == k.task.names:
+            return k.engine.poses_at(drawn)
+        found = k.forward(drawn)
+        limits = [k.mechanism.joint_named[name].limits for name in k.task.names]
+        branch = found.joints[:, [k.joint_names.index(name) for name in k.task.names]]
+        inside = (branch >= [x.lower for x in limits]) & (branch <= [x.upper for x in limits])
+        return np.where(inside.all(axis=1, keepdims=True), found.pose, np.nan)
 
-    def beside(self, poses: Array, actuated: Array) -> Array:
-        """Starts (n, 7) a little off the poses, in the motion space; the pose itself where there is none."""
+    def beside(self, poses: Array, joints: Array, actuated: Array) -> Array:
+        """Starts (n, 7) a little off the poses, within the limbs' reach; the pose itself where there is none."""
         k = self.kinematics
         if k.constant_space:
             S = k.task.subspace
             twist = ASTRAY * (self.rng.uniform(-1.0, 1.0, (len(poses), S.shape[1])) @ S.T)
             twist[:, :3] *= k.characteristic_length
-            return moved(poses, twist)
+            starts = moved(poses, twist)
+            reached = np.isin(k.inverse(starts, seed=joints).status, (Status.CONVERGED, Status.JOINT_LIMIT))
+            return np.where(reached[:, None], starts, poses)
         unit = np.where(k.engine.actuated_turning, 1.0, k.characteristic_length)
         off = k.forward(actuated + ASTRAY * unit * self.rng.uniform(-1.0, 1.0, actuated.shape), near=poses)
         return np.where(off.ok[:, None], off.pose, poses)
@@ -162,14 +175,12 @@ def travel(kinematics: Kinematics, name: str, poses: int, seed: int = 0, all_mod
 def _trips(
     kinematics: Kinematics, traveller: Traveller, tally: Tally, poses: Array, joints: Array, actuated: Array
 ) -> None:
-    starts = traveller.beside(poses, actuated)
+    starts = traveller.beside(poses, joints, actuated)
     # limbs solved by iteration know their working mode from their joints; now and then it is looked for
     blind = np.arange(len(poses)) % UNSEEDED == 0 if kinematics.engine.iterated else np.ones(len(poses), dtype=bool)
     pose, status = np.full(poses.shape, np.nan), np.zeros(len(poses), dtype=np.int64)
-    if (
-        kinematics.modes.hidden
-    ):  # branches of passive joints: here and there two of them meet the same actuator positions
-        blind[:] = False
+    if kinematics.modes.hidden:
+        blind[:] = False  # branches of passive joints: here and there two of them meet the same actuator positions
     for rows, seed in ((blind, None), (~blind, joints[~blind])):
         if rows.any():
             found = kinematics.forward(actuated[rows], near=starts[rows], seed=seed)
@@ -185,15 +196,31 @@ def _trips(
     back[refused] = True
     for k in np.flatnonzero(~back):
         said = Status(int(status[k])).name
-        margins = kinematics.singularity(np.array([poses[k], starts[k]]), seed=joints[k])
-        if said == "CONVERGED" and error[k] * margins.type2[0] < CLOSED:
+        margin = kinematics.singularity(poses[k], seed=joints[k]).type2
+        if said == "CONVERGED" and error[k] * margin < CLOSED:
             tally.amplified += 1
-        elif said == "CONVERGED" and margins.determinant_sign[0] * margins.determinant_sign[1] < 0.0:
+        elif said == "CONVERGED" and not _leads_back(kinematics, poses[k], joints[k], starts[k]):
             tally.beyond += 1
+        elif kinematics.engine.iterated and blind[k] and _comes_back(kinematics, poses[k], joints[k], starts[k]):
+            tally.needs_seed += 1
         else:
             tally.wrong += 1
             where = np.array2string(poses[k], precision=17, separator=", ").replace("\n", "")
-            tally.example = tally.example or f"{said}, off by {error[k]:.3g}, at {where} {margins.type2}"
+            tally.example = tally.example or f"{said}, off by {error[k]:.3g}, at {where}, margin {margin}"
+
+
+def _leads_back(kinematics: Kinematics, pose: Array, joints: Array, start: Array) -> bool:
+    """True where the actuators' straight way from a configuration to where they stand at a start leads to that."""
+    there = kinematics.inverse(start, seed=joints)
+    found = kinematics.forward(there.actuated, near=pose, seed=joints)
+    return bool(found.ok) and float(pose_error(found.pose[None], start[None])[0]) < ASTRAY**2
+
+
+def _comes_back(kinematics: Kinematics, pose: Array, joints: Array, start: Array) -> bool:
+    """True where a trip with the joints as a seed comes back."""
+    actuated = joints[kinematics.engine.actuated_column]
+    found = kinematics.forward(actuated, near=start, seed=joints)
+    return bool(found.ok) and float(pose_error(found.pose[None], pose[None])[0]) < BACK
 
 
 def near_singular(kinematics: Kinematics, poses: Array, joints: Array) -> NDArray[np.bool_]:

@@ -121,7 +121,7 @@ class Forward:
                 np.stack([s.q for s in solved], 1), np.stack([np.isin(s.status, CLOSES) for s in solved], 1),
                 *self._hidden, e.actuated_turning, CLEARLY, BLOCKED, q, seeds,
             )  # fmt: skip
-        if not e.continues:
+        if not e.iterated:
             return seeds
         several = self._modes.starts
         at_once = max(1, ROWS // len(several))
