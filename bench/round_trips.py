@@ -14,8 +14,8 @@ ends in one of these ways:
 * *refused*: status SINGULAR, at a pose whose distance from a type 2 singularity is of the order of the start's error;
 * *beyond*: another pose, because the start that was a little off belongs to another: the straight way of the actuators
   back from the pose does not lead to it either, but to a singularity or elsewhere;
-* *needs seed*: limbs solved by iteration know their working mode from their joints; one in ten trips of such robots gets
-  none to start from, and where the actuators do not tell the mode, another may be taken. With joints it came back;
+* *needs seed*: limbs solved by iteration know their working mode from their joints; one in ten trips of such robots
+  gets none to start from, and where the actuators do not tell the mode, another is taken. With joints it came back;
 * *wrong*: anything else. There are to be none.
 """
 
@@ -41,8 +41,8 @@ NEAR_SINGULAR = 100.0 * ASTRAY  # relative singular value: refusals must be near
 CHUNK = 4000
 UNSEEDED = 10  # every such trip of a robot with iterated limbs gets no joint positions to start from
 HEADER = [
-    "robot", "modes", "poses", "trips", "back", "amplified", "refused", "beyond", "needs seed", "wrong", "worst error", "worst gap",
-    "time per trip",
+    "robot", "modes", "poses", "trips", "back", "amplified", "refused", "beyond", "needs seed", "wrong", "worst error",
+    "worst gap", "time per trip",
 ]  # fmt: skip
 
 
