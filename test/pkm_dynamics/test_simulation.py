@@ -29,6 +29,8 @@ LEFT_OUT = {"griffis_duffy"}
 QUICK = [("task", name) for name in ("delta", "five_bar", "gough_stewart", "agile_eye", "planar_redundant", "hexa")]
 QUICK += [("joint", name) for name in ("delta", "gough_stewart", "orthoglide", "tricept")]
 FREQUENCY = 10.0  # rad/s of the slowest motion on the springs
+STIFFER = {"capaman": 20.0, "carpal_wrist": 20.0, "wrist_3ruu": 40.0}  # on cranks, which gravity would turn over
+WIDER = {"spatial_4dof_5legs": 1.0}  # part of the box of regular poses that the motion takes, which there is tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +83,9 @@ def sprung(name):
     scale = np.array([1.0, 1.0, 1.0, length, length, length])
     mass = np.linalg.eigvals(np.linalg.solve((S * scale[:, None]).T @ (S * scale[:, None]), M)).real.max()
     twist = S @ np.random.default_rng(0).normal(size=S.shape[1])
-    twist *= 0.1 * FREQUENCY * random_motions(kinematics, 1).size / np.linalg.norm(twist * scale)
-    stiffness = FREQUENCY**2 * mass
+    frequency = STIFFER.get(name, FREQUENCY)
+    twist *= WIDER.get(name, 0.1) * frequency * random_motions(kinematics, 1).size / np.linalg.norm(twist * scale)
+    stiffness = frequency**2 * mass
     return Sprung(dynamics, twist, stiffness, stiffness * length**2, dynamics.gravity(home).effort)
 
 
