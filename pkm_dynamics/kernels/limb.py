@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The share of one limb, and of the platform, in the equations of motion of the robot."""
 
-from pkm_dynamics.kernels.inverse import distribute, task_jacobian
+from pkm_dynamics.kernels.inverse import distribute, task_force, task_jacobian
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.motion import move_platform
@@ -49,15 +49,13 @@ def efforts_from_shares(bodies, state, system, subspace, motion, jacobian, share
     place_platform(state, motion)
     move_platform(state, motion[7:], motion[13:])
     platform_wrench(bodies, state, motion[19:])
-    put_wrench(platform, wrench)
     for k in range(shares.shape[0]):
-        for r in range(6):
-            wrench[r] += shares[k, r]
+        for r in range(3):
+            platform.force[r] += shares[k, r]
+            platform.torque[r] += shares[k, 3 + r]
+    put_wrench(platform, wrench)
     K = system[0, :m, :n]
     b = system[3, 0]
     task_jacobian(jacobian, subspace, K)
-    for c in range(n):
-        b[c] = 0.0
-        for r in range(6):
-            b[c] += subspace[r, c] * wrench[r]
+    task_force(platform, subspace, b)
     return CONVERGED if distribute(K, system[1, :n, :n], b, effort) else SINGULAR
