@@ -21,17 +21,17 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
-from pkm_kinematics.assembly.modes import AssemblyModes, AssemblyStatus
-from pkm_kinematics.assembly.planar import point_on_circles
-from pkm_kinematics.assembly.planar_platform import PlanarKind, planar_poses
-from pkm_kinematics.assembly.schoenflies import positions_and_angle
-from pkm_kinematics.assembly.six_distances import six_distances
-from pkm_kinematics.assembly.spherical import three_angles
-from pkm_kinematics.assembly.translation import point_on_spheres
-from pkm_kinematics.assembly_modes import limb_distances
+from pkm_kinematics.assembly.geometry.planar import point_on_circles
+from pkm_kinematics.assembly.geometry.planar_platform import PlanarKind, planar_poses
+from pkm_kinematics.assembly.geometry.schoenflies import positions_and_angle
+from pkm_kinematics.assembly.geometry.six_distances import six_distances
+from pkm_kinematics.assembly.geometry.spherical import three_angles
+from pkm_kinematics.assembly.geometry.translation import point_on_spheres
+from pkm_kinematics.assembly.methods.limb_distances import limb_distances
+from pkm_kinematics.assembly.result import AssemblyStatus, SolutionSet
 
 Array = NDArray[np.float64]
-Case = Callable[[np.random.Generator], tuple[Callable[[], AssemblyModes], Array]]
+Case = Callable[[np.random.Generator], tuple[Callable[[], SolutionSet], Array]]
 FOUND = 1e-6  # distance at which a solution is the known pose: positions relative to the robot's size, rad
 
 
@@ -40,19 +40,19 @@ def turn(phi: float) -> Array:
     return np.array([[np.cos(phi), -np.sin(phi)], [np.sin(phi), np.cos(phi)]])
 
 
-def spheres(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Array]:
+def spheres(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
     """A translational robot of the Delta class."""
     centres, point = rng.normal(size=(3, 3)), rng.normal(size=3)
     return lambda: point_on_spheres(centres, np.linalg.norm(point - centres, axis=1)), point
 
 
-def circles(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Array]:
+def circles(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
     """A five-bar."""
     centres, point = rng.normal(size=(2, 2)), rng.normal(size=2)
     return lambda: point_on_circles(centres, np.linalg.norm(point - centres, axis=1)), point
 
 
-def planar(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Array]:
+def planar(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
     """A 3-RRR or 3-RPR."""
     base, platform = rng.normal(size=(2, 3, 2))
     pose = np.array([*rng.normal(size=2), rng.uniform(-np.pi, np.pi)])
@@ -60,7 +60,7 @@ def planar(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Array
     return lambda: planar_poses([PlanarKind.CIRCLE] * 3, base, platform, lengths), pose
 
 
-def spherical(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Array]:
+def spherical(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
     """A spherical 3-RRR."""
     base, platform = (v / np.linalg.norm(v, axis=1, keepdims=True) for v in rng.normal(size=(2, 3, 3)))
     rotation = Rotation.random(None, rng)
@@ -68,7 +68,7 @@ def spherical(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Ar
     return lambda: three_angles(base, platform, cosines), rotation.as_quat(canonical=True)
 
 
-def schoenflies(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Array]:
+def schoenflies(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
     """Three translations and a turn about z."""
     base, platform = rng.normal(size=(2, 4, 3))
     pose = np.array([*rng.normal(size=3), rng.uniform(-np.pi, np.pi)])
@@ -91,19 +91,19 @@ def gough_stewart(rng: np.random.Generator, flat: bool = False) -> tuple[Array, 
     return base, platform, lengths, np.append(translation, rotation.as_quat(canonical=True))
 
 
-def six_legs(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Array]:
+def six_legs(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
     """A general 6-UPS."""
     base, platform, lengths, pose = gough_stewart(rng)
     return lambda: six_distances(base, platform, lengths), pose
 
 
-def six_flat_legs(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Array]:
+def six_flat_legs(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
     """A 6-UPS with plane base and platform."""
     base, platform, lengths, pose = gough_stewart(rng, flat=True)
     return lambda: six_distances(base, platform, lengths), pose
 
 
-def octahedron(rng: np.random.Generator) -> tuple[Callable[[], AssemblyModes], Array]:
+def octahedron(rng: np.random.Generator) -> tuple[Callable[[], SolutionSet], Array]:
     """A 6-UPS whose legs meet in pairs at three base and three platform points."""
     pairs = np.repeat(np.arange(3), 2)
     base, platform = rng.normal(size=(3, 3))[pairs], rng.normal(size=(3, 3))[np.roll(pairs, 1)]
@@ -185,7 +185,7 @@ def report_dietmaier(repetitions: int) -> None:
     """Dietmaier's platform, from its description."""
     kinematics = Kinematics(load_mechanism("dietmaier"))
     q = kinematics.inverse(kinematics.home).actuated
-    legs = limb_distances(kinematics, q)
+    legs = limb_distances(kinematics.tables, q)
     six_distances(*legs)
     times, counts = [], Counter[int]()
     for _ in range(repetitions):

@@ -16,12 +16,13 @@ from bench.straight_line import StraightLineC
 from bench.tables import Row
 from bench.timing import interleaved
 from pkm_description.mechanism import Array
-from pkm_dynamics.kernels.many import inverse_dynamics_many
-from pkm_dynamics.kernels.straight_line import SOLVED, straight_inverse_many
-from pkm_dynamics.straight_line import record_inverse
-from pkm_kinematics.kernels.solve import inverse_direct_many
-from pkm_kinematics.lean import bind
-from pkm_kinematics.straight_line import MachineCode
+from pkm_dynamics.codegen.recordings import record_inverse
+from pkm_dynamics.codegen.step_code import SOLVED, straight_inverse_many
+from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
+from pkm_kinematics.codegen import MachineCode
+from pkm_kinematics.kernels.binding import bind
+from pkm_kinematics.kernels.model_and_data import near
+from pkm_kinematics.kernels.position.solve_poses import inverse_direct_many
 
 BATCH = 1_000_000
 POINTS = 64  # states that a timed loop goes through, so that nothing can be computed once for all
@@ -135,7 +136,7 @@ def inverse_rows(sample: Sample) -> list[Row]:
 
 def distance_to_straight_line(sample: Sample) -> list[list[str]]:
     """Inverse kinematics and dynamics as C without loops, tables and checks, and ours: names, times, ratios."""
-    recording = record_inverse(sample.dynamics, 0)
+    recording = record_inverse(sample.dynamics.robot, 0)
     assert recording is not None
     line, code = StraightLineC(recording), MachineCode(recording)
     special = line.compile()
@@ -175,15 +176,12 @@ def _motions(sample: Sample, n: int) -> Array:
 
 def _general(sample: Sample, motions: Array, efforts: Array) -> Callable[[], None]:
     """Inverse kinematics and dynamics of motions (n, 25) in one call of the kernel for any robot."""
-    t, d = sample.kinematics.tables, sample.dynamics
-    seed = sample.kinematics.home_joints[np.maximum(sample.kinematics.engine.body_column, 0)][None]
-    status, workspace = np.zeros(len(motions), dtype=np.int64), t.workspace()
+    model, data = sample.dynamics.model(), sample.kinematics.engine.data()
+    choice = near(sample.kinematics.home_joints, len(motions), 0)
+    status = np.zeros(len(motions), dtype=np.int64)
 
     def call() -> None:
-        inverse_dynamics_many(
-            t.bodies, t.closures, t.blocks, *workspace, d._system(), d._subspace, 0, False,
-            motions, seed, efforts, status,
-        )  # fmt: skip
+        inverse_dynamics_many(model, data, choice, motions, efforts, status)
 
     return call
 
@@ -192,18 +190,18 @@ def batch_rates(sample: Sample) -> list[list[str]]:
     """Poses per second and core: inverse kinematics, and inverse dynamics with it."""
     few = random_states(sample.kinematics, sample.pinocchio, 1000, seed=3)
     poses = np.tile(few.pose, (BATCH // 1000, 1))
-    t = sample.kinematics.tables
+    engine = sample.kinematics.engine
     q, status = np.empty((BATCH, 3)), np.empty(BATCH, dtype=np.int64)
     rates = []
 
     def positions() -> Array:
-        inverse_direct_many(t.bodies, t.closures, t.blocks, *t.workspace(), 0, poses, q, status)
+        inverse_direct_many(engine.model, engine.data(), 0, poses, q, status)
         return status
 
     motions = _motions(sample, BATCH // 10)
     efforts, done = np.empty((len(motions), 3)), np.zeros(len(motions), dtype=np.int64)
     parts = motions[:, :7], motions[:, 7:13], motions[:, 13:19], motions[:, 19:]
-    recording = record_inverse(sample.dynamics, 0)
+    recording = record_inverse(sample.dynamics.robot, 0)
     assert recording is not None
     code = MachineCode(recording)
 

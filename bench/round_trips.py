@@ -33,6 +33,7 @@ from bench.tables import table
 from pkm_description import load_mechanism, robot_names
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.status import closes
 
 BACK = 1e-9  # m plus rad
 CLOSED = 1e-12  # m, and 1 for directions
@@ -125,7 +126,7 @@ class Traveller:
             return np.where(reached[:, None], starts, poses)
         unit = np.where(k.engine.actuated_turning, 1.0, k.characteristic_length)
         off = k.forward(actuated + ASTRAY * unit * self.rng.uniform(-1.0, 1.0, actuated.shape), near=poses)
-        return np.where(off.ok[:, None], off.pose, poses)
+        return np.where(closes(off.status)[:, None], off.pose, poses)
 
 
 def moved(poses: Array, twists: Array) -> Array:
@@ -186,7 +187,7 @@ def _trips(
             found = kinematics.forward(actuated[rows], near=starts[rows], seed=seed)
             pose[rows], status[rows] = found.pose, found.status
     error = pose_error(pose, poses)
-    back = (status == Status.CONVERGED) & (error < BACK)
+    back = closes(status) & (error < BACK)
     tally.trips += len(poses)
     tally.back += int(back.sum())
     tally.error = max(tally.error, float(error[back].max(initial=0.0)))
@@ -197,9 +198,9 @@ def _trips(
     for k in np.flatnonzero(~back):
         said = Status(int(status[k])).name
         margin = kinematics.singularity(poses[k], seed=joints[k]).type2
-        if said == "CONVERGED" and error[k] * margin < CLOSED:
+        if closes(status[k]) and error[k] * margin < CLOSED:
             tally.amplified += 1
-        elif said == "CONVERGED" and not _leads_back(kinematics, poses[k], joints[k], starts[k]):
+        elif closes(status[k]) and not _leads_back(kinematics, poses[k], joints[k], starts[k]):
             tally.beyond += 1
         elif kinematics.engine.iterated and blind[k] and _comes_back(kinematics, poses[k], joints[k], starts[k]):
             tally.needs_seed += 1
@@ -213,21 +214,21 @@ def _leads_back(kinematics: Kinematics, pose: Array, joints: Array, start: Array
     """True where the actuators' straight way from a configuration to where they stand at a start leads to that."""
     there = kinematics.inverse(start, seed=joints)
     found = kinematics.forward(there.actuated, near=pose, seed=joints)
-    return bool(found.ok) and float(pose_error(found.pose[None], start[None])[0]) < ASTRAY**2
+    return bool(closes(found.status)) and float(pose_error(found.pose[None], start[None])[0]) < ASTRAY**2
 
 
 def _comes_back(kinematics: Kinematics, pose: Array, joints: Array, start: Array) -> bool:
     """True where a trip with the joints as a seed comes back."""
     actuated = joints[kinematics.engine.actuated_column]
     found = kinematics.forward(actuated, near=start, seed=joints)
-    return bool(found.ok) and float(pose_error(found.pose[None], pose[None])[0]) < BACK
+    return bool(closes(found.status)) and float(pose_error(found.pose[None], pose[None])[0]) < BACK
 
 
 def near_singular(kinematics: Kinematics, poses: Array, joints: Array) -> NDArray[np.bool_]:
     """At which poses (n, 7) the inverse Jacobian is singular, or nearly, by the ratio of its singular values."""
     if not len(poses):
         return np.zeros(0, dtype=bool)
-    K = kinematics.task_jacobian(poses, seed=joints)
+    K = kinematics.motion_jacobian(poses, seed=joints)
     S = kinematics.subspace(poses, seed=joints) * np.repeat([1.0, kinematics.characteristic_length], 3)[:, None]
     finite = np.isfinite(K).all(axis=(1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):

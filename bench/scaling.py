@@ -28,10 +28,10 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.formulations.limb_by_limb import LimbByLimb
-from pkm_dynamics.kernels.inverse import inverse_dynamics
-from pkm_dynamics.random_motions import random_motions
+from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
+from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Kinematics
-from pkm_kinematics.lean import bind
+from pkm_kinematics.kernels.binding import bind
 
 LEGS = (6, 8, 10, 12, 16, 20, 24)
 RODS = (2, 3, 4, 6, 8)
@@ -197,8 +197,7 @@ def taken_apart(name: str) -> Apart:
     m = len(kinematics.actuated_names)
     J, wrenches, total, effort = np.zeros((m, 6)), np.zeros((len(parts), 6)), np.zeros(6), np.zeros(m)
     shares, rest = parts.lean_shares(), parts.lean_rest()
-    *tables, S, friction = dynamics.kernel_arguments()
-    whole = bind(inverse_dynamics, (*tables, S, 0, friction), (motion, effort))
+    whole = bind(inverse_dynamics, (dynamics.model(), kinematics.engine.data(), 0), (motion, effort))
     calls: list[Callable[[], object]] = [lambda: whole(motion, effort)]
     calls += [partial(share, motion, J, wrench) for share, wrench in zip(shares, wrenches, strict=True)]
     calls.append(lambda: rest(motion, J, wrenches, total, effort))

@@ -15,7 +15,7 @@ import pinocchio as pin
 
 from bench.engines.pinocchio_model import PinocchioRobot
 from pkm_description.mechanism import Array, JointType, Mechanism
-from pkm_dynamics.random_motions import regular
+from pkm_dynamics.linear_form.random_motions import regular
 from pkm_kinematics import Kinematics
 
 WIDEST = 1.0  # m and rad

@@ -216,17 +216,17 @@ SOLVED: dict[str, str] = {
 }
 
 
-# text, and words that its error must hold
+# text, and words that its error must hold; where two pins share a gap, either may be named
 REFUSED: dict[str, tuple[str, str]] = {
     "one actuator for two freedoms": (robot(PLAIN, ("left_motor",)), "wrong number of actuators.*2T"),
     "a tip that turns on its pin": (_hung(), "wrong number of actuators.*2T1R"),
     "a loop that cannot close": (
         robot(TIP + BRANCH + limb("left", -0.125, forearm=0.1) + RIGHT),
-        'left_pin"> stays open',
+        '(left|right)_pin"> stays open',
     ),
     "an arm of no length": (
         robot(TIP + BRANCH + limb("left", -0.125, arm=0.0, forearm=0.5) + RIGHT),
-        'left_pin"> stays open',
+        '(left|right)_pin"> stays open',
     ),
     "a guide across the plane": (
         robot(PLAIN + GUIDE.replace(loop("guide_pin", "guide_bar", "0.4 0 0", "tip"), ACROSS)),

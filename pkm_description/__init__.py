@@ -3,7 +3,7 @@
 
 from pkm_description.errors import DescriptionError, PkmError
 from pkm_description.gallery import robot_names
-from pkm_description.load import load_mechanism
+from pkm_description.load import load_mechanism, mechanism_from_urdf
 from pkm_description.mechanism import Mechanism
 
-__all__ = ["DescriptionError", "Mechanism", "PkmError", "load_mechanism", "robot_names"]
+__all__ = ["DescriptionError", "Mechanism", "PkmError", "load_mechanism", "mechanism_from_urdf", "robot_names"]

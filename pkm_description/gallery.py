@@ -18,7 +18,17 @@ def robot_names() -> tuple[str, ...]:
 
 
 def robot_path(name: str) -> Path:
-    """File of the robot `name`; raises `DescriptionError` with near names where the gallery has no such robot."""
+    """File of a robot of the gallery.
+
+    Args:
+        name: one of `robot_names()`.
+
+    Returns:
+        Its path.
+
+    Raises:
+        DescriptionError: no such robot; the remedy has near names.
+    """
     names = robot_names()
     if name in names:
         return ROBOTS / f"{name}{SUFFIX}"

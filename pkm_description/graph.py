@@ -1,21 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The graph of a description: spanning tree in topological order, platform chain, partition into limbs."""
+"""The graph of a description: spanning tree in topological order, platform chain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
 
 from pkm_description.errors import DescriptionError
-from pkm_description.mechanism import Joint, JointType, Limb, Link, Loop, frozen
-from pkm_description.transforms import inverse_transform
+from pkm_description.mechanism import Joint, JointType, Link, Loop, frozen
+from pkm_description.rotations import inverse_transform
 
 
 def ordered_tree(links: Sequence[Link], joints: Sequence[Joint], base_link: str) -> tuple[Joint, ...]:
-    """Joints in topological order with `base_link` as the root; raises `DescriptionError` where they form no tree.
+    """Joints in topological order with the base as the root.
 
     A root above the base (`world`) is allowed where only fixed joints lie between: those are turned round.
+
+    Args:
+        links: all links.
+        joints: all joints, in any order.
+        base_link: name of the base.
+
+    Returns:
+        The joints, a joint after the one that carries its parent link, those of a branch together.
+
+    Raises:
+        DescriptionError: the joints form no tree, name a link that is none, or mimic a joint that cannot lead.
     """
     names = [link.name for link in links]
     _check_joint_links(joints, names)
@@ -118,7 +128,7 @@ def _rooted_at_base(joints: Sequence[Joint], parent: dict[str, Joint], base_link
 
 
 def path_from_base(joints: Sequence[Joint], link: str) -> tuple[Joint, ...]:
-    """The joints from the base to `link`."""
+    """The joints from the root of the tree to a link, in that order."""
     parent = {joint.child: joint for joint in joints}
     path: list[Joint] = []
     while link in parent:
@@ -133,7 +143,16 @@ def platform_chain(
     """Names of the joints from base to platform where these are virtual joints, that is the task coordinates.
 
     They are where each link between base and platform is massless, carries no other joint and ends no loop, and no
-    joint of the chain is actuated. Otherwise the platform hangs on a real limb and the answer is empty.
+    joint of the chain is actuated. Otherwise the platform hangs on a real limb.
+
+    Args:
+        links: all links.
+        joints: all joints, in topological order.
+        loops: all loops.
+        platform: name of the platform link.
+
+    Returns:
+        Names from the base on; empty where the platform hangs on a real limb.
     """
     path = path_from_base(joints, platform)
     between = {joint.child for joint in path[:-1]}
@@ -150,7 +169,7 @@ def platform_chain(
 
 
 def rigid_with(joints: Sequence[Joint], link: str) -> set[str]:
-    """`link` and all links that fixed joints tie to it."""
+    """Names of a link and of all links that fixed joints tie to it."""
     group = {link}
     grown = True
     while grown:
@@ -160,82 +179,3 @@ def rigid_with(joints: Sequence[Joint], link: str) -> set[str]:
                 group |= {joint.parent, joint.child}
                 grown = True
     return group
-
-
-def limbs(
-    links: Sequence[Link],
-    joints: Sequence[Joint],
-    loops: Sequence[Loop],
-    base: str,
-    platform: str,
-    chain: Sequence[str],
-) -> tuple[Limb, ...]:
-    """Connected parts that remain when base, platform, what is fixed to them, and the platform chain are removed.
-
-    A joint or loop that joins base and platform directly is a limb without links. Raises `DescriptionError` where
-    base and platform are one rigid body.
-    """
-    base_group, platform_group = rigid_with(joints, base), rigid_with(joints, platform)
-    if platform in base_group:
-        raise DescriptionError(
-            "<pkm>",
-            f"platform_link {platform!r} is fixed to the base",
-            "let joints of a type other than fixed carry it",
-        )
-    removed = base_group | platform_group
-    removed |= {joint.child for joint in joints if joint.name in chain}
-    group_of = {link.name: {link.name} for link in links if link.name not in removed}
-    edges = [(j.parent, j.child) for j in joints] + [(loop.predecessor, loop.successor) for loop in loops]
-    for first, second in edges:
-        if first in group_of and second in group_of and group_of[first] is not group_of[second]:
-            merged = group_of[first] | group_of[second]
-            for name in merged:
-                group_of[name] = merged
-
-    def touches(ends: tuple[str, str], group: set[str]) -> bool:
-        return bool(group & set(ends))
-
-    result: list[Limb] = []
-    seen: set[str] = set()
-    for link in links:
-        if link.name not in group_of or link.name in seen:
-            continue
-        group = group_of[link.name]
-        seen |= group
-        inside = [j for j in joints if touches((j.parent, j.child), group)]
-        result.append(
-            Limb(
-                name=_common_beginning(group),
-                links=tuple(entry.name for entry in links if entry.name in group),
-                joints=tuple(j.name for j in inside),
-                loops=tuple(loop.name for loop in loops if touches((loop.predecessor, loop.successor), group)),
-                actuated=tuple(j.name for j in inside if j.actuated),
-            )
-        )
-    for joint in joints:
-        ends = {joint.parent, joint.child}
-        if joint.type is not JointType.FIXED and ends <= removed and joint.name not in chain:
-            result.append(Limb(joint.name, (), (joint.name,), (), (joint.name,) if joint.actuated else ()))
-    for loop in loops:
-        if {loop.predecessor, loop.successor} <= removed:
-            result.append(Limb(loop.name, (), (), (loop.name,), ()))
-    return _with_unique_names(result)
-
-
-def _common_beginning(links: set[str]) -> str:
-    """What the links' names begin with, up to an underscore."""
-    ordered = sorted(links)
-    first, last = ordered[0], ordered[-1]
-    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    common = first[:length]
-    if length < max(len(first), len(last)):
-        common = common.rpartition("_")[0]
-    return common
-
-
-def _with_unique_names(found: list[Limb]) -> tuple[Limb, ...]:
-    """Call `limb<number>` those without a name, and those that share one."""
-    names = [limb.name for limb in found]
-    kept = {name for name in names if name and names.count(name) == 1}
-    free = (f"limb{number}" for number in count(1) if f"limb{number}" not in kept)
-    return tuple(limb if limb.name in kept else replace(limb, name=next(free)) for limb in found)

@@ -7,55 +7,80 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from pkm_description import graph, urdf_plus, xacro_expansion
-from pkm_description.closure import ClosureModel
+from pkm_description import graph
 from pkm_description.errors import DescriptionError
 from pkm_description.gallery import robot_path
-from pkm_description.home import HomeRequest, find_home
+from pkm_description.loops.closure import ClosureModel
+from pkm_description.loops.home import HomeRequest, find_home
+from pkm_description.loops.limb_partition import LimbGraph
+from pkm_description.loops.mobility import check_moves_mass, mobility
 from pkm_description.mechanism import Mechanism, frozen
-from pkm_description.mjcf_import import import_mjcf, is_mjcf
-from pkm_description.mobility import check_moves_mass, full_coordinates, mobility
+from pkm_description.mjcf.importer import import_mjcf, is_mjcf
+from pkm_description.urdf import urdf_plus, xacro_expansion
+from pkm_description.xml_text import check_length, read_file
 
 
 def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> Mechanism:
     """Load a parallel robot.
 
-    Parameters
-    ----------
-    source
-        A robot of the gallery (`"delta"`), the path of a URDF+ file (`.xacro` is expanded), or URDF+ text. Where the
-        root element is `<mujoco>`, it is imported from MJCF.
-    xacro_args
-        Values of `<xacro:arg>` arguments, by name; for MJCF the bodies `platform` and `base`.
+    Args:
+        source: a robot of the gallery (`"delta"`), the path of a URDF+ file (`.xacro` is expanded), or URDF+ text.
+            Where the root element is `<mujoco>`, it is imported from MJCF.
+        xacro_args: values of `<xacro:arg>` arguments, by name; for MJCF the bodies `platform` and `base`.
 
-    Raises `DescriptionError` with the element at fault, the problem and the remedy.
+    Returns:
+        The checked robot, with its home configuration, its mobility and its limbs.
+
+    Raises:
+        DescriptionError: what cannot be used, with the element at fault, the problem and the remedy.
     """
     text, origin = expand(source, xacro_args)
-    return mechanism_from_text(text, origin)
+    return mechanism_from_urdf(text, origin)
 
 
 def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """Plain URDF+ text of a robot (see `load_mechanism`), and where it came from."""
+    """Plain URDF+ text of a robot.
+
+    Args:
+        source: as for `load_mechanism`.
+        xacro_args: as for `load_mechanism`.
+
+    Returns:
+        The text, and the path of the file that it came from; the path is empty where `source` is the text itself.
+
+    Raises:
+        DescriptionError: a name that is none, a file that cannot be read, or a text that cannot be expanded.
+    """
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
+        check_length(source, "URDF text")
         if is_mjcf(source):
             return import_mjcf(source, **_named_bodies(xacro_args)), ""
         if xacro_expansion.needs_expansion(source):
             return xacro_expansion.expand_text(source.strip(), xacro_args), ""
         return source, ""
-    path = Path(source)
-    if isinstance(source, str) and len(path.parts) == 1 and not path.suffix and not path.is_file():
-        path = robot_path(source)
-    if not path.is_file():
-        raise DescriptionError(f"file {path}", "it does not exist", "give the path of a .urdf or .xacro file")
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DescriptionError(f"file {path}", f"it cannot be read: {error}", "give a UTF-8 text file") from error
+    path = _path_of(source)
+    text = read_file(path)
     if is_mjcf(text):
         return import_mjcf(path, **_named_bodies(xacro_args)), str(path)
     if path.suffix == ".xacro" or xacro_expansion.needs_expansion(text):
         text = xacro_expansion.expand_file(path, xacro_args)
     return text, str(path)
+
+
+def _path_of(source: str | os.PathLike[str]) -> Path:
+    """The file that `source` names: its path, or a robot of the gallery."""
+    path = Path(source)
+    try:
+        is_file = path.is_file()
+    except OSError as error:  # a name that no file can have
+        raise DescriptionError(
+            f"file {path}", f"it cannot be opened: {error.strerror}", "give the path of a .urdf or .xacro file"
+        ) from error
+    if isinstance(source, str) and len(path.parts) == 1 and not path.suffix and not is_file:
+        return robot_path(source)
+    if not is_file:
+        raise DescriptionError(f"file {path}", "it does not exist", "give the path of a .urdf or .xacro file")
+    return path
 
 
 def _named_bodies(arguments: Mapping[str, str] | None) -> dict[str, str]:
@@ -69,33 +94,52 @@ def _named_bodies(arguments: Mapping[str, str] | None) -> dict[str, str]:
     return given
 
 
-def mechanism_from_text(text: str, source: str = "") -> Mechanism:
-    """Build a `Mechanism` from plain URDF+ text; `source` is where it came from, for messages."""
-    said = urdf_plus.parse(text, source)
-    joints = graph.ordered_tree(said.links, said.joints, said.base_link)
-    chain = graph.platform_chain(said.links, joints, said.loops, said.platform_link)
-    limbs = graph.limbs(said.links, joints, said.loops, said.base_link, said.platform_link, chain)
-    path = tuple(joint.name for joint in graph.path_from_base(joints, said.platform_link))
-    model = ClosureModel(said.links, joints, said.loops, said.base_link)
+def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
+    """Build a `Mechanism` from plain URDF+ text.
+
+    The text is data and nothing else: never a name or a path, no xacro, no MJCF, and no file is opened. What came from
+    the ROS graph is read by this function alone.
+
+    Args:
+        text: URDF+ text.
+        source: the file it came from, for messages and meshes.
+
+    Returns:
+        The checked robot.
+
+    Raises:
+        DescriptionError: what cannot be used, also a text that is larger than any robot's (see
+            `pkm_description.xml_text` and `pkm_description.urdf.urdf_plus`).
+    """
+    description = urdf_plus.parse(text, source)
+    joints = graph.ordered_tree(description.links, description.joints, description.base_link)
+    platform, actuated = description.platform_link, description.actuated
+    chain = graph.platform_chain(description.links, joints, description.loops, platform)
+    structure = LimbGraph(description.links, joints, description.loops, description.base_link, platform, chain)
+    path = tuple(joint.name for joint in graph.path_from_base(joints, platform))
+    model = ClosureModel(description.links, joints, description.loops, description.base_link)
     home = find_home(
-        model, HomeRequest(said.home, said.home_joints, said.platform_link, tuple(said.actuated), path, limbs)
+        model,
+        HomeRequest(description.home, description.home_joints, platform, tuple(actuated), path, structure.connected()),
     )
-    counted = mobility(model, home, said.platform_link, said.actuated, chain, said.accept_singular)
-    if not said.kinematics_only:
-        check_moves_mass(model, home, said.platform_link, said.actuated)
+    counted = mobility(model, home, platform, actuated, chain, description.accept_singular)
+    if not description.kinematics_only:
+        check_moves_mass(model, home, platform, actuated)
+    limbs, articulated_platform = structure.limbs(model, home)
     return Mechanism(
-        name=said.name,
-        base_link=said.base_link,
-        platform_link=said.platform_link,
-        gravity=said.gravity,
-        links=tuple(said.links),
+        name=description.name,
+        base_link=description.base_link,
+        platform_link=platform,
+        gravity=description.gravity,
+        links=tuple(description.links),
         joints=joints,
-        loops=tuple(said.loops),
+        loops=tuple(description.loops),
         platform_chain=chain,
         limbs=limbs,
-        actuated_joints=tuple(said.actuated),
-        home=frozen(model.pose_of(said.platform_link, home)),
-        home_joints=frozen(full_coordinates(model, home)),
+        articulated_platform=articulated_platform,
+        actuated_joints=tuple(actuated),
+        home=frozen(model.pose_of(platform, home)),
+        home_joints=frozen(model.positions(home)),
         mobility=counted,
         urdf=text,
         source=source,

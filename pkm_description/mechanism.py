@@ -169,7 +169,10 @@ class Loop:
 
 @dataclass(frozen=True)
 class Limb:
-    """A connected part of the graph between base and platform: its links, tree joints and loops, by name."""
+    """A connected part of the graph between base and platform: its links, tree joints and loops, by name.
+
+    The joints and loops by which it ends on base and platform are among its own.
+    """
 
     name: str
     links: tuple[str, ...]
@@ -182,14 +185,15 @@ class Limb:
 class Mobility:
     """Freedoms of the closed mechanism at a generic configuration near home, counted numerically.
 
-    `platform` is the number of freedoms of the platform, `motion` their kind at home (`"3T1R"`: three translations, one
-    rotation), `total` that of the whole mechanism, `idle` the freedoms that neither platform nor actuators see (a rod
-    between two spherical joints spins idly). `gruebler` is the Chebychev-Gruebler-Kutzbach count of the same graph, a
-    virtual platform chain counted as a free body; `redundant_constraints` says how many equations of the loops repeat
-    others (0: not overconstrained), `left_out` how many freedoms the loops alone would leave the platform beyond its
-    task coordinates (the body at the tip of a planar five-bar turns about its pin). `singular_home` tells that the
-    number of freedoms at home differs from that nearby. `uncontrolled` counts the freedoms that the platform keeps in
-    general position when every actuator is held: 0 but for robots that are singular everywhere, which must say so.
+    `platform` is the number of freedoms of the platform, `motion` their kind at home (`"3T1R"`: three translations,
+    one rotation), `total` that of the whole mechanism, `idle` the freedoms that neither platform nor actuators see (a
+    rod between two spherical joints spins idly); every other freedom is the platform's. `gruebler` is the
+    Chebychev-Gruebler-Kutzbach count of the same graph, a virtual platform chain counted as a free body;
+    `redundant_constraints` says how many equations of the loops repeat others (0: not overconstrained), `left_out`
+    how many freedoms the loops alone would leave the platform beyond its task coordinates (the body at the tip of a
+    planar five-bar turns about its pin). `singular_home` tells that the number of freedoms at home differs from that
+    nearby. `uncontrolled` counts the freedoms that the platform keeps in general position when every actuator is
+    held: 0 but for robots that are singular everywhere, which must say so.
     """
 
     platform: int
@@ -204,6 +208,11 @@ class Mobility:
     uncontrolled: int = 0
 
     @property
+    def kinematic_redundancy(self) -> int:
+        """Freedoms that are neither idle nor the platform's; the loader refuses a robot that has any."""
+        return self.total - self.idle - self.platform
+
+    @property
     def redundant_actuators(self) -> int:
         """Actuators beyond those that the platform's freedoms need."""
         return max(0, self.actuators - self.platform)
@@ -215,10 +224,11 @@ class Mechanism:
 
     `joints` are in topological order (a joint after the joint that carries its parent link). `platform_chain` names
     the joints from base to platform where that chain is the robot's task coordinates (massless links that carry
-    nothing else), and is empty where the platform hangs on a real limb. `limbs` is the partition that removing base
-    and platform (with whatever is rigidly fixed to them) leaves. `home_joints` are coordinates at which every loop is
-    closed and the platform stands at `home`: one number per moving joint in the order of `moving_joints`, three for a
-    planar joint (two translations, one angle), six for a floating one (translation, rotation vector).
+    nothing else), and is empty where the platform hangs on a real limb. `limbs` are the connected parts that removing
+    base and platform (with whatever is rigidly fixed to them) leaves. Where the platform is articulated, its bodies
+    beside `platform_link`, with the joints and loops among them all, are `articulated_platform` and no limb.
+    `home_joints` are coordinates at which every loop is closed and the platform stands at `home`: one number for each
+    freedom of the joints, in their order (`joint_geometry.py`).
     """
 
     name: str
@@ -230,9 +240,10 @@ class Mechanism:
     loops: tuple[Loop, ...]
     platform_chain: tuple[str, ...]
     limbs: tuple[Limb, ...]
+    articulated_platform: Limb | None
     actuated_joints: tuple[str, ...]  # in the order of the <ros2_control> block
     home: Array  # (4, 4) platform in base frame: the description's, else found by closing the loops
-    home_joints: Array  # (n,) coordinates of the moving joints at home
+    home_joints: Array  # (n,) positions of the joints' freedoms at home
     mobility: Mobility
     urdf: str  # the expanded URDF+ text, as published on /robot_description
     source: str = ""  # where the text came from, for messages

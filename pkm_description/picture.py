@@ -9,31 +9,48 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-import xml.etree.ElementTree as ET
 
 import numpy as np
 
-from pkm_description.closure import ClosureModel
+from pkm_description.joint_geometry import child_frame
 from pkm_description.load import load_mechanism
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.transforms import rotation_from_rpy, transform
+from pkm_description.urdf.visuals import Visual, visuals_of
 
 SIDES = 14  # facets around a cylinder
 LIGHT = np.array([0.4, -0.5, 0.77])
 
 
 def link_poses(mechanism: Mechanism, joints: Array | None = None) -> dict[str, Array]:
-    """Pose (4, 4) of every link in the base frame, at `joints` in the order of `home_joints` (default: home)."""
-    model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
-    values = mechanism.home_joints if joints is None else joints
-    poses = model.forward(model.reduced(np.asarray(values)))[0]
-    return {name: poses[index] for name, index in model.link_index.items()}
+    """Where every link stands.
+
+    Args:
+        mechanism: the robot.
+        joints: positions (n,) [m, rad] in the order of `mechanism.home_joints`; home by default.
+
+    Returns:
+        Pose (4, 4) of every link in the base frame, by name.
+    """
+    values = mechanism.home_joints if joints is None else np.asarray(joints, dtype=np.float64)
+    poses = {mechanism.base_link: np.eye(4)}
+    at = 0
+    for joint in mechanism.joints:
+        position = values[at : at + joint.type.dof]
+        poses[joint.child] = poses[joint.parent] @ joint.origin @ child_frame(joint, position)
+        at += joint.type.dof
+    return poses
 
 
 def extent(mechanism: Mechanism, joints: Array | None = None) -> tuple[Array, Array]:
-    """Lowest and highest x, y, z (3,) of what is drawn, in the base frame; of the link frames where that is nothing.
+    """How far a robot reaches in the picture. Meshes do not count.
 
-    Meshes do not count. `joints` are as for `link_poses`.
+    Args:
+        mechanism: the robot.
+        joints: as for `link_poses`.
+
+    Returns:
+        Lowest and highest x, y, z [m], (3,) each, in the base frame, of what is drawn; of the link frames where that is
+        nothing.
     """
     poses = link_poses(mechanism, joints)
     polygons, _ = _polygons(mechanism, poses)
@@ -42,9 +59,13 @@ def extent(mechanism: Mechanism, joints: Array | None = None) -> tuple[Array, Ar
 
 
 def draw(mechanism: Mechanism, path: str | os.PathLike[str], joints: Array | None = None, size: int = 600) -> None:
-    """Write a picture (PNG, SVG, by the ending of `path`) of the robot, about `size` pixels wide.
+    """Write a picture of a robot.
 
-    `joints` are values in the order of `mechanism.home_joints`; by default the robot stands at home.
+    Args:
+        mechanism: the robot.
+        path: the file, PNG or SVG by its ending.
+        joints: as for `link_poses`.
+        size: width in pixels, about.
     """
     import matplotlib
 
@@ -55,9 +76,10 @@ def draw(mechanism: Mechanism, path: str | os.PathLike[str], joints: Array | Non
     polygons, colours = _polygons(mechanism, link_poses(mechanism, joints))
     figure = pyplot.figure(figsize=(5, 5), dpi=size / 5)
     axes = figure.add_subplot(projection="3d")
-    axes.add_collection3d(Poly3DCollection(polygons, facecolors=colours, edgecolors="none"), autolim=False)
-    points = np.concatenate(polygons)
-    middle, half = 0.5 * (points.max(0) + points.min(0)), 0.5 * float(np.ptp(points, axis=0).max())
+    if polygons:
+        axes.add_collection3d(Poly3DCollection(polygons, facecolors=colours, edgecolors="none"), autolim=False)
+    points = np.array(extent(mechanism, joints))
+    middle, half = 0.5 * (points.max(0) + points.min(0)), 0.5 * float(np.ptp(points, axis=0).max()) or 1.0
     for setter, centre in zip((axes.set_xlim, axes.set_ylim, axes.set_zlim), middle, strict=True):
         setter(centre - half, centre + half)
     axes.set_box_aspect((1, 1, 1), zoom=1.2)
@@ -69,45 +91,24 @@ def draw(mechanism: Mechanism, path: str | os.PathLike[str], joints: Array | Non
 
 
 def _polygons(mechanism: Mechanism, poses: dict[str, Array]) -> tuple[list[Array], list[tuple[float, ...]]]:
-    root = ET.fromstring(mechanism.urdf.strip())
-    palette = {
-        material.get("name", ""): _rgb(material)
-        for material in root.iter("material")
-        if material.find("color") is not None
-    }
     polygons: list[Array] = []
     colours: list[tuple[float, ...]] = []
-    for link in root.findall("link"):
-        for visual in link.findall("visual"):
-            material = visual.find("material")
-            colour = palette.get(material.get("name", ""), (0.6, 0.6, 0.6)) if material is not None else (0.6, 0.6, 0.6)
-            origin = visual.find("origin")
-            local = np.eye(4)
-            if origin is not None:
-                xyz, rpy = (np.array(origin.get(key, "0 0 0").split(), dtype=float) for key in ("xyz", "rpy"))
-                local = transform(xyz, rotation_from_rpy(rpy))
-            placed = poses[link.get("name", "")] @ local
-            for facet in _facets(visual.find("geometry")):
-                corners = facet @ placed[:3, :3].T + placed[:3, 3]
-                normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
-                size = float(np.linalg.norm(normal))
-                shade = 0.65 + 0.35 * abs(float(normal @ LIGHT)) / size if size > 0 else 1.0
-                polygons.append(corners)
-                colours.append(tuple(min(1.0, shade * channel) for channel in colour))
+    for visual in visuals_of(mechanism)[0]:
+        placed = poses[visual.link] @ visual.frame
+        for facet in _facets(visual):
+            corners = facet @ placed[:3, :3].T + placed[:3, 3]
+            normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
+            size = float(np.linalg.norm(normal))
+            shade = 0.65 + 0.35 * abs(float(normal @ LIGHT)) / size if size > 0 else 1.0
+            polygons.append(corners)
+            colours.append(tuple(min(1.0, shade * channel) for channel in visual.colour[:3]))
     return polygons, colours
 
 
-def _rgb(material: ET.Element) -> tuple[float, ...]:
-    colour = material.find("color")
-    return tuple(float(v) for v in (colour.get("rgba", "0.6 0.6 0.6 1") if colour is not None else "").split()[:3])
-
-
-def _facets(geometry: ET.Element | None) -> list[Array]:
-    if geometry is None:
-        return []
-    cylinder, sphere, box = (geometry.find(tag) for tag in ("cylinder", "sphere", "box"))
-    if cylinder is not None:
-        radius, half = float(cylinder.get("radius", "0")), 0.5 * float(cylinder.get("length", "0"))
+def _facets(visual: Visual) -> list[Array]:
+    """Quadrilaterals (4, 3) of a shape in its own frame; none of a mesh."""
+    if visual.shape == "cylinder":
+        radius, half = float(visual.size[0]), 0.5 * float(visual.size[1])
         angles = np.linspace(0.0, 2.0 * np.pi, SIDES + 1)
         ring = radius * np.stack((np.cos(angles), np.sin(angles)), axis=1)
         low, high = (np.column_stack((ring, np.full(len(ring), level))) for level in (-half, half))
@@ -120,8 +121,8 @@ def _facets(geometry: ET.Element | None) -> list[Array]:
             first, second = low + lower * (high - low), low + upper * (high - low)
             facets += [np.array([first[i], first[i + 1], second[i + 1], second[i]]) for i in range(SIDES)]
         return facets
-    if sphere is not None:
-        radius = float(sphere.get("radius", "0"))
+    if visual.shape == "sphere":
+        radius = float(visual.size[0])
         theta, phi = np.linspace(0.0, np.pi, 7), np.linspace(0.0, 2.0 * np.pi, 11)
 
         def point(i: int, j: int) -> list[float]:
@@ -132,9 +133,8 @@ def _facets(geometry: ET.Element | None) -> list[Array]:
             for i in range(6)
             for j in range(10)
         ]
-    if box is not None:
-        extent = 0.5 * np.array(box.get("size", "0 0 0").split(), dtype=float)
-        corner = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * extent
+    if visual.shape == "box":
+        corner = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * 0.5 * visual.size
         faces = ((0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5))
         return [corner[list(face)] for face in faces]
     return []

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics of parallel robots: actuator efforts, direct dynamics, linear form."""
 
-from pkm_dynamics.derivatives import InverseDerivatives
+from pkm_dynamics.accelerations import Accelerations
+from pkm_dynamics.derivatives.inverse_derivatives import InverseDerivatives
 from pkm_dynamics.distribution import Distribution, DistributionError
-from pkm_dynamics.dynamics import Accelerations, Dynamics, Efforts
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.efforts import Efforts
+from pkm_dynamics.problem import Problem
 from pkm_dynamics.reactions import Reactions
 
 __all__ = [
@@ -13,5 +16,6 @@ __all__ = [
     "Dynamics",
     "Efforts",
     "InverseDerivatives",
+    "Problem",
     "Reactions",
 ]

@@ -13,8 +13,9 @@ choices offered here: pseudo-inverse, minimax, and the norms between them. In z 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.optimize
@@ -23,9 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics import Status
-
-if TYPE_CHECKING:
-    from pkm_dynamics.dynamics import Dynamics
 
 WITHIN = 1e-9  # of the size of the efforts: what rounding may leave outside the bounds
 LEEWAY = 1e-10  # by which the second of two programmes may miss the optimum of the first
@@ -57,32 +55,38 @@ class Distribution:
 
 
 def distribute(
-    dynamics: Dynamics,
     distribution: Distribution,
-    poses: Array,
-    joints: Array,
+    limits: Mapping[str, float],
+    jacobians: Array,
     efforts: Array,
     status: NDArray[np.int64],
 ) -> None:
-    """Replace efforts (k, n_actuated) at poses (k, 7) and joints (k, n_joints) by those of a distribution, in place.
+    """Replace efforts by those of a distribution, in place, where the status is CONVERGED.
 
-    Where no efforts are within the bounds they become NaN and the status (k,) EFFORT_LIMIT. Raises `DistributionError`.
+    Args:
+        distribution: which efforts to take.
+        limits: effort limit [N m] or [N] of each actuated joint, by name.
+        jacobians: actuated joint rates per velocity in the motion space (k, n_actuated, n).
+        efforts: (k, n_actuated), some that do the work; NaN afterwards where none do within the bounds.
+        status: (k,), EFFORT_LIMIT afterwards at the same rows.
+
+    Raises:
+        DistributionError: the distribution means nothing for this robot, or the method for its norm does not converge.
     """
-    weights, lower, upper = _numbers(dynamics, distribution)
+    weights, lower, upper = _numbers(distribution, limits)
     for k in np.flatnonzero(status == Status.CONVERGED):
-        K = dynamics.kinematics.task_jacobian(poses[k], joints[k])
-        found = least(K, efforts[k], distribution.norm, weights, lower, upper)
+        found = least(jacobians[k], efforts[k], distribution.norm, weights, lower, upper)
         if found is None:
             efforts[k], status[k] = np.nan, Status.EFFORT_LIMIT
         else:
             efforts[k] = found
 
 
-def _numbers(dynamics: Dynamics, distribution: Distribution) -> tuple[Array, Array, Array]:
+def _numbers(distribution: Distribution, limit_of: Mapping[str, float]) -> tuple[Array, Array, Array]:
     """Weights and bounds (n_actuated,) of a distribution. Raises `DistributionError`."""
-    names = dynamics.kinematics.actuated_names
+    names = tuple(limit_of)
     m = len(names)
-    limits = np.array([dynamics.mechanism.joint_named[name].limits.effort for name in names])
+    limits = np.array([limit_of[name] for name in names])
     if not distribution.norm >= 1.0:
         raise DistributionError(f"norm: expected a number of at least 1, got {distribution.norm}")
     if isinstance(distribution.weights, str):

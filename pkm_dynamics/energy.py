@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics.kernels.energy import energy_many
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.kernels.body_energy import energy_many
 from pkm_kinematics import Status
-
-if TYPE_CHECKING:
-    from pkm_dynamics.dynamics import Dynamics
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,31 +46,39 @@ def energy(
     twist: ArrayLike | None = None,
     payload: Inertial | None = None,
     seed: ArrayLike | None = None,
+    mode: int | None = None,
 ) -> Energy:
-    """Energy at poses (..., 7) and platform twists (..., 6), at rest without a twist.
+    """Energy of the robot and all that it carries.
 
     Between two instants, the work of the actuators and of external wrenches is the gain of `total` and the integral of
-    `lost`. Raises `pkm_kinematics.ShapeError`.
+    `lost`.
+
+    Args:
+        dynamics: of the robot.
+        pose: platform poses (..., 7).
+        twist: platform twists (..., 6) [m/s, rad/s] in base axes; at rest where None.
+        payload: what the platform carries, in its frame.
+        seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
+        mode: working mode of the configuration.
+
+    Returns:
+        Energies (...,), and their status.
+
+    Raises:
+        ShapeError: an array has another shape.
+        ModeError: the robot has no such mode.
     """
-    motions, shape, status = dynamics._motions(pose, twist, None, None)
-    seeds = dynamics._seeds(seed, motions)
-    bodies = dynamics._bodies(payload)
-    if not dynamics.friction:
-        bodies = bodies.copy()
-        bodies["viscous"], bodies["coulomb"] = 0.0, 0.0
-        bodies.setflags(write=False)
-    out = np.full((len(motions), 3), np.nan)
+    problem = dynamics.problem(pose, twist, payload=payload, seed=seed, mode=mode)
+    motions, status = problem.motions, problem.status
+    out = np.full((len(problem), 3), np.nan)
 
-    def part(at: slice) -> None:
-        t = dynamics.kinematics.tables
-        energy_many(
-            bodies, t.closures, t.blocks, *t.workspace(), -1, motions[at], seeds[at] if len(seeds) > 1 else seeds,
-            out[at], status[at],
-        )  # fmt: skip
+    def kernel(model: Model, data: Data, choice: Choice, at: slice) -> None:
+        energy_many(model, data, choice, motions[at], out[at], status[at])
 
-    dynamics._run(part, len(motions))
-    kinetic, potential, lost = (column.reshape(shape) for column in out.T)
-    return Energy(kinetic, potential, lost, status.reshape(shape))
+    problem.solve_positions(kernel)
+    problem.refuse_overflow(out)
+    kinetic, potential, lost = (problem.shaped(column) for column in out.T)
+    return Energy(kinetic, potential, lost, problem.shaped(problem.status))
 
 
 def power(
@@ -82,9 +88,27 @@ def power(
     effort: ArrayLike,
     wrench: ArrayLike | None = None,
     seed: ArrayLike | None = None,
+    mode: int | None = None,
 ) -> Array:
-    """Power (...,) [W] that actuator efforts (..., n_actuated) and an external wrench (..., 6) bring to the robot."""
-    rates = dynamics.kinematics.motion(pose, twist, seed=seed).actuated_velocities
+    """Power that actuators and an external wrench bring to the robot.
+
+    Args:
+        dynamics: of the robot.
+        pose: platform poses (..., 7).
+        twist: platform twists (..., 6) [m/s, rad/s] in base axes.
+        effort: actuator efforts (..., n_actuated) [N m or N].
+        wrench: force and moment (..., 6) on the platform at its origin, in base axes; none where None.
+        seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
+        mode: working mode of the configuration.
+
+    Returns:
+        Power (...,) [W], NaN where the pose has no configuration.
+
+    Raises:
+        ShapeError: an array has another shape.
+        ModeError: the robot has no such mode.
+    """
+    rates = dynamics.kinematics.motion(pose, twist, seed=seed, mode=mode).actuated_velocities
     brought = np.sum(rates * np.asarray(effort, dtype=np.float64), axis=-1)
     if wrench is not None:
         brought = brought + np.sum(np.asarray(twist, dtype=np.float64) * np.asarray(wrench), axis=-1)

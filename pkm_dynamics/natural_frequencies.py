@@ -45,25 +45,41 @@ def natural_frequencies(
     stiffness: ArrayLike,
     payload: Inertial | None = None,
     seed: ArrayLike | None = None,
+    mode: int | None = None,
 ) -> Vibration:
-    """Natural vibrations at one pose (7,) with actuators of `stiffness` (n_actuated,) or one for all [N m/rad, N/m].
+    """Natural vibrations of a robot whose actuators hold it like springs.
 
     Stiffness is that of the position loop seen at the joint, one over the compliance of drive and controller; for a
     computed torque law of stiffness k [1/s^2] the frequency is sqrt(k) and nothing is to be computed. Every body and
     rotor counts; friction and damping do not, nor does what gravity and the efforts that balance it add to stiffness
-    (m g / l of a pendulum). Links and joints are rigid. Also at singularities of type 2. Raises `StiffnessError`.
+    (m g / l of a pendulum). Links and joints are rigid. Also at singularities of type 2.
+
+    Args:
+        dynamics: of the robot.
+        pose: one pose (7,).
+        stiffness: of the actuators (n_actuated,), or one for all [N m/rad or N/m].
+        payload: what the platform carries, in its frame.
+        seed: joint positions (n_joints,) that the configuration is nearest to.
+        mode: working mode of the configuration.
+
+    Returns:
+        Frequencies and shapes, the lowest first.
+
+    Raises:
+        StiffnessError: a stiffness is negative or not finite, or the pose has no regular configuration.
     """
     kinematics = dynamics.kinematics
     k = np.broadcast_to(np.asarray(stiffness, dtype=np.float64), (len(kinematics.actuated_names),))
     if not (np.isfinite(k).all() and (k >= 0.0).all()):
         raise StiffnessError(f"stiffness: expected finite numbers that are not negative, got {k.tolist()}")
     pose = np.asarray(pose, dtype=np.float64)
-    S, K = kinematics.subspace(pose, seed), kinematics.task_jacobian(pose, seed)
+    S, K = kinematics.subspace(pose, seed, mode), kinematics.motion_jacobian(pose, seed, mode)
     n = S.shape[1]
     # accelerations at rest per unit of wrench: the inverse of the mass matrix, regular where the actuators lose hold
     dual = np.vstack([np.zeros(6), np.linalg.pinv(S)])
     still = np.zeros_like(dual)
-    answer = dynamics.direct(np.tile(pose, (n + 1, 1)), still, np.zeros(len(k)), dual, payload=payload, seed=seed)
+    poses = np.tile(pose, (n + 1, 1))
+    answer = dynamics.direct(poses, still, np.zeros(len(k)), dual, payload, seed, mode)
     if not (answer.ok.all() and np.isfinite(K).all()):
         status = Status(int(answer.status[0]))
         raise StiffnessError(f"{dynamics.mechanism.name}: no vibrations at this pose: {status.meaning}")

@@ -3,8 +3,8 @@
 
 Every body is cut free. What a joint must transmit to its child is the inertia and weight of all that it carries, less
 what the closures on these bodies bring; the closures' wrenches follow from the axes of the joints, along which only
-efforts are transmitted, and from the free platform (legs and platform apart, as in Briot and Khalil, seed 002, the
-wrench on the platform w_P being resolved into the closures). In Kövecses, Piedboeuf and Lange ("Methods for dynamic
+efforts are transmitted, and from the free platform (legs and platform apart, as in Briot and Khalil, the wrench on the
+platform w_P being resolved into the closures). In Kövecses, Piedboeuf and Lange ("Methods for dynamic
 models of parallel robots and mechanisms", 2002) these wrenches are the Lagrange multipliers of the closures.
 
 An overconstrained robot can be stressed without load, so that rigid bodies do not tell how its joints share. Of all
@@ -16,23 +16,20 @@ where the loops are cut.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pkm_description.errors import PkmError
-from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics.kernels.many import seed_joints
+from pkm_description.mechanism import Array
+from pkm_dynamics.distribution import Distribution
+from pkm_dynamics.efforts import efforts_of
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench
-from pkm_kinematics import Status
+from pkm_dynamics.problem import POSE, WRENCH, Problem
+from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.records import BASE, PLATFORM
-from pkm_kinematics.kernels.solve_motion import solve_motion
-from pkm_kinematics.tables import build_graph
-
-if TYPE_CHECKING:
-    from pkm_dynamics.distribution import Distribution
-    from pkm_dynamics.dynamics import Dynamics
+from pkm_kinematics.model.tables import build_graph
 
 RANK = 1e-9  # of the largest singular value: below it an equation repeats others
 STRESSED = 1e-7  # of a unit of stress without load: what reaches a joint by rounding only
@@ -102,43 +99,27 @@ class _Balance:
     own: Array  # (n_bodies,) effort that the joint's rotor and friction take
 
 
-def reactions(
-    dynamics: Dynamics,
-    pose: ArrayLike,
-    twist: ArrayLike | None = None,
-    acceleration: ArrayLike | None = None,
-    wrench: ArrayLike | None = None,
-    payload: Inertial | None = None,
-    seed: ArrayLike | None = None,
-    mode: int | None = None,
-    distribution: Distribution | None = None,
-) -> Reactions:
+def reactions(problem: Problem, distribution: Distribution | None = None) -> Reactions:
     """See `Dynamics.reactions`."""
-    k = dynamics.kinematics
-    t = k.tables
-    answer = dynamics.inverse(pose, twist, acceleration, wrench, payload, seed, mode, distribution)
-    motions, shape, _ = dynamics._motions(pose, twist, acceleration, wrench)
-    status = answer.status.reshape(-1).copy()
-    efforts = answer.effort.reshape(len(motions), -1)
-    seeds, bodies = dynamics._seeds(seed, motions), dynamics._bodies(payload)
-    names, at = _listed(dynamics)
-    swapped = _swapped(dynamics)
+    k = problem.robot.kinematics
+    t, bodies, motions, status = k.tables, problem.model.bodies, problem.motions, problem.status
+    efforts = efforts_of(problem, distribution)
+    names, at = _listed(k)
+    swapped = _swapped(k)
     sign = np.concatenate([np.ones(len(t.bodies) - 2), np.where(swapped, -1.0, 1.0)])[at]
-    length = _length(dynamics, at)
+    length = _length(k, at)
     n, count = len(motions), len(names)
     wrenches, points = np.full((n, count, 6), np.nan), np.full((n, count, 3), np.nan)
     axes = np.full((n, count, 3, 3), np.nan)
     base, branch = np.full((n, 6), np.nan), np.full((n, 6), np.nan)
     determinate, redundant = np.zeros((n, count), dtype=bool), np.zeros(n, dtype=np.int64)
     for i in np.flatnonzero(status == Status.CONVERGED):
-        state, rows, work = t.workspace()
-        chosen = -1 if mode is None else mode
-        seed_joints(bodies, t.blocks, state, seeds[i if len(seeds) > 1 else 0], chosen)
-        solve_motion(bodies, t.closures, t.blocks, state, rows, work, chosen, motions[i])
-        limb_wrenches(bodies, state, dynamics.friction)
-        platform_wrench(bodies, state, motions[i, 19:])
+        data = problem.moved(int(i))
+        state, rows = data.state, data.rows
+        limb_wrenches(bodies, state)
+        platform_wrench(bodies, state, motions[i, WRENCH])
         balance = _balance(bodies, t.closures, state, rows)
-        allowed = k.engine.allowed_at(motions[i, :7])
+        allowed = k.engine.allowed_at(motions[i, POSE])
         found = _resolve(balance, bodies, state, efforts[i], allowed, length, rows, at)
         if found is None:
             status[i] = Status.SINGULAR
@@ -154,29 +135,26 @@ def reactions(
         redundant[i] = stress.shape[1]
         branch[i] = held
         base[i] = -(balance.needed[BASE] @ unknown) - _moved(held, motions[i, :3])
-    return Reactions(
-        names, wrenches.reshape(*shape, count, 6), points.reshape(*shape, count, 3),
-        axes.reshape(*shape, count, 3, 3), determinate.reshape(*shape, count), base.reshape(*shape, 6),
-        branch.reshape(*shape, 6), np.where(status == Status.CONVERGED, efforts.T, np.nan).T.reshape(*shape, -1),
-        redundant.reshape(shape), status.reshape(shape),
-    )  # fmt: skip
+    efforts[status != Status.CONVERGED] = np.nan
+    rows_of = (wrenches, points, axes, determinate, base, branch, efforts, redundant, status)
+    return Reactions(names, *(problem.shaped(rows) for rows in rows_of))
 
 
-def _listed(dynamics: Dynamics) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _listed(kinematics: Kinematics) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Names of all joints and loops, and where they are in the bodies after the platform with the closures behind."""
-    t = dynamics.kinematics.tables
-    order = {name: k for k, name in enumerate(dynamics.kinematics.joint_names)}
+    t = kinematics.tables
+    order = {name: k for k, name in enumerate(kinematics.joint_names)}
     joints = sorted(range(2, len(t.bodies)), key=lambda i: order[t.names[i]])
-    loops = [t.closure_names.index(loop.name) for loop in dynamics.mechanism.loops]
-    names = (*(t.names[i] for i in joints), *(loop.name for loop in dynamics.mechanism.loops))
+    loops = [t.closure_names.index(loop.name) for loop in kinematics.mechanism.loops]
+    names = (*(t.names[i] for i in joints), *(loop.name for loop in kinematics.mechanism.loops))
     return names, np.array([*(i - 2 for i in joints), *(len(t.bodies) - 2 + c for c in loops)], dtype=np.int64)
 
 
-def _swapped(dynamics: Dynamics) -> NDArray[np.bool_]:
+def _swapped(kinematics: Kinematics) -> NDArray[np.bool_]:
     """Which closures of the tables have the predecessor and the successor of their loop exchanged."""
-    t = dynamics.kinematics.tables
-    graph = build_graph(dynamics.mechanism)
-    of_loop = {loop.name: graph.bodies[graph.link_body[loop.predecessor]].name for loop in dynamics.mechanism.loops}
+    t = kinematics.tables
+    graph = build_graph(kinematics.mechanism)
+    of_loop = {loop.name: graph.bodies[graph.link_body[loop.predecessor]].name for loop in kinematics.mechanism.loops}
     return np.array(
         [
             name in of_loop and t.names[closure["predecessor"]] != of_loop[name]
@@ -186,9 +164,9 @@ def _swapped(dynamics: Dynamics) -> NDArray[np.bool_]:
     )
 
 
-def _length(dynamics: Dynamics, at: NDArray[np.int64]) -> float:
+def _length(kinematics: Kinematics, at: NDArray[np.int64]) -> float:
     """Mean distance [m] of all joints from their centre at home, that makes moments comparable with forces."""
-    engine = dynamics.kinematics.engine
+    engine = kinematics.engine
     placed = engine.placed(engine.home, engine.home_joints)
     points = np.concatenate([placed.state["p"][2:], placed.rows["point"][engine.tables.closures["rows_at"]]])[at]
     return float(np.linalg.norm(points - points.mean(axis=0), axis=1).mean()) or 1.0

@@ -3,8 +3,8 @@
 
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.kinematics import Kinematics
-from pkm_kinematics.singularity import Singularity
 from pkm_kinematics.solutions import ForwardSolution, InverseSolution, Motion
+from pkm_kinematics.solve.singularity import Singularity
 from pkm_kinematics.status import Status
 
 __all__ = ["ForwardSolution", "InverseSolution", "Kinematics", "Motion", "ShapeError", "Singularity", "Status"]

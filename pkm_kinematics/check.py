@@ -21,9 +21,9 @@ from scipy.spatial.transform import Rotation
 
 from pkm_description.errors import DescriptionError, PkmError
 from pkm_description.graph import ordered_tree, platform_chain
-from pkm_description.load import expand, mechanism_from_text
-from pkm_description.mechanism import Joint, Loop, Mechanism
-from pkm_description.urdf_plus import parse
+from pkm_description.load import expand, mechanism_from_urdf
+from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
+from pkm_description.urdf.urdf_plus import parse
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import Status
@@ -52,6 +52,7 @@ class Report:
     description: dict[str, Any] = field(default_factory=dict)  # name, base, platform, links, joints, loops, limbs
     mobility: dict[str, Any] = field(default_factory=dict)
     limbs: list[dict[str, Any]] = field(default_factory=list)
+    articulated_platform: dict[str, Any] = field(default_factory=dict)  # as a limb: what joins limbs and platform link
     actuators: list[dict[str, Any]] = field(default_factory=list)
     home: dict[str, Any] = field(default_factory=dict)
     modes: dict[str, Any] = field(default_factory=dict)
@@ -69,7 +70,7 @@ def examine(source: str, xacro_args: dict[str, str] | None = None, modes: bool =
     try:
         text, origin = expand(source, xacro_args)
         _sketch(report, text)
-        mechanism = mechanism_from_text(text, origin)
+        mechanism = mechanism_from_urdf(text, origin)
         _describe(report, mechanism)
         kinematics = Kinematics(mechanism)
         _solve(report, kinematics, modes)
@@ -106,11 +107,20 @@ def _describe(report: Report, mechanism: Mechanism) -> None:
         "task_coordinates": list(mechanism.platform_chain),
     }
     report.mobility = {**asdict(m), "redundant_actuators": m.redundant_actuators}
-    report.limbs = [
-        {"name": b.name, "joints": list(b.joints), "actuated": list(b.actuated), "loops": list(b.loops), "blocks": []}
-        for b in mechanism.limbs
-    ]
+    report.limbs = [_part(limb) for limb in mechanism.limbs]
+    if mechanism.articulated_platform is not None:
+        report.articulated_platform = _part(mechanism.articulated_platform)
     report.remarks += _remarks(mechanism)
+
+
+def _part(limb: Limb) -> dict[str, Any]:
+    return {
+        "name": limb.name,
+        "joints": list(limb.joints),
+        "actuated": list(limb.actuated),
+        "loops": list(limb.loops),
+        "blocks": [],
+    }
 
 
 def _remarks(mechanism: Mechanism) -> list[str]:
@@ -175,14 +185,14 @@ def _tree(joints: Sequence[Joint], loops: Sequence[Loop], marked: dict[str, str]
 
 def _solve(report: Report, kinematics: Kinematics, modes: bool) -> None:
     mechanism = kinematics.mechanism
-    for limb in report.limbs:
-        limb["blocks"] = []
+    parts = [*report.limbs, *([report.articulated_platform] if report.articulated_platform else [])]
     for block in kinematics.tables.blocks:
         said = _block(kinematics, block)
-        owner = next((limb for limb in report.limbs if _belongs(said, limb)), None)
+        owner = next((part for part in parts if _belongs(said, part)), None)
         if owner is None:
             owner = {"name": "(coupled)", "joints": [], "actuated": [], "loops": [], "blocks": []}
             report.limbs.append(owner)
+            parts.append(owner)
         owner["blocks"].append(said)
     home = kinematics.home
     column = {name: k for k, name in enumerate(kinematics.joint_names)}
@@ -270,7 +280,7 @@ def _block(kinematics: Kinematics, block: Any) -> dict[str, Any]:
 
 
 def _belongs(block: dict[str, Any], limb: dict[str, Any]) -> bool:
-    """True where the limb carries a joint of the block; parts of a many-freedom joint are `joint/part`."""
+    """True where the limb carries a joint of the block; freedoms of a joint with several are `joint/freedom`."""
     return any(name.split("/")[0] in limb["joints"] for name in block["joints"])
 
 
@@ -296,6 +306,8 @@ def as_text(report: Report) -> str:
     if report.description:
         lines += ["", *_mobility_text(report)]
         lines += ["", "Limbs", *(line for limb in report.limbs for line in _limb_text(limb))]
+    if report.articulated_platform:
+        lines += ["", "Articulated platform", *_limb_text(report.articulated_platform)]
     if report.home:
         pose, rpy = report.home["pose"], report.home["rpy"]
         lines += ["", "Actuators", *(_actuator_text(a) for a in report.actuators)]

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numpy import isfinite
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.engine import Engine
-from pkm_kinematics.kernels.solve import LIMIT_SLACK
+from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status
 
 
@@ -34,21 +34,17 @@ def explain_forward(engine: Engine, status: int, joints: Array, residual: float)
         return "the limbs do not reach the pose to start from, nor one next to it"
     if status == Status.SINGULAR and not isfinite(joints).all():
         return (
-            "on the straight way of the actuators from the pose to start from, the limbs lose hold of the platform "
+            "on the straight path of the actuators from the pose to start from, the limbs lose hold of the platform "
             f"(type 2 singularity), with {residual:.3g} rad or m to go: give a pose nearer to the solution"
         )
     return Status(status).meaning
 
 
 def limit_violations(engine: Engine, joints: Array) -> list[str]:
-    """One sentence per joint of `joints` (n_joints,) outside its range: the limbs, then the platform's branch."""
-    tables, said = engine.tables, []
-    limbs = zip(tables.bodies[2:], engine.body_column[2:], strict=True)
-    branch = zip(engine.task.chain[1:], engine.chain_column[1:], strict=True)
-    for body, column in (*limbs, *branch):
-        q = joints[column]
-        if q < body["lower"] - LIMIT_SLACK or q > body["upper"] + LIMIT_SLACK:
-            unit = "m" if body["prismatic"] else "rad"
-            name = engine.joint_names[column]
-            said.append(f"joint '{name}' at {q:.4g} {unit} is outside [{body['lower']:.4g}, {body['upper']:.4g}]")
-    return said
+    """One sentence per joint of `joints` (n_joints,) outside its range, in the order of the description."""
+    sentences = []
+    for column in np.flatnonzero(engine.beyond_limits(joints)):
+        name, q, unit = engine.joint_names[column], joints[column], "rad" if engine.joint_turning[column] else "m"
+        lower, upper = (float(ends[column]) for ends in engine.limits)
+        sentences.append(f"joint '{name}' at {q:.4g} {unit} is outside [{lower:.4g}, {upper:.4g}]")
+    return sentences

@@ -12,37 +12,35 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism
-from pkm_kinematics.assembly_modes import find_all, method_of, search
-from pkm_kinematics.assembly_side import AssemblySide
+from pkm_kinematics.assembly.all_modes import all_modes
+from pkm_kinematics.assembly.choose import choose_method
+from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.batch import ShapeError, as_rows, rows_for
-from pkm_kinematics.constraints import constraint_margin, constraint_wrenches, scaling
-from pkm_kinematics.engine import CLOSES, Engine, Solved
+from pkm_kinematics.codegen import AVAILABLE, MachineCode
+from pkm_kinematics.codegen.newton_recording import record_newton_step
+from pkm_kinematics.codegen.track_code import straight_track
 from pkm_kinematics.explain import explain_forward, explain_inverse, limit_violations
-from pkm_kinematics.forward import Forward, Found
-from pkm_kinematics.kernels.distances import forward_translation
-from pkm_kinematics.kernels.forward import forward_newton
-from pkm_kinematics.kernels.motion import invert_blocks
-from pkm_kinematics.kernels.placement import place_platform
+from pkm_kinematics.forward.along_path import Forward
+from pkm_kinematics.kernels.binding import bind, or_else
+from pkm_kinematics.kernels.model_and_data import Choice, Solved
+from pkm_kinematics.kernels.path.carry_on import inverse_carried
+from pkm_kinematics.kernels.path.distances import forward_translation
+from pkm_kinematics.kernels.path.follow import PoseRows, track_pose
+from pkm_kinematics.kernels.path.newton import RESULTS
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
+from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.records import CLOSED_FORM
-from pkm_kinematics.kernels.solve import inverse_direct, inverse_whole
-from pkm_kinematics.kernels.straight_track import straight_track
-from pkm_kinematics.lean import bind, or_else
-from pkm_kinematics.limb_constraints import LockedLimbs
-from pkm_kinematics.plates import Plates
-from pkm_kinematics.pose import distance
-from pkm_kinematics.singularity import Singularity, margins
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
+from pkm_kinematics.solve.constraints import constraint_margin, constraint_wrenches, scaling
+from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.singularity import Singularity, margins
+from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status
-from pkm_kinematics.straight_line import AVAILABLE, MachineCode
-from pkm_kinematics.straight_tracking import record_newton_step
-from pkm_kinematics.translation_surfaces import TranslationSurfaces
-from pkm_kinematics.working_modes import WorkingModes
-
-ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated joint positions this well
 
 __all__ = ["Kinematics", "ShapeError"]
 
@@ -91,36 +89,46 @@ class Kinematics:
     # -- positions --------------------------------------------------------------------------------------------------
 
     def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> InverseSolution:
-        """Joint positions for platform poses (..., 7), or for task coordinates (..., mobility).
+        """Joint positions for platform poses.
 
-        `mode` asks for one working mode; otherwise the one nearest to `seed` (n_joints,) or (..., n_joints) is taken,
-        home if there is none. Limbs that are solved by iteration follow the platform from home on a straight way; where
-        they cannot, the pose counts as UNREACHABLE. Raises `ShapeError`.
+        Limbs that are solved by iteration follow the platform from home on a straight path; where they cannot, the pose
+        counts as UNREACHABLE.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            Joints (..., n_joints) with a status, a residual and a reason each; NaN where there is no configuration.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
         """
         e = self.engine
         poses, shape = e.poses(pose)
-        seeds, continued = self._seeds(poses, seed, mode)
-        solved = e.solve(poses, seeds, self.modes.kernel_mode(mode))
-        if seed is None and e.continues:  # the way from home ended where a limb does
+        choice = self.modes.choose(poses, seed, mode)
+        solved = e.solve(poses, choice)
+        if seed is None and e.continues:  # the path from home ended where a limb does
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
-        stray = ~continued & np.isfinite(solved.q).all(axis=1)
-        if mode is not None and stray.any():  # a solution beyond the end of the way: of which mode, nobody knows
-            solved.q[stray], solved.status[stray] = np.nan, Status.UNREACHABLE
+        if mode is not None:
+            drop_uncertain(choice, solved)
         return self._inverse_solution(solved, shape, mode)
 
-    def _seeds(self, poses: Array, seed: ArrayLike | None, mode: int | None) -> tuple[Array, NDArray[np.bool_]]:
-        """Joint positions (1 or n, n_joints) from which the limbs of poses (n, 7) are solved in a mode.
-
-        And for which of them (n,) it is known that the solution is of that mode.
-        """
-        if seed is not None or mode is None:
-            return self.engine.seeds(seed, poses), np.ones(len(poses), dtype=bool)
-        return self.engine.continued(poses, self.modes.seed(mode), self.modes.kernel_mode(mode))
-
     def inverse_all(self, pose: ArrayLike) -> list[InverseSolution]:
-        """One solution per working mode of a single pose (7,), those without a real configuration included.
+        """All working modes at one pose, those without a real configuration included.
 
         Limbs in closed form give all their branches; limbs solved by iteration give those that a search meets.
+
+        Args:
+            pose: (7,), or task coordinates (k,).
+
+        Returns:
+            One solution per working mode, labelled.
+
+        Raises:
+            ShapeError: not a single pose.
         """
         poses, _ = self.engine.poses(pose)
         if len(poses) != 1:
@@ -147,16 +155,26 @@ class Kinematics:
         )
 
     def forward(self, q: ArrayLike, near: ArrayLike | None = None, seed: ArrayLike | None = None) -> ForwardSolution:
-        """Platform poses for actuated joint positions (..., n_actuated): the assembly mode that continues `near`.
+        """Platform poses for actuated joint positions: the assembly mode that continues `near`.
 
-        `near` (7,) or (..., 7) is a pose, home if there is none; for one that the limbs miss by little, the nearest
-        that they reach is tried, else the status is UNREACHABLE. The answer is where the platform gets when the
-        actuators move straight from there to q. SINGULAR: on the way the limbs lose hold of the platform, so that
-        nothing continues `near`; `residual` says how far the actuators then still have to go.
+        The answer is where the platform gets when the actuators move straight from the configuration at `near` to q.
+        SINGULAR: on the way there the limbs lose hold of the platform, so that nothing continues `near`; `residual`
+        says how far the actuators then still have to go. JOINT_LIMIT: the pose is known, but a joint is outside its
+        range.
 
-        `seed` (n_joints,) or (..., n_joints), the joints at `near`, says in which working mode the way begins; without
-        it, in the one nearest to q. Looking for that one takes time where limbs are solved by iteration: loops over
-        such robots should pass it.
+        Args:
+            q: actuated joint positions (..., n_actuated) [rad, m].
+            near: pose (7,) or (..., 7) to start from, home if there is none; for one that the limbs miss by little, the
+                nearest that they reach is tried, else the status is UNREACHABLE.
+            seed: the joints (n_joints,) or (..., n_joints) at `near`, which say in which working mode the path
+                begins; without it, in the one nearest to q. Looking for that one takes time where limbs are solved by
+                iteration: loops over such robots should pass it.
+
+        Returns:
+            Poses (..., 7) and joints with a status, a residual and a reason each; NaN where there is none.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
         """
         targets, shape = as_rows(q, len(self.actuated_names), "q")
         starts, _ = self.engine.poses(self.home if near is None else near)
@@ -165,94 +183,60 @@ class Kinematics:
         return self._forward_solution(self._forward.near(targets, starts, seeds), shape)
 
     def nearest(self, pose: ArrayLike, seed: ArrayLike | None = None) -> ForwardSolution:
-        """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move.
+        """The configuration nearest to a pose that need not be reachable exactly, all joints free to move.
 
         Distance and angle, at the characteristic length, are taken together. For poses that are off by no more than a
-        part of the limbs' lengths; DIVERGED beyond.
+        part of the limbs' lengths; DIVERGED beyond. For robots whose platform moves parasitically (a 3-PRS): ask for a
+        pose roughly, get one that exists.
 
-        For robots whose platform moves parasitically (a 3-PRS): ask for a pose roughly, get one that exists.
+        Args:
+            pose: (7,), or task coordinates (k,).
+            seed: joint positions (n_joints,) to start from, home's if there are none.
+
+        Returns:
+            The pose (7,) and the joints there.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
         """
         poses, _ = self.engine.poses(pose)
         joints = rows_for(self.home_joints if seed is None else seed, len(self.joint_names), 1, "seed")[0]
         return self._forward_solution(self._forward.nearest(poses[0], joints), ())
 
     def forward_all(self, q: ArrayLike) -> AssemblyModes:
-        """One solution per assembly mode for a single set of actuated joint positions (n_actuated,).
+        """All assembly modes of a single set of actuated joint positions.
 
-        `assembly_method` says how they are found: all but `search` find every real solution. Labels are the sign of
-        the direct Jacobian's determinant against home's, which changes only where assembly modes meet, and a number in
-        the order of their distances from home; `assembly_side` says which robots have `redundant` or `?` for a sign.
-        The list says whether it is `certified`, and its `caution` why not: a robot whose platform moves with locked
-        actuators has no list of poses. A mode in which several solutions meet, or which is part of such a motion, has
-        status SINGULAR.
+        `assembly_method` says how they are found: all but `search` find every real solution.
+
+        Args:
+            q: actuated joint positions (n_actuated,) [rad or m].
+
+        Returns:
+            One solution per mode, in the order of their distances from home. Labels are the sign of the direct
+            Jacobian's determinant against home's, which changes only where assembly modes meet, and a number among
+            those of one sign; `assembly.unsigned` is what robots without sides have for a sign. A mode in which several
+            solutions meet, or which is part of a motion that locked actuators leave, has status SINGULAR. The list says
+            whether it is `certified`, and its `caution` why not.
+
+        Raises:
+            ShapeError: for anything but a single set.
         """
-        target = as_rows(q, len(self.actuated_names), "q")[0][0]
-        if not np.isfinite(target).all():
-            return AssemblyModes([], self.assembly_method, False, "a joint position is not finite")
-        e = self.engine
-        method = self.assembly_method
-        found = search(self._forward, target) if method == "search" else find_all(self, target, method)
-        seed = self.home_joints.copy()
-        seed[e.actuated_column] = target
-        answers = []
-        unconfirmed = 0
-        counts: dict[str, int] = {}
-        from_home = [distance(pose, self.home, self.characteristic_length) for pose in found.poses]
-        for k in np.argsort(from_home, kind="stable"):
-            pose = found.poses[k]
-            solved = e.solve(pose[None], seed[None] if found.joints is None else found.joints[k : k + 1])
-            joints, status = solved.q[0], Status(int(solved.status[0]))
-            error = _joint_error(joints[e.actuated_column] - target, e.actuated_turning)
-            if not error < ASSEMBLED:  # a limb also reaches the pose with its actuator elsewhere: insist on `target`
-                insisted = self._forward.joints_at(target, pose)
-                if insisted is None:
-                    unconfirmed += 1
-                    continue  # no configuration with these actuated positions: not a mode of theirs
-                solved = e.solve(pose[None], insisted[None])
-                joints, status = solved.q[0], Status(int(solved.status[0]))
-                error = _joint_error(joints[e.actuated_column] - target, e.actuated_turning)
-                if status not in CLOSES:  # a branch that a limb's closed form does not take, such as a leg turned over
-                    status = Status.JOINT_LIMIT if self.limit_violations(insisted) else Status.CONVERGED
-                    joints, error = insisted, 0.0
-                elif not error < ASSEMBLED:  # the pose leaves the actuator free: a limb is in a singularity of its own
-                    joints, status, error = insisted, Status.SINGULAR, 0.0
-            if found.multiplicity[k] != 1 and status in (Status.CONVERGED, Status.JOINT_LIMIT):
-                status = Status.SINGULAR
-            sign = self.assembly_side.prefix(pose, joints)
-            counts[sign] = counts.get(sign, 0) + 1
-            one = Found(pose[None], joints[None], np.array([int(status)]), np.array([error]), solved.iterations)
-            answers.append(self._forward_solution(one, (), f"{sign}{counts[sign]}"))
-        if unconfirmed and found.certified and e.iterated:  # closed forms know; iteration only fails
-            caution = f"no joint positions were found for {unconfirmed} more poses that satisfy the limbs' equations"
-            return AssemblyModes(answers, found.method, False, caution)
-        return AssemblyModes(answers, found.method, found.certified, found.caution)
+        targets, _ = as_rows(q, len(self.actuated_names), "q")
+        if len(targets) != 1:
+            raise ShapeError(f"q: expected a single set of joint positions, got {len(targets)}")
+        return all_modes(self.assembly, np.array(targets[0]))  # a copy: kernels take no read-only array
 
     @cached_property
+    def assembly(self) -> AssemblyMethod:
+        """The method that finds all assembly modes, and names their sides."""
+        return choose_method(self.engine)
+
+    @property
     def assembly_method(self) -> str:
-        """How `forward_all` works: by an algebraic method, or by search, which is not certified."""
-        return method_of(self)
+        """Name of the method by which `forward_all` works: an algebraic one, or `search`, which is not certified."""
+        return self.assembly.name
 
-    @cached_property
-    def assembly_side(self) -> AssemblySide:
-        """On which side of the singularities of type 2 a configuration is."""
-        return AssemblySide(self)
-
-    @cached_property
-    def locked_limbs(self) -> LockedLimbs:
-        """What the limbs demand of the platform when their actuators are locked, as far as it is known."""
-        return LockedLimbs(self.engine.mechanism)
-
-    @cached_property
-    def surfaces(self) -> TranslationSurfaces:
-        """The surfaces on which locked limbs keep a platform that only translates, as far as they are known."""
-        return TranslationSurfaces(self.engine)
-
-    @cached_property
-    def plates(self) -> Plates:
-        """The rods and plates that hold a platform of three translations and a turn, as far as they are known."""
-        return Plates(self.engine)
-
-    def _forward_solution(self, found: Found, shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
+    def _forward_solution(self, found: PoseRows, shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
         return ForwardSolution(
             found.pose.reshape(*shape, 7),
             found.joints.reshape(*shape, len(self.joint_names)),
@@ -277,18 +261,32 @@ class Kinematics:
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Motion:
-        """All joint positions, velocities and accelerations for platform motions.
+        """Positions, velocities and accelerations of all joints for platform motions.
 
-        `twist` and `acceleration` (..., 6) must lie in the motion space; elsewhere the status is INVALID_INPUT.
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            twist: (..., 6) linear [m/s], then angular [rad/s]; INVALID_INPUT outside the motion space.
+            acceleration: (..., 6), the twist's time derivative; zero if there is none.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            The motion of all joints, with a status each.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
         """
         e = self.engine
         poses, shape = e.poses(pose)
         twists, accelerations = e.rates(twist, acceleration, len(poses))
-        seeds, _ = self._seeds(poses, seed, mode)
-        solved = e.solve(poses, seeds, self.modes.kernel_mode(mode), twists, accelerations)
-        astray = e.outside(poses, twists, seeds)
+        choice = self.modes.choose(poses, seed, mode)
+        solved = e.solve(poses, choice, twists, accelerations)
+        if mode is not None:
+            drop_uncertain(choice, solved)
+        astray = e.outside(poses, twists, choice)
         if e.constant_space:
-            astray |= e.outside(poses, accelerations, seeds)
+            astray |= e.outside(poses, accelerations, choice)
         status = np.where(astray & (solved.status == Status.CONVERGED), int(Status.INVALID_INPUT), solved.status)
         solved.qd[astray], solved.qdd[astray] = np.nan, np.nan
         parts = [x.reshape(*shape, x.shape[1]) for x in (solved.q, solved.qd, solved.qdd)]
@@ -304,21 +302,97 @@ class Kinematics:
             solved.regularity.reshape(shape),
         )
 
-    def inverse_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
-        """Actuated joint rates per platform twist (..., n_actuated, 6), NaN where the pose has no regular solution.
+    def inverse_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
+        """Actuated joint rates per platform twist.
 
-        Only its action on the motion space is defined; `task_jacobian` is that part alone.
+        Only its action on the motion space is defined; `motion_jacobian` is that part alone.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            (..., n_actuated, 6) rad/s or m/s per m/s and rad/s, base frame; NaN where the pose has no regular solution.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
         """
         poses, shape = self.engine.poses(pose)
-        found = self.engine.inverse_jacobians(poses, self.engine.seeds(seed, poses))
+        found = self.engine.inverse_jacobians(poses, self.modes.choose(poses, seed, mode))
         return found.reshape(*shape, *found.shape[1:])
 
-    def task_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
-        """`inverse_jacobian @ subspace` (..., n_actuated, mobility): actuated rates per independent velocity."""
-        return self.inverse_jacobian(pose, seed) @ self.subspace(pose, seed)
+    def task_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
+        """Actuated joint rates per rates of the task coordinates, in the order of `task.names`.
 
-    def task_jacobian_rate(self, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None = None) -> Array:
-        """Time derivative Kd (..., n_actuated, mobility) of `task_jacobian` K for a platform `twist` (..., 6).
+        Without a branch for the platform, the k = 6 columns are those of `inverse_jacobian`.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            (..., n_actuated, k) in the units of the joints; NaN where the pose has no regular solution.
+
+        Raises:
+            PkmError: the task coordinates depend on each other, such as a 3-PRS's, so that none can move alone.
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
+        """
+        return self.inverse_jacobian(pose, seed, mode) @ self.task_twists(pose)
+
+    def task_twists(self, pose: ArrayLike) -> Array:
+        """Platform twist per rates of the task coordinates, in the order of `task.names`.
+
+        The geometric Jacobian of the platform's own branch.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+
+        Returns:
+            (..., 6, k) linear, then angular, base frame.
+
+        Raises:
+            PkmError: the task coordinates depend on each other.
+            ShapeError: an array of the wrong shape.
+        """
+        names = self.task.names
+        if len(names) not in (0, self.mobility):
+            raise PkmError(
+                f"the task coordinates {', '.join(names)} depend on each other: the platform has {self.mobility} "
+                "freedoms; motion_jacobian is in a basis of these"
+            )
+        poses, shape = self.engine.poses(pose)
+        if not names:
+            return np.broadcast_to(np.eye(6), (*shape, 6, 6))
+        found = np.array([self.engine.branch_twists(one) for one in poses]).reshape(*shape, 6, len(names))
+        return found
+
+    def motion_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
+        """Actuated rates per independent velocity: `inverse_jacobian @ subspace`, the K_a of the equations of motion.
+
+        In the basis of `subspace`, which is not that of the task coordinates.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            (..., n_actuated, mobility); NaN where the pose has no regular solution.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
+        """
+        return self.inverse_jacobian(pose, seed, mode) @ self.subspace(pose, seed, mode)
+
+    def motion_jacobian_rate(
+        self, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
+    ) -> Array:
+        """Time derivative Kd (..., n_actuated, mobility) of `motion_jacobian` K for a platform `twist` (..., 6).
 
         Actuated accelerations are `K ud + Kd u`, with `twist = S u`; that of the forward Jacobian J of as many
         actuators as freedoms is `-J Kd J`. Exact to rounding. Raises `PkmError` for robots whose motion space turns
@@ -328,10 +402,10 @@ class Kinematics:
             raise PkmError("the motion space turns with the pose: no basis of it stays, and its Jacobian has no rate")
         poses, shape = self.engine.poses(pose)
         twists = np.broadcast_to(self.engine.rates(twist, np.zeros(6), len(poses))[0], (len(poses), 6))
-        S, K = self.task.subspace, self.inverse_jacobian(poses, seed)
+        S, K = self.task.subspace, self.inverse_jacobian(poses, seed, mode)
 
         def drift(rates: Array) -> Array:  # actuated accelerations at constant twist: D_t K t along t
-            return self.motion(poses, rates, np.zeros(6), seed).actuated_accelerations
+            return self.motion(poses, rates, np.zeros(6), seed, mode).actuated_accelerations
 
         found = np.empty((len(poses), K.shape[1], S.shape[1]))
         own = drift(twists)
@@ -343,22 +417,44 @@ class Kinematics:
             found[:, :, c] = 0.5 * (both + np.einsum("nij,nj->ni", K[:, :, 3:], bracket))
         return found.reshape(*shape, *found.shape[1:])
 
-    def forward_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
-        """Platform twist per actuated joint rates (..., 6, n_actuated); NaN at a type 2 singularity."""
-        S = self.subspace(pose, seed)
-        K = self.inverse_jacobian(pose, seed) @ S
+    def forward_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
+        """Platform twist per actuated joint rates.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            (..., 6, n_actuated) linear, then angular, base frame; NaN at a type 2 singularity.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
+        """
+        S = self.subspace(pose, seed, mode)
+        K = self.inverse_jacobian(pose, seed, mode) @ S
         U, values, Vt = np.linalg.svd(np.nan_to_num(K), full_matrices=False)
         regular = np.isfinite(K).all((-1, -2)) & (values[..., -1] > 1e-12 * values[..., 0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            pseudo_inverse = (np.swapaxes(Vt, -1, -2) / values[..., None, :]) @ np.swapaxes(U, -1, -2)
-        return np.where(regular[..., None, None], S @ pseudo_inverse, np.nan)
+            J = S @ (np.swapaxes(Vt, -1, -2) / values[..., None, :]) @ np.swapaxes(U, -1, -2)
+        return np.where(regular[..., None, None], J, np.nan)
 
-    def platform_twist(self, pose: ArrayLike, rates: ArrayLike, seed: ArrayLike | None = None) -> Array:
+    def platform_twist(
+        self, pose: ArrayLike, rates: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
+    ) -> Array:
         """Platform twist (..., 6) for actuated joint rates (..., n_actuated) at known poses."""
-        return np.einsum("...ij,...j->...i", self.forward_jacobian(pose, seed), np.asarray(rates, dtype=np.float64))
+        return np.einsum(
+            "...ij,...j->...i", self.forward_jacobian(pose, seed, mode), np.asarray(rates, dtype=np.float64)
+        )
 
     def platform_acceleration(
-        self, pose: ArrayLike, twist: ArrayLike, accelerations: ArrayLike, seed: ArrayLike | None = None
+        self,
+        pose: ArrayLike,
+        twist: ArrayLike,
+        accelerations: ArrayLike,
+        seed: ArrayLike | None = None,
+        mode: int | None = None,
     ) -> Array:
         """Platform acceleration (..., 6) for actuated joint accelerations (..., n_actuated), at known poses and twists.
 
@@ -367,34 +463,60 @@ class Kinematics:
         e = self.engine
         poses, shape = e.poses(pose)
         twists = e.rates(twist, np.zeros(6), len(poses))[0]
-        bias = e.spaces_at(poses, e.seeds(seed, poses), twists)[1]
-        imposed = self.motion(poses, twists, bias, seed).actuated_accelerations
+        bias = e.spaces_at(poses, self.modes.choose(poses, seed, mode), twists)[1]
+        imposed = self.motion(poses, twists, bias, seed, mode).actuated_accelerations
         missing = rows_for(accelerations, imposed.shape[1], len(poses), "accelerations") - imposed
-        F = self.forward_jacobian(poses, seed)
+        F = self.forward_jacobian(poses, seed, mode)
         return np.asarray(bias + np.einsum("nij,nj->ni", F, missing)).reshape(*shape, 6)
 
-    def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Array:
-        """Basis (..., 6, mobility) of the platform's possible twists; NaN where the pose has no regular solution."""
+    def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
+        """Basis of the platform's possible twists.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            (..., 6, mobility) linear, then angular, base frame; NaN where the pose has no regular solution.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
+        """
         e = self.engine
         poses, shape = e.poses(pose)
         if e.constant_space:
             return np.broadcast_to(self.task.subspace, (*shape, *self.task.subspace.shape))
-        seeds = e.seeds(seed, poses)
-        return e.spaces_at(poses, seeds)[0].reshape(*shape, 6, self.mobility)
+        return e.spaces_at(poses, self.modes.choose(poses, seed, mode))[0].reshape(*shape, 6, self.mobility)
 
-    def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None) -> Singularity:
-        """Distances from the singularities of every type, at poses (..., 7); see `pkm_kinematics.singularity`."""
-        e, t = self.engine, self.tables
+    def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Singularity:
+        """Distances from the singularities of every type; see `pkm_kinematics.solve.singularity`.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            The margins at each pose; NaN where it has no solution.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
+        """
+        e = self.engine
         poses, shape = e.poses(pose)
-        seeds = e.seeds(seed, poses)
-        K, S = self.task_jacobian(poses, seed), np.nan_to_num(self.subspace(poses, seed))
+        choice = self.modes.choose(poses, seed, mode)
+        S = np.nan_to_num(e.spaces_at(poses, choice)[0])
+        K = e.inverse_jacobians(poses, choice) @ S
         hold, regularity = np.full(len(poses), np.nan), np.full(len(poses), np.nan)
         blocked = 6 - self.mobility - self.mechanism.mobility.left_out
         for k in range(len(poses)):
-            at = e.placed(poses[k], seeds[k if len(seeds) > 1 else 0])
+            at = e.placed(poses[k], choice.rows([k]).seeds[0], choice.branch)
             if at.closed:
-                regularity[k] = invert_blocks(t.bodies, t.closures, t.blocks, at.state, at.rows, at.work)
-                W = constraint_wrenches(t, at.state, at.rows, e.characteristic_length)
+                regularity[k] = invert_blocks(at.model, at.data)
+                W = constraint_wrenches(at.model, at.data, e.characteristic_length)
                 hold[k] = constraint_margin(W, blocked)
         # columns of unit speed, the speed of a rotation being that of a point at the characteristic length
         speeds = np.linalg.norm(S * scaling(e.characteristic_length)[:, None], axis=-2)
@@ -403,11 +525,10 @@ class Kinematics:
 
     # -- lean calls -------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def direct_inverse(self) -> bool:
         """True where each actuated joint follows from one scalar equation, whatever the passive joints do."""
-        blocks = self.tables.blocks
-        return bool((blocks["direct"][blocks["actuators"] > 0] == 1).all())
+        return self.engine.direct_inverse
 
     @cached_property
     def straight(self) -> bool:
@@ -423,34 +544,37 @@ class Kinematics:
         `pose` (7,) must be finite with a unit quaternion inside the motion space; q (n_actuated,) is written. Both
         must be contiguous float64 arrays: nothing is checked, joint limits neither. Turning joints take the turn that
         is nearest to the one of the call before. One call at a time per object returned.
-        """
-        t = self.tables
-        return bind(
-            inverse_direct if self.direct_inverse else inverse_whole,
-            (t.bodies, t.closures, t.blocks, *t.workspace(), mode),
-            (self.home.copy(), np.zeros(len(self.actuated_names))),
-        )
 
-    def lean_track(self) -> Callable[[Array, Array], tuple[int, float, int]]:
+        Limbs solved by iteration keep the working mode as they follow the pose from call to call; a pose too far from
+        the last one for that has the status DIVERGED, and the next call sets out from where the limbs still are.
+        """
+        e = self.engine
+        kernel = inverse_direct if self.direct_inverse else inverse_carried if e.iterated else inverse_whole
+        fixed = e.model, e.data(self.modes.start(mode)), self.modes.branch(mode)
+        return bind(kernel, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
+
+    def lean_track(self, mode: int = 0) -> Callable[[Array, Array], tuple[int, float, int]]:
         """`call(q, pose) -> (status, error, iterations)`: forward kinematics that moves `pose` (7,) along with q.
 
         For control loops: `pose` holds the last one on entry and the new one on return, and is left alone where the
-        status is not CONVERGED on the first step; `error` is the largest of an actuated joint. Contiguous float64
-        arrays, nothing is checked. Raises `PkmError` for robots whose motion space changes with the pose.
+        status is not CONVERGED; `error` is the largest of an actuated joint. With the promise of `forward`: the answer
+        is where the platform gets as the actuators move straight on from the call before, in the same working and
+        assembly mode, or a status. Contiguous float64 arrays, nothing is checked. Raises `PkmError` for robots whose
+        motion space changes with the pose.
         """
         if not self.constant_space:
             raise PkmError("lean_track needs a motion space that is the same at every pose")
-        t, m, f = self.tables, len(self.actuated_names), self.mobility
-        scratch = (np.empty(7), np.empty((m, 6)), np.empty((f, f)), np.empty(max(m, f)), np.empty(6))
-        home = self.home_joints[self.engine.actuated_column]
-        example = home.copy(), self.home.copy()
-        fixed = (t.bodies, t.closures, t.blocks, *t.workspace(), self.task.subspace, *scratch)
-        general = bind(forward_newton, fixed, example)
-        recording = record_newton_step(t, self.task.subspace, self.home, home) if self.straight else None
+        e = self.engine
+        start = np.array(self.inverse(self.home, mode=mode).joints)
+        home = start[e.actuated_column]
+        last, example = home.copy(), (home.copy(), self.home.copy())
+        general = bind(track_pose, (e.model, e.data(start), last, np.empty((len(e.model.bodies), 3))), example)
+        recording = record_newton_step(e.model, e.data(start), self.home, home) if self.straight else None
         if recording is None:
             return general
         code = MachineCode(recording)
-        return or_else(bind(straight_track, (code.address, np.empty(7), np.empty(10)), example), general, code)
+        fixed = (code.address, self.characteristic_length, np.empty(7), np.empty(RESULTS), last)
+        return or_else(bind(straight_track, fixed, example), general, code)
 
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3).
@@ -459,16 +583,18 @@ class Kinematics:
         """
         if self.assembly_method != "spheres" or len(self.actuated_names) != 3:
             raise PkmError("lean_forward needs a translational platform on three distances")
-        t = self.tables
-        state, _, _ = t.workspace()
-        place_platform(state, self.home)
+        data = self.engine.data()
+        place_platform(data.state, self.home)
         return bind(
             forward_translation,
-            (t.bodies, t.closures, t.blocks, state, np.zeros((3, 3)), np.zeros((3, 3)), np.zeros(3)),
+            (self.engine.model, data, np.zeros((3, 3)), np.zeros((3, 3)), np.zeros(3)),
             (self.home_joints[self.engine.actuated_column], np.zeros((2, 3))),
         )
 
 
-def _joint_error(difference: Array, turning: NDArray[np.bool_]) -> float:
-    """Largest difference of joint positions, turning joints by the shortest way."""
-    return float(np.abs(np.where(turning, (difference + np.pi) % (2.0 * np.pi) - np.pi, difference)).max())
+def drop_uncertain(choice: Choice, solved: Solved) -> None:
+    """Take back solutions beyond the end of a path from home: of which mode they are, nobody knows."""
+    stray = ~choice.certain & np.isfinite(solved.q).all(axis=1)
+    for values in (solved.q, solved.qd, solved.qdd):
+        values[stray] = np.nan
+    solved.status[stray] = Status.UNREACHABLE

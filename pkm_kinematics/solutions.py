@@ -45,7 +45,7 @@ class InverseSolution:
 
 @dataclass(frozen=True, eq=False)
 class ForwardSolution:
-    """Platform poses for actuated joint positions. Poses are NaN where the status is not CONVERGED."""
+    """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT."""
 
     pose: Array  # (..., 7) x y z qx qy qz qw, base frame
     joints: Array  # (..., n_joints)

@@ -2,6 +2,7 @@
 """What every solve says about its answer."""
 
 from enum import IntEnum
+from typing import Any
 
 
 class Status(IntEnum):
@@ -12,7 +13,9 @@ class Status(IntEnum):
     JOINT_LIMIT = 2  # the configuration closes the loops but leaves a joint's range
     SINGULAR = 3  # the configuration is known but its velocities or efforts are not determined
     DIVERGED = 4  # an iteration ended without closing the loops
-    INVALID_INPUT = 5  # not finite, not a unit quaternion, or outside the robot's motion space
+    INVALID_INPUT = (
+        5  # not finite, not a unit quaternion, or outside the robot's motion space, or so large that numbers overflow
+    )
     EFFORT_LIMIT = 7  # no efforts within the bounds do the work (6 is taken by the messages)
 
     @property
@@ -30,3 +33,8 @@ _MEANING = {
     Status.INVALID_INPUT: "the input is not usable",
     Status.EFFORT_LIMIT: "the actuators cannot do it within the bounds on their efforts",
 }
+
+
+def closes(status: Any) -> Any:
+    """Whether a status, or each of an array of them, comes with a configuration: its loops are closed."""
+    return (status == Status.CONVERGED) | (status == Status.JOINT_LIMIT)

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every robot of the gallery, loaded once, with its Pinocchio model and 1,000 random regular states.
 
-Long tests carry the marker `slow` and run only when asked for: `pytest -m slow`.
+Tests that take `robot` are asked of every robot that has regular states, those that take `robot_name` of all; robots of
+a kind that a test does not concern are left out by `@pytest.mark.not_for(kind, ...)`. Nothing of that is skipped, so
+that a skip means that something is missing on this computer. Long tests carry the marker `slow` and are left out unless
+asked for: `pytest -m slow`.
 """
 
 from __future__ import annotations
@@ -15,27 +18,62 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads on
 import pytest
 
 from bench.engines.pinocchio_model import PinocchioRobot
-from bench.states import NoRegularStatesError, States, random_states
+from bench.states import States, random_states
 from pkm_description import load_mechanism
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Motion
 
-# Robots that are singular at every pose: they have no regular states, and tests of their own.
-SINGULAR_EVERYWHERE = {"griffis_duffy"}
+# Kinds of robots that some tests leave out; `test_kinds_of_robots.py` confirms that they are these and no others.
+KINDS = {
+    "singular everywhere": ("griffis_duffy",),  # no regular states; such robots have tests of their own
+    "turning space": (  # the possible twists of the platform change with its pose
+        "capaman",
+        "carpal_wrist",
+        "reactionless_four_bar",
+        "spatial_4dof_5legs",
+        "tricept",
+        "tripod_3prs",
+        "two_tpr",
+    ),
+    "fixed centre": ("agile_eye", "wrist_3ruu", "wrist_3ups_s"),  # the platform turns only
+    "redundantly actuated": ("cable_8", "gough_stewart_7", "planar_redundant"),
+    "modes by search": (  # assembly modes take long to list, and the list is not certified
+        "capaman",
+        "five_dof_3rr_rrr",
+        "navaro",
+        "planar_mixed",
+        "pru_3",
+        "reactionless_four_bar",
+        "tri_scott",
+        "two_tpr",
+    ),
+    "modes without sides": ("cable_8", "gough_stewart_7", "planar_redundant"),
+    "loaded branch": ("five_bar", "planar_redundant", "two_rpr", "wrist_3ups_s"),  # the platform's own, by reactions
+}
 STATES = 1000
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: long tests; run with -m slow")
+    config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "slow" not in config.getoption("markexpr"):
-        for item in items:
-            if item.get_closest_marker("slow"):
-                item.add_marker(pytest.mark.skip(reason="slow; run with -m slow"))
+    """Leave out what was not asked for: slow tests, and robots that a test does not concern."""
+    slow = "slow" in config.getoption("markexpr")
+    left_out = [item for item in items if (item.get_closest_marker("slow") and not slow) or not _concerned(item)]
+    config.hook.pytest_deselected(items=left_out)
+    dropped = set(left_out)
+    items[:] = [item for item in items if item not in dropped]
+
+
+def _concerned(item: pytest.Item) -> bool:
+    """Whether a test is to be asked of the robot of its parameters."""
+    kinds = {kind for mark in item.iter_markers("not_for") for kind in mark.args}
+    given = item.callspec.params if isinstance(item, pytest.Function) and kinds else {}
+    return not any(given.get(name) in KINDS[kind] for name in ("robot", "robot_name") for kind in kinds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,24 +125,24 @@ class Robot:
 _robots = {name: Robot(name) for name in robot_names()}
 
 
-@pytest.fixture(params=robot_names())
+@pytest.fixture(params=[name for name in robot_names() if name not in KINDS["singular everywhere"]])
 def robot(request: pytest.FixtureRequest) -> Robot:
     """Each robot of the gallery that has regular states."""
     found = _robots[request.param]
-    try:
-        assert len(found.states) == STATES
-    except NoRegularStatesError:
-        assert found.name in SINGULAR_EVERYWHERE, f"{found.name}: no regular states near home"
-        pytest.skip("singular everywhere")
+    assert len(found.states) == STATES
     return found
 
 
-@pytest.fixture
-def massive(robot: Robot) -> Robot:
-    """Each robot with masses."""
-    if all(link.inertial.massless for link in robot.kinematics.mechanism.links):
-        pytest.skip("described without masses")
-    return robot
+@pytest.fixture(params=robot_names())
+def robot_name(request: pytest.FixtureRequest) -> str:
+    """Each robot of the gallery."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def kinds() -> dict[str, tuple[str, ...]]:
+    """Names of the robots of each kind that tests may leave out."""
+    return KINDS
 
 
 @pytest.fixture

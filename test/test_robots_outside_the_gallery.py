@@ -9,10 +9,10 @@ import pytest
 from bench.engines.pinocchio_model import PinocchioRobot
 from bench.legs_at_home import ROBOTS
 from pkm_description import load_mechanism
+from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
-from pkm_dynamics.random_motions import random_motions
+from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status
-from pkm_kinematics.pose import distance
 
 STATES = 30
 SPINNING = {"6-RSS", "RSSR"}  # rods that spin: held at rest here, free in Pinocchio, which then has other motions
@@ -46,14 +46,14 @@ def test_from_a_description_to_efforts(robot: tuple[str, Dynamics]) -> None:
     if name in MODES:
         assert len(kinematics.inverse_all(kinematics.home)) == MODES[name]
     modes = kinematics.forward_all(home.actuated)
-    assert any(distance(mode.pose, kinematics.home, 1.0) < 1e-8 for mode in modes)
+    assert any(pose_distance(mode.pose, kinematics.home, 1.0) < 1e-8 for mode in modes)
 
     states = random_motions(kinematics, STATES)
     joints = kinematics.inverse(states.pose)
     assert joints.ok.all()
     back = kinematics.forward(joints.actuated, near=states.pose)
     assert back.ok.all()
-    assert max(distance(a, b, 1.0) for a, b in zip(back.pose, states.pose, strict=True)) < 1e-9
+    assert max(pose_distance(a, b, 1.0) for a, b in zip(back.pose, states.pose, strict=True)) < 1e-9
 
     efforts = dynamics.inverse(states.pose, states.twist, states.acceleration)
     assert efforts.ok.all()

@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.actuator_inertia import actuator_inertia
+from pkm_control.controllers.actuator_inertia import actuator_inertia
 from pkm_control.controllers.controller import Controller, Measured, Reference
-from pkm_control.limits import ActuatorLimits
-
-if TYPE_CHECKING:
-    from pkm_dynamics import Dynamics
-    from pkm_kinematics import Kinematics
+from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics import Dynamics
+from pkm_dynamics.linear_form.base_parameters import base_parameters
+from pkm_dynamics.linear_form.random_motions import random_motions
+from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
 
@@ -46,8 +47,8 @@ class Adaptive(Controller):
         kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
-        natural_frequency: float = 120.0,
-        damping: float = 1.0,
+        natural_frequency: float = NATURAL_FREQUENCY,
+        damping: float = DAMPING,
         period: float = 1e-3,
         adapt: Sequence[str] | Literal["platform", "all"] = "platform",
         adaptation_time: float = 0.5,
@@ -100,8 +101,6 @@ class Adaptive(Controller):
         With feedback strong, K s is the effort that p misses, Psi (p - p'); so p' = -G Psi^T K^-1 Psi p about the
         truth.
         """
-        from pkm_dynamics.random_motions import random_motions
-
         motions = random_motions(self.kinematics, _CHANCE)
         # random motions are brisk: rates and accelerations of a tenth are everyday ones
         psi, _ = self.dynamics.regressor(motions.pose, 0.1 * motions.twist, 0.1 * motions.acceleration)
@@ -120,6 +119,4 @@ def _named(dynamics: Dynamics, which: str) -> tuple[str, ...]:
         return parameters.names[at : at + 10]
     if which != "all":
         raise ValueError(f"adapt is '{which}', not 'platform', 'all' or a sequence of names")
-    from pkm_dynamics.base_parameters import base_parameters
-
     return base_parameters(dynamics).names

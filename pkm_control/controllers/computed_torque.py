@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
-from pkm_control.limits import ActuatorLimits
-from pkm_control.so3 import displacement_between
-
-if TYPE_CHECKING:
-    from pkm_dynamics import Dynamics
-    from pkm_kinematics import Kinematics
+from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 Array = NDArray[np.float64]
 
@@ -35,8 +34,8 @@ class ComputedTorque(Controller):
         kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
-        natural_frequency: float = 120.0,
-        damping: float = 1.0,
+        natural_frequency: float = NATURAL_FREQUENCY,
+        damping: float = DAMPING,
         space: Literal["task", "actuator"] = "actuator",
         model_at: Literal["measured", "reference"] = "measured",
     ) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.controllers.model import ControlModel
-from pkm_control.limits import ActuatorLimits
-
-if TYPE_CHECKING:
-    from pkm_dynamics import Dynamics
-    from pkm_kinematics import Kinematics
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
 
@@ -62,8 +60,8 @@ class Controller(ABC):
         kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
-        natural_frequency: float = 120.0,
-        damping: float = 1.0,
+        natural_frequency: float = NATURAL_FREQUENCY,
+        damping: float = DAMPING,
     ) -> None:
         if not (np.isfinite(natural_frequency) and natural_frequency > 0.0):
             raise ValueError(f"natural_frequency is {natural_frequency} rad/s; give a number greater than zero")

@@ -3,20 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_kinematics import Status
-
-if TYPE_CHECKING:
-    from pkm_dynamics import Dynamics
-    from pkm_kinematics import Kinematics
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
+from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
 
-_USABLE = (int(Status.CONVERGED), int(Status.JOINT_LIMIT))
 _HOME_MODE = 0  # the working mode of home
 
 
@@ -38,7 +33,7 @@ class ControlModel:
 
     def positions(self, pose: Array) -> Array:
         """Return the actuator positions (n_actuated,) at a pose (7,)."""
-        if not np.isfinite(pose).all() or self._positions(pose, self._position_out) not in _USABLE:
+        if not np.isfinite(pose).all() or not closes(self._positions(pose, self._position_out)):
             return np.full(len(self._position_out), np.nan)
         return self._position_out.copy()
 
@@ -48,6 +43,6 @@ class ControlModel:
             answer = self._dynamics.inverse(pose, twist, acceleration, seed=joints)
             return np.asarray(answer.effort, dtype=np.float64)
         self._motion[:7], self._motion[7:13], self._motion[13:19] = pose, twist, acceleration
-        if not np.isfinite(self._motion).all() or self._efforts(self._motion, self._effort_out) not in _USABLE:
+        if not np.isfinite(self._motion).all() or not closes(self._efforts(self._motion, self._effort_out)):
             return np.full(len(self._effort_out), np.nan)
         return self._effort_out.copy()

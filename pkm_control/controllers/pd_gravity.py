@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.actuator_inertia import actuator_inertia
+from pkm_control.controllers.actuator_inertia import actuator_inertia
 from pkm_control.controllers.controller import Controller, Measured, Reference
-from pkm_control.limits import ActuatorLimits
-
-if TYPE_CHECKING:
-    from pkm_dynamics import Dynamics
-    from pkm_kinematics import Kinematics
+from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
 
@@ -31,8 +28,8 @@ class PdGravity(Controller):
         kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
-        natural_frequency: float = 120.0,
-        damping: float = 1.0,
+        natural_frequency: float = NATURAL_FREQUENCY,
+        damping: float = DAMPING,
     ) -> None:
         super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
         self.inertia = actuator_inertia(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))

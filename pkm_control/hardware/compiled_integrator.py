@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.kernels.platform_step import SCRATCH, step_platform
 from pkm_description.mechanism import Inertial
+from pkm_dynamics import Dynamics
 from pkm_kinematics import Status
-from pkm_kinematics.lean import bind
-
-if TYPE_CHECKING:
-    from pkm_dynamics import Dynamics
+from pkm_kinematics.kernels.binding import bind
+from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
 
@@ -44,7 +41,7 @@ class CompiledIntegrator:
         """Put the robot at rest at a pose (7,), in its home working mode."""
         kinematics = self._dynamics.kinematics
         solution = kinematics.inverse(pose, mode=_HOME_MODE)
-        if int(solution.status) not in (Status.CONVERGED, Status.JOINT_LIMIT):
+        if not closes(solution.status):
             return str(solution.reason(0))
         self._bind()
         self.pose[:] = pose
@@ -62,7 +59,9 @@ class CompiledIntegrator:
         self._scratch = np.zeros((SCRATCH, 25))
         home = np.zeros(25)
         home[:7] = self._dynamics.kinematics.home
-        fixed = (*self._dynamics.kernel_arguments(self._payload), _HOME_MODE, self._runge_kutta)
+        kinematics = self._dynamics.kinematics
+        data = kinematics.engine.data(kinematics.modes.start(_HOME_MODE))
+        fixed = (self._dynamics.model(self._payload), data, kinematics.modes.branch(_HOME_MODE), self._runge_kutta)
         n = len(self.positions)
         example = (home, np.zeros(n), 0.0, self._scratch, np.zeros(n), np.zeros(n))
         self._step = bind(step_platform, fixed, example)

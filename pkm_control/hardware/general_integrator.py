@@ -3,22 +3,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Inertial
+from pkm_dynamics import Dynamics
 from pkm_dynamics.simulation.forms import JointForm, NoMotionHereError, State, inside
 from pkm_kinematics import Status
-
-if TYPE_CHECKING:
-    from pkm_dynamics import Dynamics
+from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
 
 _NO_WRENCH = np.zeros(6)
-_USABLE = (int(Status.CONVERGED), int(Status.JOINT_LIMIT))
 
 
 class GeneralIntegrator:
@@ -44,7 +40,7 @@ class GeneralIntegrator:
     def place(self, pose: Array) -> str:
         """Put the robot at rest at a pose (7,), in its home working mode."""
         solution = self._kinematics.inverse(pose)
-        if int(solution.status) not in _USABLE:
+        if not closes(solution.status):
             return str(solution.reason(0))
         self.pose[:] = pose
         self.twist[:] = 0.0
@@ -81,7 +77,7 @@ class GeneralIntegrator:
         if not (np.isfinite(pose).all() and np.isfinite(twist).all() and np.isfinite(joints).all()):
             raise NoMotionHereError(Status.DIVERGED, "the integration diverged")
         found = k.forward(joints[k.engine.actuated_column], near=self.pose, seed=self._joints)
-        if int(found.status) not in _USABLE:
+        if not closes(found.status):
             raise NoMotionHereError(int(found.status), str(found.reason(0)))
         S, _ = k.engine.space_at(np.asarray(found.pose), np.asarray(found.joints))
         if not np.isfinite(S).all():

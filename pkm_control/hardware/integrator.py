@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from pkm_control.hardware.compiled_integrator import CompiledIntegrator
 from pkm_control.hardware.general_integrator import GeneralIntegrator
 from pkm_description.mechanism import Inertial
-
-if TYPE_CHECKING:
-    from pkm_dynamics import Dynamics
+from pkm_dynamics import Dynamics
 
 Array = NDArray[np.float64]
 

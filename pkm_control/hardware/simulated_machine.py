@@ -4,24 +4,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.actuator_inertia import actuator_inertia
-from pkm_control.errors import LifecycleError
+from pkm_control.control_errors import LifecycleError
+from pkm_control.controllers.actuator_inertia import actuator_inertia
 from pkm_control.hardware.drive_loop import DriveLoop
 from pkm_control.hardware.encoder import Encoder
 from pkm_control.hardware.end_stops import EndStops
 from pkm_control.hardware.integrator import make_integrator
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
-from pkm_control.limits import ActuatorLimits
+from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Inertial
-
-if TYPE_CHECKING:
-    from pkm_dynamics import Dynamics
-    from pkm_kinematics import Kinematics
+from pkm_dynamics import Dynamics
 
 Array = NDArray[np.float64]
 
@@ -48,7 +45,6 @@ class SimulatedMachine:
 
     def __init__(
         self,
-        kinematics: Kinematics,
         dynamics: Dynamics,
         limits: ActuatorLimits,
         max_step: float = 1e-3,
@@ -63,7 +59,7 @@ class SimulatedMachine:
             raise ValueError(f"max_step is {max_step} s; give a step greater than zero and at most 1 ms")
         if method not in ("rk4", "semi-implicit"):
             raise ValueError(f"method is '{method}', not 'rk4' or 'semi-implicit'")
-        self.kinematics = kinematics
+        self.kinematics = kinematics = dynamics.kinematics
         self.dynamics = dynamics
         self.limits = limits
         self.command_timeout = command_timeout

@@ -3,10 +3,10 @@
 
 from math import atan2, isfinite
 
-from pkm_dynamics.kernels.direct import direct_dynamics
+from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_kinematics.kernels.compiled import compiled
-from pkm_kinematics.kernels.forward import shift_pose
-from pkm_kinematics.kernels.positions import CONVERGED, DIVERGED
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED
 
 SCRATCH = 12  # rows of 25
 
@@ -52,16 +52,14 @@ def finite(values, n):
 
 
 @compiled
-def step_platform(
-    bodies, closures, blocks, state, rows, work, system, subspace, friction, mode, runge_kutta,
-    motion, effort, h, scratch, positions, velocities,
-):  # fmt: skip
+def step_platform(model, data, branch, runge_kutta, motion, effort, h, scratch, positions, velocities):
     """Advance pose and twist in `motion` (25,) by h seconds; read the actuators there. Returns a status.
 
     With `runge_kutta` the step is the classical one of order four, on the rotation group by `attitude_rate`; otherwise
     it is semi-implicit Euler. With h = 0 nothing moves: the state is checked and the actuators are read. `motion`
     changes only when the status is CONVERGED. `scratch` is (SCRATCH, 25).
     """
+    bodies, state = model.bodies, data.state
     trial, displacement, sum_u, sum_a = scratch[0], scratch[1], scratch[2], scratch[3]
     u, a = scratch[4], scratch[5][:6]
     for k in range(25):
@@ -74,9 +72,7 @@ def step_platform(
         for stage in range(4 if runge_kutta else 1):
             if not finite(trial, 13):
                 return DIVERGED
-            status = direct_dynamics(
-                bodies, closures, blocks, state, rows, work, system, subspace, mode, friction, trial, effort, a
-            )  # fmt: skip
+            status = direct_dynamics(model, data, branch, trial, effort, a)
             if status != CONVERGED:
                 return status
             if not runge_kutta:
@@ -98,9 +94,7 @@ def step_platform(
             shift_pose(motion, displacement, 1.0, trial)
     if not finite(trial, 13):
         return DIVERGED
-    status = direct_dynamics(
-        bodies, closures, blocks, state, rows, work, system, subspace, mode, friction, trial, effort, a
-    )  # fmt: skip
+    status = direct_dynamics(model, data, branch, trial, effort, a)
     if status != CONVERGED:
         return status
     for k in range(13):

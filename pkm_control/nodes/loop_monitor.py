@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from rclpy.node import Node
 
-from pkm_control.loop import FixedRateLoop
+from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_description.ros import topics
 from pkm_interfaces.msg import LoopStatistics
 

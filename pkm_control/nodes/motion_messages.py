@@ -11,14 +11,14 @@ from builtin_interfaces.msg import Duration
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Reference
-from pkm_control.follower import Action, Motion, Tolerances
-from pkm_control.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.so3 import displacement_between
-from pkm_control.trajectory import TrajectorySample
+from pkm_control.loop.follower import Action, Motion, Tolerances
+from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
+from pkm_control.motion.trajectory import TrajectorySample
 from pkm_description.ros import messages
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory, PlatformTrajectoryPoint
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 Array = NDArray[np.float64]
 

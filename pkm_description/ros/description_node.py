@@ -6,23 +6,19 @@ from __future__ import annotations
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from pkm_description.load import expand
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.process import run_node
 from pkm_description.ros.topics import LATCHED, ROBOT_DESCRIPTION
 
 
 class DescriptionNode(Node):
-    """Expands the robot's file once and latches the text."""
+    """Latches the text that it is given; whoever starts it has expanded the robot's file."""
 
     def __init__(self) -> None:
         super().__init__("description")
-        robot = declare(self, "robot", "delta", "a robot of the gallery, or a .xacro or .urdf file", fixed=True)
-        arguments = declare(
-            self, "xacro_args", "", "arguments of the xacro file: 'name:=value name:=value'", fixed=True
-        )
-        pairs = dict(pair.split(":=", 1) for pair in arguments.split())
-        text, _ = expand(robot, pairs)
+        text = declare(self, "robot_description", "", "URDF+ text, as xacro makes it of a robot's file", fixed=True)
+        if not text:
+            self.get_logger().error("the parameter robot_description is empty: there is no robot to describe")
         self._publisher = self.create_publisher(String, ROBOT_DESCRIPTION, LATCHED)
         self._publisher.publish(String(data=text))
 

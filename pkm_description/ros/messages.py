@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between messages and arrays, and the checks that a request must pass on the way in.
+"""Between messages and arrays, and the checks that a request must pass when they come in.
 
 Poses are arrays (7,): x y z qx qy qz qw. Twists, accelerations and wrenches are (6,): linear (or force), then angular
 (or moment).
@@ -51,7 +51,18 @@ def pose_of(message: Pose) -> Array:
 
 
 def poses_of(messages: Sequence[Pose], what: str = "poses") -> Array:
-    """Return poses (n, 7); raise `RequestError` where there are none."""
+    """Return poses.
+
+    Args:
+        messages: one or more.
+        what: what the message of an error calls them.
+
+    Returns:
+        Poses (n, 7).
+
+    Raises:
+        RequestError: there are none.
+    """
     if not len(messages):
         raise RequestError(f"{what} is empty")
     return np.array([pose_of(message) for message in messages])
@@ -77,10 +88,19 @@ def inertia_of(message: Inertia) -> tuple[float, Array, Array]:
 def joint_values(
     message: JointState, names: Sequence[str], field: str = "position", what: str = "joint state"
 ) -> Array:
-    """Return the values of `field` for `names`, in their order.
+    """Return what a message has of joints.
 
-    Raises `RequestError` where a joint is missing, the field does not have one value for each name, or a value is not
-    finite.
+    Args:
+        message: joints in any order.
+        names: the wanted joints.
+        field: position, velocity or effort.
+        what: what the message of an error calls it.
+
+    Returns:
+        Values (n,) in the order of `names`.
+
+    Raises:
+        RequestError: a joint is missing, the field does not have one value for each name, or a value is not finite.
     """
     values = getattr(message, field)
     if len(values) != len(message.name):
@@ -100,7 +120,15 @@ def joint_values(
 
 
 def check_frame(header: Header, base_frame: str) -> None:
-    """Raise `RequestError` unless the header's frame is the base frame, or empty, which means the same."""
+    """Refuse a request in another frame than the base frame.
+
+    Args:
+        header: of the request; an empty frame means the base frame.
+        base_frame: name of the base frame.
+
+    Raises:
+        RequestError: it is another frame.
+    """
     frame = header.frame_id.lstrip("/")
     if frame and frame != base_frame:
         raise RequestError(f"frame '{frame}' is not the base frame '{base_frame}'; transform the request into it first")

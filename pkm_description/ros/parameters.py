@@ -19,10 +19,22 @@ def declare(
     choices: Sequence[str] = (),
     fixed: bool = False,
 ) -> Any:
-    """Declare a parameter and return its value.
+    """Declare a parameter.
 
-    `bounds`: lowest and highest allowed value. `choices`: allowed texts; a node checks them where the value is used.
-    `fixed`: read once at start, refused afterwards.
+    Args:
+        node: the node.
+        name: of the parameter.
+        default: its value where none is given, which says its type.
+        description: what it is, with its unit.
+        bounds: lowest and highest allowed value.
+        choices: allowed texts; a node checks them where the value is used.
+        fixed: read once at start, refused afterwards.
+
+    Returns:
+        Its value.
+
+    Raises:
+        ValueError: the value is none of the choices.
     """
     descriptor = ParameterDescriptor(description=description, read_only=fixed)
     if choices:

@@ -15,7 +15,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
 
-class _Unserved(CallbackGroup):
+class Unserved(CallbackGroup):
     """A callback group that no executor serves."""
 
     def can_execute(self, entity: Any) -> bool:
@@ -38,7 +38,7 @@ class PolledSubscription:
 
     def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile, raw: bool = False) -> None:
         self._node, self._raw = node, raw
-        self._group = _Unserved()
+        self._group = Unserved()
         self._subscription = node.create_subscription(
             message_type, topic, lambda _: None, qos, callback_group=self._group
         )

@@ -18,12 +18,19 @@ _INSISTING = 1.0  # s: a signal this long after the first one interrupts what th
 
 
 def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
-    """Run a node until it is interrupted or ends by itself; return the exit code.
+    """Run a node until it is interrupted or ends by itself.
 
     Ctrl-C and SIGTERM end it in order: the node first, with the threads it may have, then the context that they use. So
     signals are not left to rclpy, which would take the context away under the threads. A signal waits for the callback
     that runs; a second one, a while later, does not, since that callback may be compiling kernels for the first time. A
     node ends by itself by setting its attribute `exit_code`.
+
+    Args:
+        make: makes the node, when there is a context for it.
+        args: of the command line, for rclpy.
+
+    Returns:
+        The exit code.
     """
     stopping: list[float] = []  # when signals came, s
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 
 from rclpy.node import Node
 from std_msgs.msg import String
 
-from pkm_description.errors import PkmError
-from pkm_description.load import load_mechanism
+from pkm_description.errors import PkmError, shortened
+from pkm_description.load import mechanism_from_urdf
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.topics import LATCHED, ROBOT_DESCRIPTION
@@ -20,7 +21,8 @@ _REMIND_EVERY = 3.0  # s
 class RobotDescription:
     """Waits for the description and calls `ready(mechanism)` with each new one; says so while none has come.
 
-    A description that cannot be used is logged with its reason and changes nothing: the node keeps the robot it has.
+    The text is plain URDF+ and is taken as nothing else: no name, no path, no xacro (`mechanism_from_urdf`). One that
+    cannot be used is logged with its reason and changes nothing, and ends nothing: the node keeps the robot it has.
     `problem` says why there is no robot, and is empty when there is one.
     """
 
@@ -48,17 +50,24 @@ class RobotDescription:
             "building the robot; after an update kernels are compiled, which can take a minute"
         )
         try:
-            mechanism = load_mechanism(text)
+            mechanism = mechanism_from_urdf(text)
             self._ready(mechanism)
-        except (PkmError, ValueError) as error:
-            self._node.get_logger().error(f"the robot description cannot be used: {error}")
-            if self.mechanism is None:
-                self.problem = f"the robot description cannot be used: {error}"
+        except PkmError as error:
+            self._refuse(str(error))
+            return
+        except Exception as error:  # whatever a text brings about, it is not to end the node
+            self._node.get_logger().error(traceback.format_exc())
+            self._refuse(f"{type(error).__name__}: {shortened(str(error))}")
             return
         self.mechanism = mechanism
         self.problem = ""
         self._reminder.cancel()
         self._node.get_logger().info(f"robot '{mechanism.name}' with {len(mechanism.actuated_joints)} actuated joints")
+
+    def _refuse(self, why: str) -> None:
+        self._node.get_logger().error(f"the robot description cannot be used: {why}")
+        if self.mechanism is None:
+            self.problem = f"the robot description cannot be used: {why}"
 
     def _remind(self) -> None:
         self._node.get_logger().warning(self.problem)

@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
+from pkm_description.rotations import skew, transform_from_pose
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels import records
-from pkm_kinematics.pose import transform_of
 
 
 class NoMotionHereError(PkmError):
@@ -106,11 +106,11 @@ class BodyProjection:
     @staticmethod
     def omega(body: BodyMotion) -> Array:
         """Omega_i (6, 10) (34): wrench at A in base axes per m, m r (3) and I_xx I_xy I_xz I_yy I_yz I_zz about A."""
-        w = _skew(body.w)
+        w = skew(body.w)
         out = np.zeros((6, 10))
         out[:3, 0] = body.a
-        out[:3, 1:4] = w @ w + _skew(body.dw)  # Lambda (29)
-        out[3:, 1:4] = -_skew(body.a)
+        out[:3, 1:4] = w @ w + skew(body.dw)  # Lambda (29)
+        out[3:, 1:4] = -skew(body.a)
         out[3:, 4:] = w @ _tilde(body.w) + _tilde(body.dw)  # psi (30)
         out[:3], out[3:] = body.R @ out[:3], body.R @ out[3:]
         return out
@@ -136,7 +136,7 @@ class BodyProjection:
         at_body = np.maximum(self.column, 0)
         q, qd, qdd, K = real.joints[at_body], real.velocities[at_body], real.accelerations[at_body], one[at_body]
         G = np.asarray(self.tables.gravity)
-        R0 = transform_of(pose)[:3, :3]
+        R0 = transform_from_pose(pose)[:3, :3]
         found = {records.PLATFORM: BodyMotion(R0, pose[:3], S, R0.T @ V[3:], R0.T @ A[3:], R0.T @ (A[:3] - G))}
         ground = BodyMotion(np.eye(3), np.zeros(3), np.zeros_like(S), np.zeros(3), np.zeros(3), -G)
         for i in range(2, len(self.bodies)):
@@ -167,12 +167,8 @@ class BodyProjection:
 def _moved(jacobian: Array, r: Array) -> Array:
     """Jacobian (6, n) of the same body's point that is r (3,) away."""
     out = np.array(jacobian)
-    out[:3] -= _skew(r) @ jacobian[3:]
+    out[:3] -= skew(r) @ jacobian[3:]
     return out
-
-
-def _skew(r: Array) -> Array:
-    return np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])
 
 
 def _tilde(w: Array) -> Array:

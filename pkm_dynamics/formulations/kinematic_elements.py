@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_dynamics.formulations.loop_vectors import cross
+from pkm_description.rotations import cross
 from pkm_kinematics import Kinematics
 
 ACROSS = 1e-9  # cosine: axes that ought to be perpendicular or parallel, against rounding in a description's numbers

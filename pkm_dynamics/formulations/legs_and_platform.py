@@ -30,10 +30,10 @@ from scipy.linalg import qr
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
+from pkm_description.rotations import skew, transform_from_pose
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels import records
-from pkm_kinematics.pose import transform_of
 
 REGULAR = 1e-9  # singular values of a leg's Jacobian, in m and rad, below this share of the largest count as zero
 
@@ -333,7 +333,7 @@ class LegsAndPlatform:
 
     def _bodies_of(self, leg: Leg, pose: Array, q: Array) -> _Placed:
         """A leg's bodies and joints, as if it had no loop."""
-        R = {records.BASE: np.eye(3), records.PLATFORM: transform_of(pose)[:3, :3]}
+        R = {records.BASE: np.eye(3), records.PLATFORM: transform_from_pose(pose)[:3, :3]}
         p = {records.BASE: np.zeros(3), records.PLATFORM: pose[:3]}
         k = len(leg.joints)
         unit, inertia, carries = np.zeros((k, 6)), np.zeros((k, 6, 6)), np.eye(k)
@@ -357,7 +357,7 @@ class LegsAndPlatform:
 
     def _platform_inertia(self, pose: Array) -> Array:
         """I_P (6, 6) (11), as a spatial inertia."""
-        return _inertia(self.bodies[records.PLATFORM], transform_of(pose)[:3, :3], pose[:3])
+        return _inertia(self.bodies[records.PLATFORM], transform_from_pose(pose)[:3, :3], pose[:3])
 
     # -- reading the tables -----------------------------------------------------------------------------------------
 
@@ -391,12 +391,8 @@ class LegsAndPlatform:
 def _shift(p: Array) -> Array:
     """Matrix (6, 6) that takes a twist at the point p to the base's origin."""
     out = np.eye(6)
-    out[:3, 3:] = _skew(p)
+    out[:3, 3:] = skew(p)
     return out
-
-
-def _skew(r: Array) -> Array:
-    return np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])
 
 
 def _twist_cross(V: Array, W: Array) -> Array:
@@ -419,7 +415,7 @@ def _inertia(row: Any, R: Array, p: Array) -> Array:
     xx, xy, xz, yy, yz, zz = row["inertia"]
     own = np.zeros((6, 6))
     own[:3, :3] = row["mass"] * np.eye(3)
-    own[3:, :3] = _skew(R @ row["moment"])
+    own[3:, :3] = skew(R @ row["moment"])
     own[:3, 3:] = own[3:, :3].T
     own[3:, 3:] = R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T
     back = _shift(-p)

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array
-from pkm_dynamics.dynamics import Dynamics, Efforts
-from pkm_dynamics.kernels.limb import efforts_from_shares, limb_share
+from pkm_dynamics import Dynamics, Efforts
+from pkm_dynamics.kernels.limb_dynamics import efforts_from_shares, limb_share
 from pkm_kinematics import Status
-from pkm_kinematics.lean import bind
-from pkm_kinematics.limb_tables import limb_tables
+from pkm_kinematics.kernels.binding import bind
+from pkm_kinematics.model.single_limb import limb_tables
 
 Share = Callable[[Array, Array, Array], int]  # (motion, jacobian, wrench) -> status
 
@@ -39,8 +39,7 @@ class LimbByLimb:
         both = [limb_tables(tables, k) for k in range(len(tables.limbs))]
         self._limbs = [one for one, _ in both]
         self._bodies = [numbers for _, numbers in both]
-        self._workspaces = [one.workspace() for one in self._limbs]
-        self._end = tables.bodies[:2].copy(), tables.workspace()[0][:2].copy()  # base and platform
+        self._data = [one.data() for one in self._limbs]
         m = len(self.kinematics.actuated_names)
         self._jacobian, self._wrenches = np.zeros((m, 6)), np.zeros((len(both), 6))
 
@@ -59,10 +58,10 @@ class LimbByLimb:
         return [
             bind(
                 limb_share,
-                (t.bodies, t.closures, t.blocks, *workspace, mode, self.dynamics.friction),
+                (t.model._replace(bodies=self.dynamics.with_friction(t.bodies)), data, mode),
                 (motion, np.zeros((m, 6)), np.zeros(6)),
             )
-            for t, workspace in zip(self._limbs, self._workspaces, strict=True)
+            for t, data in zip(self._limbs, self._data, strict=True)
         ]
 
     def lean_rest(self, subspace: Array | None = None) -> Callable[[Array, Array, Array, Array, Array], int]:
@@ -74,8 +73,8 @@ class LimbByLimb:
         S = np.ascontiguousarray(self.kinematics.task.subspace if subspace is None else subspace)
         m = len(self.kinematics.actuated_names)
         example = self._at_home(), np.zeros((m, 6)), np.zeros((len(self), 6)), np.zeros(6), np.zeros(m)
-        width = max(m, 6)
-        return bind(efforts_from_shares, (*self._end, np.zeros((4, width, width)), S), example)
+        model = self.dynamics.model()._replace(subspace=S)
+        return bind(efforts_from_shares, (model, self.kinematics.engine.data()), example)
 
     def inverse(
         self,
@@ -100,7 +99,8 @@ class LimbByLimb:
             return Efforts(effort, np.asarray(at.status))
         calls = self._near  # made, and with it tried out in the workspaces, before these get their seeds
         q = at.joints[np.maximum(k.engine.body_column, 0)]
-        for (state, _, _), numbers in zip(self._workspaces, self._bodies, strict=True):
+        for data, numbers in zip(self._data, self._bodies, strict=True):
+            state = data.state
             state["q"] = q[numbers]
             state["c"], state["s"] = np.cos(q[numbers]), np.sin(q[numbers])
         jobs = [(call, motion, self._jacobian, out) for call, out in zip(calls, self._wrenches, strict=True)]

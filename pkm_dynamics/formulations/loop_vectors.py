@@ -15,19 +15,8 @@ from typing import Any
 import numpy as np
 
 from pkm_description.mechanism import Array
+from pkm_description.rotations import cross, skew
 from pkm_kinematics.kernels import records
-
-
-def cross(u: Array, v: Array) -> Array:
-    """u x v for vectors (3,), a tenth of the time that NumPy's takes."""
-    a, b, c = u.tolist()
-    d, e, f = v.tolist()
-    return np.array([b * f - c * e, c * d - a * f, a * e - b * d])
-
-
-def skew(r: Array) -> Array:
-    """Matrix (3, 3) of the cross products with r (3,)."""
-    return np.array([[0.0, -r[2], r[1]], [r[2], 0.0, -r[0]], [-r[1], r[0], 0.0]])
 
 
 @dataclass(eq=False)

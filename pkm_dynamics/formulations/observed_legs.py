@@ -30,12 +30,12 @@ from numpy.typing import ArrayLike
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
+from pkm_description.rotations import cross, quaternion_from_rotation, skew, transform_from_pose
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.formulations.kinematic_elements import ACROSS, Element, read_elements
-from pkm_dynamics.formulations.loop_vectors import Moving, cross, ends, first_rates, opening, second_rates, skew
+from pkm_dynamics.formulations.loop_vectors import Moving, ends, first_rates, opening, second_rates
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels import records
-from pkm_kinematics.pose import quaternion_of, transform_of
 
 FITTED, ATTEMPTS = 1e-12, 30  # the pose of a platform that carries elements: last step [m, rad], and how many
 MISFIT = 0.1  # of the characteristic length: how far observed bars may end from the platform's joints
@@ -215,7 +215,7 @@ class ObservedLegs:
         """All bodies at rest, from directions (n, 3) and lengths (n,), with velocities per rate of their joints."""
         found = {
             records.BASE: Moving(np.eye(3), np.zeros(3)),
-            records.PLATFORM: Moving(transform_of(pose)[:3, :3], pose[:3]),
+            records.PLATFORM: Moving(transform_from_pose(pose)[:3, :3], pose[:3]),
         }
         for limb in self.limbs:
             k = len(limb.bodies)
@@ -411,8 +411,8 @@ class ObservedLegs:
         pose = np.array(home)
         allowed = k.task.subspace if k.constant_space else np.eye(6)
         if np.abs(allowed[3:]).max() > 0.0:
-            pose[3:] = quaternion_of(_rotation(points, axes, k.characteristic_length))
-        R = transform_of(pose)[:3, :3]
+            pose[3:] = quaternion_from_rotation(_rotation(points, axes, k.characteristic_length))
+        R = transform_from_pose(pose)[:3, :3]
         free = np.linalg.svd(allowed[:3], full_matrices=False)
         basis = free[0][:, free[1] > ACROSS]
         rows = np.vstack([line @ basis for _, _, line in lines])

@@ -19,22 +19,22 @@ from pkm_dynamics.identification.recorded import read
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    said = argparse.ArgumentParser(
+    given = argparse.ArgumentParser(
         prog="python -m pkm_dynamics.identification",
         description="Identify masses, inertias and friction of a robot from a recorded motion.",
         epilog="The recording is a CSV file with a header, in SI units: time, position_<joint> of every actuated joint "
         "(or the platform's measured_x, _y, _z, _qx, _qy, _qz, _qw), effort_<joint>.",
     )
-    said.add_argument("recorded", type=Path, help="the recorded motion (CSV)")
-    said.add_argument("--robot", required=True, help="a robot of the gallery, or the path of its description")
-    said.add_argument("-o", "--output", type=Path, required=True, help="the parameter file to write (YAML)")
-    said.add_argument("--cutoff", type=float, default=CUTOFF, help="low-pass filter [Hz] (default: %(default)g)")
-    said.add_argument("--validate", type=Path, help="another recording, to predict with the result")
-    said.add_argument("--no-friction", action="store_true", help="leave joint friction out of the model")
-    said.add_argument(
+    given.add_argument("recorded", type=Path, help="the recorded motion (CSV)")
+    given.add_argument("--robot", required=True, help="a robot of the gallery, or the path of its description")
+    given.add_argument("-o", "--output", type=Path, required=True, help="the parameter file to write (YAML)")
+    given.add_argument("--cutoff", type=float, default=CUTOFF, help="low-pass filter [Hz] (default: %(default)g)")
+    given.add_argument("--validate", type=Path, help="another recording, to predict with the result")
+    given.add_argument("--no-friction", action="store_true", help="leave joint friction out of the model")
+    given.add_argument(
         "--no-feasible", action="store_true", help="least squares only: needs no convex solver, writes no bodies"
     )
-    return said
+    return given
 
 
 def report(found: Identified) -> str:
@@ -61,13 +61,13 @@ def report(found: Identified) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    said = parser().parse_args(arguments)
+    given = parser().parse_args(arguments)
     try:
-        dynamics = Dynamics(load_mechanism(said.robot), friction=not said.no_friction)
-        recorded = read(said.recorded, dynamics.kinematics)
-        validate = read(said.validate, dynamics.kinematics) if said.validate else None
-        found = identify(dynamics, recorded, said.cutoff, validate=validate, feasible=not said.no_feasible)
-        write(found, said.output)
+        dynamics = Dynamics(load_mechanism(given.robot), friction=not given.no_friction)
+        recorded = read(given.recorded, dynamics.kinematics)
+        validate = read(given.validate, dynamics.kinematics) if given.validate else None
+        found = identify(dynamics, recorded, given.cutoff, validate=validate, feasible=not given.no_feasible)
+        write(found, given.output)
     except PkmError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     print(report(found))
-    print(f"written: {said.output}")
+    print(f"written: {given.output}")
     return 0
 
 

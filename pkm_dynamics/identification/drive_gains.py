@@ -21,9 +21,9 @@ import scipy.stats
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics.base_parameters import BaseParameters
 from pkm_dynamics.identification.least_squares import CONFIDENCE
-from pkm_dynamics.regressor import INERTIAL, ParameterSet
+from pkm_dynamics.linear_form.base_parameters import BaseParameters
+from pkm_dynamics.linear_form.regressor import INERTIAL, ParameterSet
 
 
 class NoKnownLoadError(PkmError):
@@ -66,7 +66,7 @@ def drive_gains(
     `platform` is the platform's link name. Raises `NoKnownLoadError`.
     """
     if not any(r.payload is not None and r.payload.mass > 0.0 for r in recordings):
-        raise NoKnownLoadError("drive gains need a recording with a known payload: without, only ratios can be told")
+        raise NoKnownLoadError("drive gains need a recording with a known payload: without, only ratios can be found")
     W = np.concatenate([base.reduce(r.psi) for r in recordings])
     known = np.concatenate(
         [
@@ -84,7 +84,7 @@ def drive_gains(
     start = np.linalg.lstsq(left.reshape(n * m, -1), -known.reshape(-1), rcond=None)[0]
     beta, gains = start[:r], start[r:]
     if not (gains != 0.0).all():
-        raise NoKnownLoadError("a drive's signal has no part that moves the robot: its gain cannot be told")
+        raise NoKnownLoadError("a drive's signal has no part that moves the robot: its gain cannot be found")
     noise = np.sqrt(np.mean((s - (W @ beta + known) / gains) ** 2, axis=0))
     noise = np.maximum(noise, 1e-9 * np.abs(s).max())
     size = np.maximum(np.linalg.norm(W.reshape(-1, r), axis=0), 1e-300)

@@ -22,7 +22,7 @@ import scipy.sparse
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.identification.least_squares import Estimate
-from pkm_dynamics.regressor import ParameterSet, symmetric_of
+from pkm_dynamics.linear_form.regressor import ParameterSet, symmetric_of
 
 PRIOR = 1e-3  # weight of one prior scale against one standard deviation of the measurements
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pkm_description.mechanism import Array
-from pkm_dynamics.base_parameters import BaseParameters, base_parameters
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.identification.feasible import Feasible, feasible_estimate
 from pkm_dynamics.identification.least_squares import Estimate, estimate
 from pkm_dynamics.identification.recorded import Recorded, RecordingError, low_pass, motions_of, uniform
+from pkm_dynamics.linear_form.base_parameters import BaseParameters, base_parameters
 
 CUTOFF = 30.0  # Hz: what is faster in positions and efforts is taken for noise
 SLOWEST = 0.005  # rad/s or m/s: joints that move slower are near reversal, where Coulomb friction is not understood
@@ -93,8 +93,8 @@ def identify(
     Raises `RecordingError`, `ExcitationTooPoorError`, and, for the feasible estimate, `SolverMissingError`.
     """
     base = base_parameters(dynamics) if base is None else base
-    said = equations(dynamics, recorded, cutoff)
-    found = estimate(said.psi, said.efforts, base)
+    system = equations(dynamics, recorded, cutoff)
+    found = estimate(system.psi, system.efforts, base)
     physical = feasible_estimate(found, dynamics.parameters) if feasible else None
     validation = None
     if validate is not None:
@@ -103,9 +103,9 @@ def identify(
     return Identified(dynamics, base, found, physical, validation)
 
 
-def predict(dynamics: Dynamics, base: BaseParameters, values: Array, said: Equations) -> Validation:
+def predict(dynamics: Dynamics, base: BaseParameters, values: Array, system: Equations) -> Validation:
     """Compare base parameters (r,) with the efforts of other equations."""
-    size = np.sqrt(np.mean(said.efforts**2, axis=0))
-    error = np.sqrt(np.mean((base.reduce(said.psi) @ values - said.efforts) ** 2, axis=0))
-    described = np.sqrt(np.mean((said.psi @ dynamics.parameters.values - said.efforts) ** 2, axis=0))
+    size = np.sqrt(np.mean(system.efforts**2, axis=0))
+    error = np.sqrt(np.mean((base.reduce(system.psi) @ values - system.efforts) ** 2, axis=0))
+    described = np.sqrt(np.mean((system.psi @ dynamics.parameters.values - system.efforts) ** 2, axis=0))
     return Validation(error, error / size, described / size)

@@ -14,7 +14,7 @@ import scipy.stats
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
-from pkm_dynamics.base_parameters import BaseParameters
+from pkm_dynamics.linear_form.base_parameters import BaseParameters
 
 CONFIDENCE = 0.95
 

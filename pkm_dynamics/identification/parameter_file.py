@@ -16,7 +16,7 @@ import yaml
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.identification.identify import Identified
-from pkm_dynamics.regressor import ParameterSet
+from pkm_dynamics.linear_form.regressor import ParameterSet
 
 DIGITS = 9
 
@@ -121,8 +121,8 @@ def read(path: Path, parameters: ParameterSet) -> Array:
         central = [float(body["inertia"][key]) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")]
         shift = (m * (com @ com * np.eye(3) - np.outer(com, com)))[np.triu_indices(3)]
         values[at : at + 10] = [m, *(m * com), *(np.array(central) + shift)]
-    for joint, said in text.get("joints", {}).items():
-        for what, value in said.items():
+    for joint, given in text.get("joints", {}).items():
+        for what, value in given.items():
             if f"{joint}.{what}" not in index:
                 raise ParameterFileError(f"{path}: the robot has no parameter '{joint}.{what}'")
             values[index[f"{joint}.{what}"]] = float(value)

@@ -17,8 +17,9 @@ import scipy.signal
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
-from pkm_dynamics.random_motions import Motions
+from pkm_dynamics.linear_form.random_motions import Motions
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.status import closes
 
 POSE = ("x", "y", "z", "qx", "qy", "qz", "qw")
 ORDER = 4  # of the Butterworth filter, which runs forwards and backwards
@@ -88,7 +89,7 @@ def read(path: Path, kinematics: Kinematics) -> Recorded:
         raise RecordingError(f"{path}: no positions; expected {wanted}, the file has {', '.join(header)}")
     poses = take([f"measured_{name}" for name in POSE])
     answer = kinematics.inverse(poses)
-    lost = np.flatnonzero(~np.isin(answer.status, (Status.CONVERGED, Status.JOINT_LIMIT)))
+    lost = np.flatnonzero(~closes(answer.status))
     if len(lost):
         reason = Status(int(answer.status[lost[0]])).meaning
         raise RecordingError(f"{path}: row {lost[0] + 2}: {kinematics.mechanism.name} cannot be there: {reason}")
@@ -141,7 +142,7 @@ def platform_motions(kinematics: Kinematics, q: Array, rates: Array, second: Arr
     near, seed = start, None
     for k in range(n):
         answer = kinematics.forward(q[k], near=near, seed=seed)
-        if answer.status not in (Status.CONVERGED, Status.JOINT_LIMIT):
+        if not closes(answer.status):
             raise RecordingError(f"sample {k}: forward kinematics: {answer.reason(0)}")
         poses[k] = near = answer.pose
         seed = answer.joints

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inertia, friction and weight of every body as wrenches and joint efforts, and their projection on the platform.
+"""Inertia and weight of every body as wrenches and joint efforts, and their projection on the platform.
 
 Together with the projection of `pkm_kinematics` these are the right-hand side of the suite's one equation,
 
@@ -12,7 +12,7 @@ applied limb by limb (seed 002, equation `tau = J_P^T (w_P + sum J_vi^T J_i^-T t
 from math import tanh
 
 from pkm_kinematics.kernels.compiled import compiled
-from pkm_kinematics.kernels.projection import clear_wrench, gather_block, release_block
+from pkm_kinematics.kernels.rates.projection import clear_wrench, gather_block, release_block
 from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.vectors import accumulate, add, cross, get, put, rotate, sandwich, scale, symmetric
 
@@ -44,22 +44,22 @@ def inertia_wrench(body, me):
 
 
 @compiled
-def joint_effort(body, me, friction):
+def joint_effort(body, me):
     """Effort that a joint's own rotor inertia and friction take, N m or N."""
     effort = body.armature * me.qdd
-    if friction:
+    if body.viscous != 0.0 or body.coulomb != 0.0:
         effort += body.viscous * me.qd + body.coulomb * tanh(me.qd / COULOMB_SPEED)
     return effort
 
 
 @compiled
-def limb_wrenches(bodies, state, friction):
+def limb_wrenches(bodies, state):
     """Start every limb body's wrench and joint effort with its own inertia, weight and friction."""
     for i in range(2, bodies.shape[0]):
         me = state[i]
         body = bodies[i]
         clear_wrench(me)
-        me.effort = joint_effort(body, me, friction)
+        me.effort = joint_effort(body, me)
         if body.massless == 0:
             spread_inertia(body, me)
             inertia_wrench(body, me)
@@ -78,8 +78,16 @@ def platform_wrench(bodies, state, external):
 
 
 @compiled
-def project(bodies, closures, blocks, state, rows, work):
+def project(model, data):
     """Bring all wrenches and efforts to the platform: its wrench becomes K^T f. Blocks inverted before."""
+    bodies, closures, blocks, state, rows, work = (
+        model.bodies,
+        model.closures,
+        model.blocks,
+        data.state,
+        data.rows,
+        data.work,
+    )
     for b in range(blocks.shape[0] - 1, -1, -1):
         gather_block(bodies, blocks[b], state)
         release_block(closures, blocks[b], state, rows, work)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three forms in which the equations of motion are integrated (Mueller, seed 004, section 8.1).
+"""The three forms in which the equations of motion are integrated (Müller, "Dynamics of parallel manipulators
+with hybrid complex limbs: modular modeling and parallel computing", section 8.1).
 
     task      (127 to 130)  state: pose and twist; joints by the inverse kinematics
     joint     (131 to 134)  state: pose, all joints, and twist; qd = K V is integrated beside the twist
@@ -12,29 +13,28 @@ kinematics, and where the motion space turns with the pose, pose and twist go to
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
-from pkm_dynamics.kernels.direct import acceleration_here, direct_dynamics
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.kernels.direct_dynamics import acceleration_here, direct_dynamics
 from pkm_dynamics.kernels.joint_state import move_all, place_joints
-from pkm_dynamics.kernels.many import seed_joints
+from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_kinematics import Status
-from pkm_kinematics.constraints import scaling
-from pkm_kinematics.engine import CLOSES
-from pkm_kinematics.kernels.solve_motion import NEARLY_SINGULAR
-from pkm_kinematics.lean import bind
+from pkm_kinematics.kernels.binding import bind
+from pkm_kinematics.kernels.compiled_rotations import multiply
+from pkm_kinematics.kernels.model_and_data import NEAREST, near
+from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.status import closes
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pkm_dynamics.dynamics import Dynamics
-
-    Load = Callable[[float, Array, Array], tuple[Array, Array]]
+Load = Callable[[float, Array, Array], tuple[Array, Array]]
 
 
 class NoMotionHereError(PkmError):
@@ -61,14 +61,11 @@ def unit(pose: Array) -> Array:
 
 def pose_rate(pose: Array, twist: Array) -> Array:
     """Rate (7,) of a pose that moves with a twist (6,): the origin's velocity, and half the product w q."""
-    x, y, z, w = pose[3:]
-    a, b, c = twist[3:]
-    turning = np.array([a * w + b * z - c * y, b * w + c * x - a * z, c * w + a * y - b * x, -a * x - b * y - c * z])
-    return np.concatenate([twist[:3], 0.5 * turning])
+    return np.concatenate([twist[:3], 0.5 * multiply(np.array([*twist[3:], 0.0]), pose[3:])])
 
 
 class Form:
-    """What the three forms share: the robot, its loads, and a way onto the possible poses and twists."""
+    """What the three forms share: the robot, its loads, and how a state becomes a possible one."""
 
     def __init__(self, dynamics: Dynamics, load: Load, payload: Inertial | None) -> None:
         self.dynamics, self.load, self.payload = dynamics, load, payload
@@ -76,47 +73,44 @@ class Form:
         self.constant = self.kinematics.constant_space
         self.S = np.ascontiguousarray(self.kinematics.task.subspace) if self.constant else np.eye(6)
         self.dual = np.linalg.pinv(self.S)
-        self.bodies = dynamics._bodies(payload)
-        t = self.kinematics.tables
-        self.workspace = t.workspace()
-        self.tables = (self.bodies, t.closures, t.blocks)
+        self.model = dynamics.model(payload)._replace(subspace=self.S)
+        self.bodies, self.data = self.model.bodies, self.kinematics.engine.data()
         self.columns = self.kinematics.engine.body_column[2:]
         self.q = np.zeros(len(self.bodies))
-        self.system, self.out = dynamics._system(), np.zeros(6)
+        self.out = np.zeros(6)
 
     def possible(self, pose: Array, twist: Array, joints: Array) -> State:
         """The possible state nearest to a pose, twist and joints."""
         k = self.kinematics
         if self.constant:
             answer = k.inverse(pose, joints)
-            if int(answer.status) not in CLOSES:
+            if not closes(answer.status):
                 raise NoMotionHereError(int(answer.status), answer.reason())
             return State(pose, twist, answer.joints)
         found = k.nearest(pose, joints)
         if int(found.status) != Status.CONVERGED:
             raise NoMotionHereError(int(found.status), found.reason())
         self.place(found.pose, found.joints[self.columns])
-        S, _ = k.engine.space_in(self.workspace, found.pose, np.zeros(6))
+        S, _ = k.engine.space_in(self.model, self.data, found.pose, np.zeros(6))
         return State(found.pose, inside(S, twist, k.engine.characteristic_length), found.joints)
 
     def place(self, pose: Array, q: Array) -> None:
         """Put all bodies where a pose (7,) and the limbs' joints (n_bodies - 2,) say, loops as they are."""
         self.q[2:] = q
-        regularity, _ = place_joints(*self.tables, *self.workspace, pose, self.q)
+        regularity, _ = place_joints(self.model, self.data, pose, self.q)
         if not regularity > NEARLY_SINGULAR:
             raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
 
     def accelerate(self, t: float, pose: Array, twist: Array) -> Array:
         """The platform's acceleration (6,) with all bodies in place; the workspace then holds the joints' rates."""
-        S, bias = self.S, np.zeros(6)
+        model, bias = self.model, np.zeros(6)
         if not self.constant:
-            S, bias = self.kinematics.engine.space_in(self.workspace, pose, twist)
+            S, bias = self.kinematics.engine.space_in(model, self.data, pose, twist)
+            model = model._replace(subspace=S)
         effort, wrench = self.load(t, pose, twist)
-        move_all(*self.tables, *self.workspace, twist, bias)
-        status = acceleration_here(
-            *self.tables, *self.workspace, self.system, S, self.dynamics.friction, np.asarray(wrench, dtype=np.float64),
-            bias, np.ascontiguousarray(effort, dtype=np.float64), self.out,
-        )  # fmt: skip
+        move_all(model, self.data, twist, bias)
+        external, efforts = (np.ascontiguousarray(x, dtype=np.float64) for x in (wrench, effort))
+        status = acceleration_here(model, self.data, external, bias, efforts, self.out)
         if status != Status.CONVERGED:
             raise NoMotionHereError(status, Status(status).meaning)
         return self.out
@@ -138,9 +132,10 @@ class TaskForm(Form):
         if self.constant:
             self.motion = np.zeros(25)
             self.motion[:7] = self.kinematics.home
-            fixed = (*self.tables, *self.workspace, self.system, self.S, -1, dynamics.friction)
             self._direct = bind(
-                direct_dynamics, fixed, (self.motion, np.zeros(len(self.kinematics.actuated_names)), self.out)
+                direct_dynamics,
+                (self.model, self.data, NEAREST),
+                (self.motion, np.zeros(len(self.kinematics.actuated_names)), self.out),
             )
 
     def start(self, state: State) -> Array:
@@ -150,9 +145,7 @@ class TaskForm(Form):
 
     def _remember(self, joints: Array) -> None:
         self.joints = joints
-        k = self.kinematics
-        seed = np.ascontiguousarray(joints[np.maximum(k.engine.body_column, 0)])
-        seed_joints(self.bodies, k.tables.blocks, self.workspace[0], seed, -1)
+        seed_joints(self.model, self.data, near(joints, 1), 0)
 
     def rates(self, t: float, y: Array) -> Array:
         """Rate of the state vector."""
@@ -190,7 +183,7 @@ class JointForm(Form):
         pose, twist = unit(y[:7]), self.S @ y[at:]
         self.place(pose, y[7:at])
         acceleration = self.accelerate(t, pose, twist)
-        qd = self.workspace[0]["qd"][2:]
+        qd = self.data.state["qd"][2:]
         return np.concatenate([pose_rate(pose, twist), qd, self.dual @ acceleration])
 
     def semi_implicit(self, y: Array, rate: Array, h: float) -> Array:
@@ -233,7 +226,7 @@ class ActuatorForm(Form):
     def _state(self, y: Array) -> State:
         k, m = self.kinematics, len(y) // 2
         found = k.forward(y[:m], near=self.last.pose, seed=self.last.joints)
-        if int(found.status) != Status.CONVERGED:
+        if not closes(found.status):
             raise NoMotionHereError(int(found.status), found.reason())
         joints = found.joints
         if self.constant:
@@ -248,9 +241,9 @@ class ActuatorForm(Form):
         state, m = self._state(y), len(y) // 2
         self.place(state.pose, state.joints[self.columns])
         acceleration = self.accelerate(t, state.pose, state.twist)
-        move_all(*self.tables, *self.workspace, state.twist, acceleration)
+        move_all(self.model, self.data, state.twist, acceleration)
         seconds = np.empty(m)
-        seconds[self.bodies["actuator"][self.driven]] = self.workspace[0]["qdd"][self.driven]
+        seconds[self.bodies["actuator"][self.driven]] = self.data.state["qdd"][self.driven]
         return np.concatenate([y[m:], seconds])
 
     def settle(self, y: Array) -> tuple[Array, State]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.integrate
@@ -18,12 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.simulation.forms import FORMS, NoMotionHereError, State
 from pkm_kinematics import Status
-from pkm_kinematics.constraints import scaling
-
-if TYPE_CHECKING:
-    from pkm_dynamics.dynamics import Dynamics
+from pkm_kinematics.solve.constraints import scaling
 
 NEAR = 0.05  # of the margin at home: where a motion counts as passing near a type 2 singularity
 LOST = 1e-3  # of the margin at home: where actuator coordinates no longer tell the pose
@@ -68,12 +66,29 @@ def simulate(
     tolerance: float = 1e-10,
     payload: Inertial | None = None,
     seed: ArrayLike | None = None,
+    mode: int | None = None,
 ) -> Simulated:
-    """Motion from a pose (7,) and twist (6,) at `times[0]` on, at increasing `times` (k,) [s].
+    """Motion of a robot under efforts and wrenches.
 
-    `load(time, pose, twist)` gives the actuator efforts (n_actuated,) and the external wrench (6,); none where None.
-    `form` says what is integrated: all three give the same motion. `tolerance` bounds the error of a step, relative and
-    absolute, in SI units. `seed` (n_joints,) picks the working mode. Raises `PkmError` for an impossible start.
+    Args:
+        dynamics: of the robot.
+        pose: where the platform starts (7,).
+        twist: with which it starts (6,) [m/s, rad/s], in base axes.
+        times: (k,) [s], increasing; the motion starts at the first.
+        load: `load(time, pose, twist)` gives the actuator efforts (n_actuated,) and the external wrench (6,); none
+            where None.
+        form: what is integrated; all three give the same motion.
+        tolerance: of the error of a step, relative and absolute, in SI units.
+        payload: what the platform carries, in its frame.
+        seed: joint positions (n_joints,) that the configuration at the start is nearest to.
+        mode: working mode at the start.
+
+    Returns:
+        The motion at `times`.
+
+    Raises:
+        PkmError: the motion cannot start there, the times do not increase, or there is no such form.
+        ModeError: the robot has no such mode.
     """
     clock = np.asarray(times, dtype=np.float64)
     if clock.ndim != 1 or len(clock) == 0 or not (np.diff(clock) > 0.0).all() or not np.isfinite(clock).all():
@@ -89,7 +104,7 @@ def simulate(
         effort, wrench = load(t, at, moving)
         return np.asarray(effort, dtype=np.float64), np.asarray(wrench, dtype=np.float64)
 
-    begin = k.motion(pose, twist, seed=seed)
+    begin = k.motion(pose, twist, seed=seed, mode=mode)
     if int(begin.status) != Status.CONVERGED:
         raise PkmError(f"the motion cannot start there: {Status(int(begin.status)).meaning}")
     equations = FORMS[form](dynamics, loads, payload)

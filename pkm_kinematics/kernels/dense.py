@@ -10,10 +10,12 @@ from pkm_kinematics.kernels.compiled import compiled
 def solve_in_place(A, b, n):
     """Solve A x = b for the leading (n, n) part of A by elimination with row pivots; x replaces b, A is overwritten.
 
-    Returns the smallest pivot over the largest: zero where A is singular, and then b is not a solution.
+    Returns the smallest pivot over the largest, zero where A is singular, and then b is not a solution; and the sign of
+    the determinant.
     """
     smallest = 1e300
     largest = 0.0
+    sign = 1.0
     for k in range(n):
         pivot = k
         for r in range(k + 1, n):
@@ -23,11 +25,14 @@ def solve_in_place(A, b, n):
         smallest = min(smallest, size)
         largest = max(largest, size)
         if size == 0.0:
-            return 0.0
+            return 0.0, 0.0
         if pivot != k:
+            sign = -sign
             for c in range(k, n):
                 A[k, c], A[pivot, c] = A[pivot, c], A[k, c]
             b[k], b[pivot] = b[pivot], b[k]
+        if A[k, k] < 0.0:
+            sign = -sign
         inverse = 1.0 / A[k, k]
         for r in range(k + 1, n):
             factor = A[r, k] * inverse
@@ -41,7 +46,7 @@ def solve_in_place(A, b, n):
         for c in range(k + 1, n):
             value -= A[k, c] * b[c]
         b[k] = value * A[k, k]
-    return smallest / largest
+    return smallest / largest, sign
 
 
 @compiled

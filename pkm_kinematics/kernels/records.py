@@ -37,6 +37,24 @@ BODY = np.dtype(
         ("velocity", f),
         ("effort", f),
         ("home", f),
+        ("column", i),  # of its joint in arrays of all joints, -1 where it has none
+    ],
+    align=True,
+)
+
+# The platform's own branch as a whole, and what else is one number per robot.
+TASK = np.dtype(
+    [
+        ("sliding", i),  # sliding joints of the branch, which come first
+        ("spread", f, (3, 3)),  # pseudo-inverse of their directions
+        ("tail", f, (3, 3)),  # platform frame in the last body of the branch
+        ("tail_point", f, (3,)),
+        ("constant", i),  # 1 where the branch allows the same twists at every pose
+        ("actuators", i),
+        ("square", i),  # 1 where there are as many as freedoms, in a motion space that does not turn with the pose
+        ("iterated", i),  # 1 where a limb is solved by iteration, so that its mode depends on where that starts
+        ("length", f),  # m; makes rotations comparable with translations
+        ("size", f),  # m; greatest distance of a limb's joint from the platform at home
     ],
     align=True,
 )
@@ -74,6 +92,7 @@ BLOCK = np.dtype(
         ("closure_count", i),
         ("rows", i),
         ("rows_at", i),
+        ("size", f),  # m, of the robot: what counts as closed, and how far a step may go, is measured against it
         ("inverse_at", i),  # where the block's pseudo-inverse (count, rows) lies in the workspace
         ("scratch_at", i),  # where rows * count + count**2 further values of it may be overwritten
         ("idle", i),  # joints that the closures leave free by design, such as the spin of a rod between two balls
@@ -120,6 +139,7 @@ STATE = np.dtype(
         ("effort", f),
         ("column", f, (6,)),  # joint rate per independent platform velocity: the joint's row of K
         ("weighted", f, (6,)),  # the same row of M K
+        ("kept", f, (3,)),  # q, c and s put aside, to be put back where a step fails
     ],
     align=True,
 )

@@ -136,17 +136,3 @@ def symmetric(s, v):
         s[1] * v[0] + s[3] * v[1] + s[4] * v[2],
         s[2] * v[0] + s[4] * v[1] + s[5] * v[2],
     )
-
-
-@compiled
-def rotation_of(x, y, z, w, R):
-    """Rotation matrix of the unit quaternion (x, y, z, w), written into R."""
-    R[0, 0] = 1.0 - 2.0 * (y * y + z * z)
-    R[0, 1] = 2.0 * (x * y - z * w)
-    R[0, 2] = 2.0 * (x * z + y * w)
-    R[1, 0] = 2.0 * (x * y + z * w)
-    R[1, 1] = 1.0 - 2.0 * (x * x + z * z)
-    R[1, 2] = 2.0 * (y * z - x * w)
-    R[2, 0] = 2.0 * (x * z - y * w)
-    R[2, 1] = 2.0 * (y * z + x * w)
-    R[2, 2] = 1.0 - 2.0 * (x * x + y * y)

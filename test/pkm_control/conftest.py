@@ -3,7 +3,7 @@
 
 import pytest
 
-from pkm_control.limits import ActuatorLimits
+from pkm_control.motion.limits import ActuatorLimits
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics

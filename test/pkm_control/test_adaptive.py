@@ -6,9 +6,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.controllers import Adaptive, Controller, PdGravity, Reference
+from pkm_control.controllers.adaptive import Adaptive
+from pkm_control.controllers.controller import Controller, Reference
+from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.hardware import SimulatedMachine
-from pkm_control.platform_observer import PlatformObserver
+from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 
@@ -37,7 +39,7 @@ def reference(kinematics, t: float) -> Reference:
 
 def run(kinematics, dynamics, limits, controller: Controller, seconds: float) -> np.ndarray:
     """Tracking error (n,) of the platform [m] with the payload on the machine."""
-    machine = SimulatedMachine(kinematics, dynamics, limits, payload=PAYLOAD)
+    machine = SimulatedMachine(dynamics, limits, payload=PAYLOAD)
     machine.configure(kinematics.home)
     machine.activate()
     observer = PlatformObserver(kinematics, kinematics.home)

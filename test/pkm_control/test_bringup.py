@@ -11,9 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 
-from pkm_control import bringup
-from pkm_control.runner import ProcessGroup, command_line, read_knobs
+from pkm_control.run import bringup
+from pkm_control.run.bringup import NodeSpec
+from pkm_control.run.runner import ProcessGroup, command_line, main, read_knobs, write_parameters
+from pkm_description import DescriptionError, mechanism_from_urdf
 
 ALL_NODES = (*bringup.NODES, bringup.DESCRIPTION)
 
@@ -79,7 +82,7 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); p
 
 def test_stopping_ends_even_a_stubborn_process() -> None:
     group = ProcessGroup(patience=(0.5, 2.0, 2.0))
-    group.start("stubborn", [sys.executable, "-c", STUBBORN])
+    group.start(NodeSpec("stubborn", "", ""), [sys.executable, "-c", STUBBORN])
     process = group.processes["stubborn"]
     time.sleep(0.5)
     group.stop()
@@ -88,8 +91,8 @@ def test_stopping_ends_even_a_stubborn_process() -> None:
 
 def test_the_leader_ends_the_run() -> None:
     group = ProcessGroup()
-    group.start("sleeper", [sys.executable, "-c", "import time; time.sleep(60)"])
-    group.start("leader", [sys.executable, "-c", "raise SystemExit(3)"], leads=True)
+    group.start(NodeSpec("sleeper", "", ""), [sys.executable, "-c", "import time; time.sleep(60)"])
+    group.start(NodeSpec("leader", "", ""), [sys.executable, "-c", "raise SystemExit(3)"], leads=True)
     assert group.wait() == 3
     group.stop()
     assert all(p.poll() is not None for p in group.processes.values())
@@ -97,15 +100,50 @@ def test_the_leader_ends_the_run() -> None:
 
 def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     group = ProcessGroup()
-    group.start("broken", [sys.executable, "-c", "raise SystemExit(7)"])
+    group.start(NodeSpec("broken", "", ""), [sys.executable, "-c", "raise SystemExit(7)"])
     assert group.wait() == 7
     assert "broken ended with code 7" in capfd.readouterr().err
 
 
+def test_a_picture_does_not_end_the_run(capfd: pytest.CaptureFixture[str]) -> None:
+    page = next(node for node in bringup.NODES if node.name == "page")
+    group = ProcessGroup()
+    group.start(page, [sys.executable, "-c", "raise SystemExit(7)"])
+    group.start(NodeSpec("leader", "", ""), [sys.executable, "-c", "import time; time.sleep(1)"], leads=True)
+    assert group.wait() == 0
+    assert capfd.readouterr().err.count("page ended with code 7; going on without it") == 1
+
+
+def test_which_nodes_end_the_run_is_declared() -> None:
+    ends = {node.name: (node.stops_run(0), node.stops_run(1)) for node in ALL_NODES}
+    assert ends.pop("page") == (False, False)
+    assert ends.pop("motion_player") == (False, True)
+    assert set(ends.values()) == {(True, True)}
+    assert all(node.stops_run(0, leads=True) for node in ALL_NODES)
+
+
+def test_files_are_expanded_before_nodes_start(capfd: pytest.CaptureFixture[str]) -> None:
+    values = bringup.defaults(robot="five_bar", xacro_args="joint_states_topic:=here")
+    text = bringup.description(values)
+    assert "xacro:" not in text
+    assert mechanism_from_urdf(text).name == "five_bar"
+    assert ">here<" in text
+    with pytest.raises(DescriptionError, match="name:=value"):
+        bringup.description(bringup.defaults(xacro_args="payload=6"))
+    assert main(["no_such_robot"]) == 2
+    assert "no such robot" in capfd.readouterr().err
+
+
+def test_long_texts_reach_a_node_by_a_file(tmp_path: Path) -> None:
+    text = '<robot name="ü">\n' + " \"'{}: \\\t" * 20_000 + "</robot>"
+    file = write_parameters(tmp_path / "parameters.yaml", robot_description=text)
+    assert yaml.safe_load(file.read_text(encoding="utf-8"))["/**"]["ros__parameters"]["robot_description"] == text
+
+
 def test_nodes_die_with_a_killed_runner() -> None:
     script = (
-        "import sys, time; from pkm_control.runner import ProcessGroup; g = ProcessGroup();"
-        "g.start('node', [sys.executable, '-c', 'import time; time.sleep(60)']);"
+        "import sys, time; from pkm_control.run.runner import ProcessGroup, bringup; g = ProcessGroup();"
+        "g.start(bringup.NodeSpec('node', '', ''), [sys.executable, '-c', 'import time; time.sleep(60)']);"
         "print(g.processes['node'].pid, flush=True); time.sleep(60)"
     )
     runner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Control laws on the simulated Delta: the closed loop behaves as its two numbers say."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from pkm_control.actuator_inertia import actuator_inertia
-from pkm_control.controllers import ComputedTorque, PdGravity, Reference
+from pkm_control.controllers.actuator_inertia import actuator_inertia
+from pkm_control.controllers.adaptive import Adaptive
+from pkm_control.controllers.computed_torque import ComputedTorque
+from pkm_control.controllers.controller import Reference
+from pkm_control.controllers.law_settings import LAWS
+from pkm_control.controllers.laws import make_controller
+from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.hardware import SimulatedMachine
-from pkm_control.platform_observer import PlatformObserver
+from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_dynamics import Dynamics
 
 STILL = np.zeros(6)
@@ -26,7 +33,7 @@ def at_rest(pose) -> Reference:
 
 def settle(kinematics, dynamics, limits, controller, start, target, seconds: float) -> np.ndarray:
     """Return the position error (n, 3) of the platform while it goes from `start` to rest at `target`."""
-    machine = SimulatedMachine(kinematics, dynamics, limits)
+    machine = SimulatedMachine(dynamics, limits)
     machine.configure(start)
     machine.activate()
     observer = PlatformObserver(kinematics, start)
@@ -128,8 +135,12 @@ def test_an_observer_that_gets_nonsense_says_so_and_keeps_its_place(kinematics) 
     assert observer.observe(good, np.zeros(3)) is not None
     assert observer.observe(np.array([0.0, np.nan, 0.0]), np.zeros(3)) is None
     assert "not finite" in observer.reason
-    assert observer.observe(np.array([-1.5, 1.5, 1.5]), np.zeros(3)) is None or observer.reason == ""
-    np.testing.assert_array_equal(observer.pose[3:], kinematics.home[3:])
+    np.testing.assert_array_equal(observer.pose, kinematics.home)
+    assert observer.observe(np.array([-3.0, 3.0, 3.0]), np.zeros(3)) is None  # no platform reaches all three rods
+    assert observer.reason.startswith("forward kinematics: ")
+    np.testing.assert_array_equal(observer.pose, kinematics.home)
+    assert observer.observe(good, np.zeros(3)) is not None
+    assert observer.reason == ""
 
 
 @pytest.mark.parametrize(
@@ -145,3 +156,12 @@ def test_an_observer_that_gets_nonsense_says_so_and_keeps_its_place(kinematics) 
 def test_settings_that_make_no_sense_are_refused(kinematics, smooth, limits, settings, word: str) -> None:
     with pytest.raises(ValueError, match=word):
         ComputedTorque(kinematics, smooth, limits, **settings)
+
+
+def test_every_law_has_a_name_and_a_line_in_the_docs(smooth, limits) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "control.md").read_text()
+    for law, kind in zip(LAWS, (ComputedTorque, PdGravity, Adaptive), strict=True):
+        assert type(make_controller(law, smooth, limits, DT)) is kind
+        assert f"| `{law}`, `{kind.__name__}` |" in text
+    with pytest.raises(ValueError, match="law is 'guesswork', not one of computed_torque"):
+        make_controller("guesswork", smooth, limits, DT)

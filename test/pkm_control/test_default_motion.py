@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.actuator_path import ActuatorPath
-from pkm_control.default_motion import default_motion, tour
-from pkm_control.limits import ActuatorLimits
-from pkm_control.planning import MotionPlanner
+from pkm_control.motion.actuator_path import ActuatorPath
+from pkm_control.motion.default_motion import default_motion, tour
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism, robot_names
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics

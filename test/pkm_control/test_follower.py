@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.controllers import ComputedTorque
-from pkm_control.follower import Action, Mode, Motion, Outcome, Tolerances, TrajectoryFollower
-from pkm_control.guard import EffortGuard
+from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.hardware import SimulatedMachine
-from pkm_control.limits import ActuatorLimits
-from pkm_control.point_trajectory import PointTrajectory
+from pkm_control.loop.follower import Action, Mode, Motion, Outcome, Tolerances, TrajectoryFollower
+from pkm_control.loop.guard import EffortGuard
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
@@ -35,7 +35,7 @@ class Loop:
         guard = EffortGuard(limits.effort, 5 * PERIOD, "gravity", self.gravity, 0.1)
         controller = ComputedTorque(self.kinematics, self.dynamics, limits)
         self.follower = TrajectoryFollower(self.kinematics, controller, guard, 0.5 * PERIOD, 0.2)
-        self.machine = SimulatedMachine(self.kinematics, self.dynamics, limits)
+        self.machine = SimulatedMachine(self.dynamics, limits)
         self.machine.configure()
         self.machine.activate()
 

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 import yaml
 
-from pkm_control.controllers import ComputedTorque, Reference
+from pkm_control.controllers.computed_torque import ComputedTorque
+from pkm_control.controllers.controller import Reference
 from pkm_control.hardware import SimulatedMachine
 from pkm_control.hardware.encoder import Encoder
-from pkm_control.platform_observer import PlatformObserver
+from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial
-from pkm_dynamics.base_parameters import base_parameters
 from pkm_dynamics.identification import ExcitationLimits, Recorded, find_excitation
 from pkm_dynamics.identification.__main__ import main
+from pkm_dynamics.linear_form.base_parameters import base_parameters
 
 PAYLOAD = 1.5  # kg, which neither controller nor description knows
 DT = 1e-3
@@ -40,7 +41,7 @@ def test_the_hidden_payload_of_the_simulated_machine_is_found(
     encoder = Encoder(
         resolution=2.0 * np.pi / 2**17 / 55.0, position_noise=1e-5, velocity_noise=1e-3
     )  # before a gear of 55
-    machine = SimulatedMachine(kinematics, dynamics, limits, encoder=encoder, payload=Inertial(mass=PAYLOAD))
+    machine = SimulatedMachine(dynamics, limits, encoder=encoder, payload=Inertial(mass=PAYLOAD))
     machine.configure(kinematics.home)
     machine.activate()
     law = ComputedTorque(kinematics, dynamics, limits)

@@ -9,11 +9,11 @@ from pkm_control.hardware.compiled_integrator import CompiledIntegrator
 from pkm_control.hardware.general_integrator import GeneralIntegrator
 from pkm_control.hardware.integrator import make_integrator
 from pkm_control.kernels.platform_step import attitude_rate
-from pkm_control.so3 import displace, rotation_between
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displace, rotation_between
 
 H = 5e-4
 

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from pkm_control.loop import FixedRateLoop, statistics
+from pkm_control.loop.fixed_rate import FixedRateLoop, statistics
 
 
 def test_statistics_of_known_stamps() -> None:

@@ -4,11 +4,11 @@
 import numpy as np
 import pytest
 
-from pkm_control.controllers import PdGravity
+from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
-from pkm_control.main_job import Robot, plan_cycle, run_motion
-from pkm_control.motion_file import parse_motion, read_motion_file
-from pkm_control.report import Report
+from pkm_control.motion.motion_file import parse_motion, read_motion_file
+from pkm_control.report.report import Report
+from pkm_control.run.main_job import Robot, plan_cycle, run_motion
 from pkm_description.mechanism import Inertial
 
 
@@ -41,7 +41,7 @@ def test_pick_and_place_is_followed(robot) -> None:
 
 def test_what_the_model_does_not_know_shows_in_the_error(robot, kinematics, dynamics) -> None:
     exact = Report.of(do(robot))
-    robot.machine = SimulatedMachine(kinematics, dynamics, robot.limits, payload=Inertial(mass=1.0))
+    robot.machine = SimulatedMachine(dynamics, robot.limits, payload=Inertial(mass=1.0))
     loaded = Report.of(do(robot))
     assert loaded.position_rms > 5.0 * exact.position_rms
     assert loaded.position_max < 5e-3

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motion files: what they say, and one error per way to get them wrong."""
 
+import contextlib
+
 import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from pkm_control.errors import MotionFileError
-from pkm_control.motion_file import SHIPPED_MOTIONS, parse_motion, read_motion_file, task_chain_of
+from pkm_control.control_errors import MotionFileError
+from pkm_control.motion.motion_file import SHIPPED_MOTIONS, parse_motion, read_motion_file, task_chain_of
 from pkm_description import load_mechanism
 
 HOME = np.array([0.1, 0.2, -0.8, 0.0, 0.0, np.sin(0.25), np.cos(0.25)])
@@ -158,3 +162,64 @@ def test_a_file_that_is_not_there_is_told_with_what_ships(tmp_path) -> None:
         read_motion_file(tmp_path / "latin.csv")
     with pytest.raises(MotionFileError, match="cannot be read"):
         read_motion_file(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "x/" * 3000])
+def test_a_name_that_no_file_can_have_is_one_error(name: str) -> None:
+    with pytest.raises(MotionFileError, match="cannot be read") as caught:
+        read_motion_file(name)
+    assert len(str(caught.value)) < 8000
+
+
+HEAD = "x [m], y [m], z [m]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (HEAD + "0, 0, 0\n" + "1" * 131_073 + ", 0, 0\n", "letters"),  # beyond what Python's csv takes in a cell
+        (HEAD + "0, 0, 0\n" + '"' + "1" * 200_000, "letters"),
+        ("x" * 200_000 + " [m], y [m], z [m]\n0, 0, 0\n1, 0, 0\n", "letters"),
+        (HEAD + "0, 0, 0\n" * 300_000, "waypoint"),
+        ("#" * 60_000_000, "letters"),
+    ],
+)
+def test_a_long_file_is_one_error(text: str, word: str) -> None:
+    with pytest.raises(MotionFileError, match=word) as caught:
+        parse_motion(text)
+    assert len(str(caught.value)) < 4000
+
+
+def test_a_file_of_many_bytes_is_not_read(tmp_path) -> None:
+    file = tmp_path / "large.csv"
+    with file.open("wb") as out:
+        out.truncate(60_000_000)
+    with pytest.raises(MotionFileError, match="bytes"):
+        read_motion_file(file)
+
+
+NUMBERS = ["0", "1", "-1", "1e308", "-1e308", "1e-308", "nan", "inf", "max", "", "x", '"', "0.5"]
+CELL = st.sampled_from(NUMBERS) | st.text(max_size=4)
+COLUMNS = (
+    "x [m],y [m],z [m]",
+    "x [m],y [m],z [m],time [s],dwell [s]",
+    "x [m],y [m],z [m],qx,qy,qz,qw",
+    "x [m],y [m],z [m],roll [deg],pitch [deg],yaw [deg],speed [m/s],blend [mm]",
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.text(max_size=300))
+@example("# limit linear_jerk: 1e400 m/s^3")
+def test_any_text_is_a_motion_or_one_error(text: str) -> None:
+    with contextlib.suppress(MotionFileError):
+        parse_motion(text)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.sampled_from(COLUMNS), st.data())
+def test_any_cells_are_a_motion_or_one_error(columns: str, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.lists(CELL, min_size=len(columns.split(",")), max_size=len(columns.split(",")))))
+    with contextlib.suppress(MotionFileError):
+        motion = parse_motion("\n".join([columns, *(",".join(row) for row in rows)]))
+        assert np.isfinite(motion.poses).all()

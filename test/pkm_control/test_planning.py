@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pkm_control.errors import LimitError, UnreachableMotionError
-from pkm_control.limits import ActuatorLimits, PlatformLimits
-from pkm_control.motion_file import parse_motion, read_motion_file
-from pkm_control.planning import MotionPlanner
+from pkm_control.control_errors import LimitError, UnreachableMotionError
+from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
+from pkm_control.motion.motion_file import parse_motion, read_motion_file
+from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_control.point_trajectory import PointTrajectory, PointTrajectoryError
+from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 
 
 def random_points(n: int = 6, seed: int = 3) -> tuple[np.ndarray, ...]:

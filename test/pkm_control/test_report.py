@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pkm_control.recording import Recorder, Recording
-from pkm_control.report import Report
-from pkm_control.report_plot import plot
+from pkm_control.report.recording import Recorder, Recording
+from pkm_control.report.report import Report
+from pkm_control.report.report_plot import plot
 
 
 def made_up(n: int = 1001, realtime: bool = True) -> Recording:

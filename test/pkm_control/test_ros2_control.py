@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pkm_control import bringup
-from pkm_control.errors import SingularHomeError
-from pkm_control.limits import ActuatorLimits
-from pkm_control.ros2_control import (
+from pkm_control.control_errors import SingularHomeError
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.run import bringup
+from pkm_control.run.ros2_control import (
     controller_names,
     controller_parameters,
     effort_gains,

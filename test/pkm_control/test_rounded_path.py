@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_control.rounded_path import RoundedPath
+from pkm_control.motion.rounded_path import RoundedPath
 
 RANDOM = np.random.default_rng(1)
 POSES = np.hstack([RANDOM.normal(size=(6, 3)), Rotation.random(6, rng=2).as_quat()])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pkm_control.rviz_view import fitted_view, read_view, write_view
+from pkm_control.view.rviz_view import fitted_view, read_view, write_view
 from pkm_description import load_mechanism
 from pkm_description.picture import extent
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from pkm_control.simulate import main, parser
+from pkm_control.run.simulate_command import main
+from pkm_control.run.simulate_options import parser
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "pkm_control.simulate", *arguments]
+    return [sys.executable, "-m", "pkm_control.run.simulate_command", *arguments]
 
 
 def running(group: int) -> list[str]:

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pkm_control.errors import LifecycleError
+from pkm_control.control_errors import LifecycleError
 from pkm_control.hardware import CommandMode, Encoder, Lifecycle, SimulatedMachine
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
@@ -27,14 +27,14 @@ def run(machine: SimulatedMachine, seconds: float, dt: float = 1e-3) -> None:
 
 
 def active(kinematics, dynamics, limits, **settings) -> SimulatedMachine:
-    machine = SimulatedMachine(kinematics, dynamics, limits, **settings)
+    machine = SimulatedMachine(dynamics, limits, **settings)
     machine.configure()
     machine.activate()
     return machine
 
 
 def test_life_cycle_has_the_order_of_ros2_control(kinematics, dynamics, limits) -> None:
-    machine = SimulatedMachine(kinematics, dynamics, limits)
+    machine = SimulatedMachine(dynamics, limits)
     assert machine.lifecycle is Lifecycle.UNCONFIGURED
     with pytest.raises(LifecycleError, match="configure first"):
         machine.activate()
@@ -183,7 +183,7 @@ def test_bad_commands_are_refused_and_change_nothing(kinematics, dynamics, limit
 
 
 def test_a_place_out_of_reach_is_a_fault_and_not_a_number(kinematics, dynamics, limits) -> None:
-    machine = SimulatedMachine(kinematics, dynamics, limits)
+    machine = SimulatedMachine(dynamics, limits)
     far = kinematics.home.copy()
     far[2] = -3.0
     machine.configure(far)
@@ -236,7 +236,7 @@ def test_encoders_are_read_not_the_truth(kinematics, dynamics, limits) -> None:
 @pytest.mark.parametrize("settings", [{"max_step": 2e-3}, {"max_step": 0.0}, {"method": "euler"}])
 def test_settings_that_make_no_sense_are_refused(kinematics, dynamics, limits, settings) -> None:
     with pytest.raises(ValueError, match=r"max_step|method"):
-        SimulatedMachine(kinematics, dynamics, limits, **settings)
+        SimulatedMachine(dynamics, limits, **settings)
 
 
 @pytest.mark.parametrize("dt", [0.0, -1e-3, float("nan"), float("inf")])

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from pkm_control.time_law import PathBounds, SmoothTimeLaw, fastest
+from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
 
 GRID = np.linspace(0.0, 0.4, 401)
 ONES = np.ones((401, 1))

@@ -5,16 +5,27 @@ Where the links are is compared with the loop closures of the description: the e
 """
 
 import socket
+import urllib.error
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 viser = pytest.importorskip("viser")
-pytest.importorskip("yourdfpy")
 
-from pkm_control.viewer import RobotViewer  # noqa: E402
-from pkm_control.viewer_process import ViewerProcess  # noqa: E402
+import trimesh  # noqa: E402
+from websockets.exceptions import InvalidStatus  # noqa: E402
+from websockets.sync.client import connect  # noqa: E402
+
+from pkm_control.view import page_server  # noqa: E402
+from pkm_control.view.page_server import PageServer, refusal  # noqa: E402
+from pkm_control.view.viewer import RobotViewer  # noqa: E402
+from pkm_control.view.viewer_process import ViewerProcess  # noqa: E402
+from pkm_description import PkmError, load_mechanism, mechanism_from_urdf  # noqa: E402
+from pkm_description.load import expand  # noqa: E402
+from pkm_description.urdf.visuals import mesh_path, visuals_of  # noqa: E402
 
 
 def free_port() -> int:
@@ -32,6 +43,14 @@ def viewer(mechanism, kinematics):
     viewer.close()
 
 
+def drawn(viewer: RobotViewer, link: str) -> np.ndarray:
+    """Where the page shows a link (4, 4)."""
+    frame, pose = viewer._frames[link], np.eye(4)
+    pose[:3, :3] = Rotation.from_quat(np.roll(frame.wxyz, -1)).as_matrix()
+    pose[:3, 3] = frame.position
+    return pose
+
+
 def test_the_page_is_served(viewer) -> None:
     with urllib.request.urlopen(viewer.url, timeout=10) as answer:
         assert answer.status == 200
@@ -42,25 +61,26 @@ def test_the_loops_are_closed_in_the_picture(viewer, mechanism, kinematics) -> N
     pose = kinematics.home.copy()
     pose[:3] += [0.1, -0.07, 0.03]
     viewer.update(kinematics.joint_names, kinematics.inverse(pose).joints, pose)
-    picture = viewer._urdf
     for loop in mechanism.loops:
         ends = [
-            (picture.get_transform(link, mechanism.base_link) @ frame)[:3, 3]
+            (drawn(viewer, link) @ frame)[:3, 3]
             for link, frame in (
                 (loop.predecessor, loop.predecessor_frame),
                 (loop.successor, loop.successor_frame),
             )
         ]
         np.testing.assert_allclose(ends[0], ends[1], atol=1e-6, err_msg=loop.name)
-    platform = picture.get_transform(mechanism.platform_link, mechanism.base_link)
+    platform = drawn(viewer, mechanism.platform_link)
     np.testing.assert_allclose(platform[:3, 3], pose[:3], atol=1e-9)
 
 
 def test_nonsense_does_not_move_the_picture(viewer, kinematics) -> None:
-    before = viewer._configuration.copy()
+    before = viewer._joints.copy()
     viewer.update(("limb1_arm", "no_such_joint"), np.array([np.nan, 1.0]), np.full(7, np.nan))
-    np.testing.assert_array_equal(viewer._configuration, before)
-    viewer.readout(time=1.0, error=0.001, speed=2.0, efforts=np.ones(3), status="fine")
+    np.testing.assert_array_equal(viewer._joints, before)
+    viewer.readout(time=1.0, error=0.001, speed=2.0, efforts=np.ones(3), status="<script>alert(1)</script>")
+    assert "&lt;script&gt;" in viewer._table.content
+    assert "<script" not in viewer._table.content
     viewer.show_planned(np.zeros((1, 3)))
     viewer.show_planned(np.zeros((2, 3)))
 
@@ -76,3 +96,165 @@ def test_the_process_serves_and_ends(mechanism, kinematics) -> None:
     finally:
         viewer.close()
     assert not viewer.alive
+
+
+# Who gets in
+
+
+def listening() -> dict[int, set[str]]:
+    """Addresses by port on which this process's computer listens (IPv4, in the kernel's hexadecimal)."""
+    found: dict[int, set[str]] = {}
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == "0A":
+            address, port = fields[1].split(":")
+            found.setdefault(int(port, 16), set()).add(address)
+    return found
+
+
+def test_the_page_listens_on_this_computer_alone(mechanism) -> None:
+    viewer = RobotViewer(mechanism, free_port())
+    try:
+        assert viewer.url == f"http://127.0.0.1:{viewer.server.get_port()}"
+        assert listening()[viewer.server.get_port()] == {"0100007F"}
+    finally:
+        viewer.close()
+
+
+def test_the_address_of_an_open_page_is_one_that_others_reach() -> None:
+    server = PageServer("0.0.0.0", free_port(), "open")
+    try:
+        assert server.url == f"http://{socket.gethostname()}:{server.get_port()}"
+        assert listening()[server.get_port()] == {"00000000"}
+    finally:
+        server.stop()
+
+
+PROTOCOL = f"viser-v{viser.__version__}"
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:1", "null", "https://localhost"])
+def test_another_page_gets_no_connection(viewer, origin: str) -> None:
+    address = viewer.url.replace("http", "ws")
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(address, origin=origin, subprotocols=[PROTOCOL])
+    with connect(address, origin=viewer.url, subprotocols=[PROTOCOL]) as own:
+        assert own.recv(timeout=10)
+
+
+def test_a_page_by_another_name_is_not_served(viewer) -> None:
+    port = viewer.server.get_port()
+    request = urllib.request.Request(viewer.url, headers={"Host": f"evil.example:{port}"})
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(request, timeout=10)
+    with urllib.request.urlopen(f"http://localhost:{port}", timeout=10) as answer:
+        assert answer.status == 200
+
+
+def test_an_open_page_answers_to_its_own_names_and_numbers() -> None:
+    for name in ("192.168.1.7:8080", "[fe80::1]:8080", "localhost:8080", f"{socket.gethostname()}:8080"):
+        assert refusal({"Host": name}, "0.0.0.0") == ""
+        assert refusal({"Host": name, "Origin": f"http://{name}"}, "0.0.0.0") == ""
+    assert refusal({"Host": "evil.example:8080"}, "0.0.0.0")
+    assert refusal({"Host": "192.168.1.7:8080"}, "127.0.0.1")
+    assert refusal({}, "127.0.0.1")
+
+
+def test_no_browser_can_change_a_text(viewer) -> None:
+    viewer.readout(status="running")
+    assert not viewer.server.gui._gui_input_handle_from_uuid  # what viser lets clients write to
+    assert viewer.server.request_share_url() is None
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.1", "a b"])
+def test_an_address_that_is_none_is_one_error(host: str) -> None:
+    with pytest.raises(PkmError, match="cannot listen"):
+        page_server.free_port(host, 8080)
+
+
+def test_a_computer_without_free_ports_is_one_error() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(PkmError, match="cannot listen"):
+            page_server.free_port("127.0.0.1", 65536)
+        assert page_server.free_port("127.0.0.1", taken.getsockname()[1]) != taken.getsockname()[1]
+
+
+# What cannot be drawn
+
+PICTURES = {
+    "<visual/>": "no geometry",
+    "<visual><geometry/></visual>": "no geometry",
+    '<visual><geometry><mesh filename="package://pkm_control/no_such.stl"/></geometry></visual>': "No such file",
+    '<visual><geometry><mesh filename="package://no_such_package/a.stl"/></geometry></visual>': "not installed",
+    '<visual><geometry><mesh filename="package://pkm_control/../secret.stl"/></geometry></visual>': "leads out",
+    '<visual><geometry><mesh filename="package://../a.stl"/></geometry></visual>': "not installed",
+    '<visual><geometry><mesh filename="package://pkm_control/setup.py"/></geometry></visual>': "is none of",
+    '<visual><geometry><mesh filename="file:///etc/passwd"/></geometry></visual>': "not in a package",
+    '<visual><geometry><mesh filename="http://localhost/a.stl"/></geometry></visual>': "not in a package",
+    '<visual><geometry><mesh filename="/etc/passwd"/></geometry></visual>': "no folder",
+    '<visual><geometry><mesh filename="a.stl"/></geometry></visual>': "no folder",
+    "<visual><geometry><mesh/></geometry></visual>": "no folder",
+    '<visual><geometry><box size="1 2"/></geometry></visual>': "3 number",
+    '<visual><geometry><box size="1 2 nan"/></geometry></visual>': "3 number",
+    '<visual><geometry><sphere radius="-1"/></geometry></visual>': "greater than zero",
+    '<visual><geometry><cylinder radius="1"/></geometry></visual>': "length",
+    "<visual><geometry><cone/></geometry></visual>": "no shape",
+    '<visual><origin xyz="0"/><geometry><sphere radius="1"/></geometry></visual>': "xyz",
+    '<visual><origin rpy="x"/><geometry><sphere radius="1"/></geometry></visual>': "rpy",
+}
+
+
+def with_visuals(*elements: str) -> str:
+    return (
+        expand("five_bar")[0]
+        .replace("</robot>", "")
+        .replace('<link name="base_link">', '<link name="base_link">' + "".join(elements), 1)
+        + "</robot>"
+    )
+
+
+def test_what_cannot_be_drawn_is_left_out_and_said() -> None:
+    whole = visuals_of(load_mechanism("five_bar"))[0]
+    found, left_out = visuals_of(mechanism_from_urdf(with_visuals(*PICTURES)))
+    assert len(found) == len(whole) + 1  # the text that is no mesh is found out when it is read
+    assert len(left_out) == len(PICTURES) - 1
+    for sentence in left_out:
+        assert any(word in sentence for word in PICTURES.values()), sentence
+    viewer = RobotViewer(mechanism_from_urdf(with_visuals(*PICTURES)), free_port())
+    try:
+        assert len(viewer.left_out) == len(PICTURES)
+        assert any("is none of" in sentence for sentence in viewer.left_out)
+    finally:
+        viewer.close()
+
+
+def test_a_colour_that_is_none_is_grey() -> None:
+    sphere = '<geometry><sphere radius="1"/></geometry>'
+    for colour in ('<color rgba="red"/>', '<color rgba="1 1"/>', "<color/>", ""):
+        element = f'<visual>{sphere}<material name="odd">{colour}</material></visual>'
+        found, left_out = visuals_of(mechanism_from_urdf(with_visuals(element)))
+        assert not left_out
+        assert found[0].colour == (0.6, 0.6, 0.6, 1.0)
+
+
+def test_meshes_come_from_the_folder_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    trimesh.creation.box(extents=(2.0, 2.0, 2.0)).export(tmp_path / "parts" / "box.stl")
+    (tmp_path / "broken.stl").write_bytes(b"\xff" * 300)
+    (tmp_path / "empty.obj").write_text("")
+    file = tmp_path / "robot.urdf"
+    meshes = ('filename="parts/box.stl" scale="0.1 0.1 0.1"', 'filename="broken.stl"', 'filename="empty.obj"')
+    out = ('filename="../robot.urdf"', f'filename="{tmp_path}/parts/box.stl"')
+    file.write_text(with_visuals(*(f"<visual><geometry><mesh {m}/></geometry></visual>" for m in (*meshes, *out))))
+    mechanism = load_mechanism(file)
+    assert sum("leads out" in sentence for sentence in visuals_of(mechanism)[1]) == 2
+    viewer = RobotViewer(mechanism, free_port())
+    try:
+        assert len(viewer.left_out) == 4
+        corners = viewer._corners["base_link"]
+        assert np.isclose(np.abs(corners), 0.1).all(axis=1).any()
+    finally:
+        viewer.close()
+    assert mesh_path("package://pkm_control/setup.py", "").is_file()

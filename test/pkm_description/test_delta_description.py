@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_description.closure import ClosureModel
+from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import JointType, Mechanism
 
 

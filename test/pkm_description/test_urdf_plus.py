@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_description import load_mechanism
+from pkm_description import DescriptionError, load_mechanism
 from pkm_description.mechanism import JointType
+from pkm_description.urdf.urdf_plus import parse
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "description.md"
 
@@ -99,6 +100,12 @@ def test_floating_platform(example: str) -> None:
     assert mechanism.joint_named["free"].type is JointType.FLOATING
     assert len(mechanism.home_joints) == 4 + 6
     assert mechanism.mobility.platform == 2
+    # the search for home may start from a freedom of a joint that has several
+    started = text.replace("<home>", '<home><joint name="free/y" position="0.45"/>')
+    assert parse(started).home_joints["free/y"] == 0.45
+    assert load_mechanism(started).home[1, 3] == pytest.approx(0.446, abs=1e-3)
+    with pytest.raises(DescriptionError, match=r"free/angle.*no such joint of one freedom"):
+        load_mechanism(text.replace("<home>", '<home><joint name="free/angle" position="1"/>'))
 
 
 def test_mimic_joint_couples_two_coordinates(example: str) -> None:

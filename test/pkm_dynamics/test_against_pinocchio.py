@@ -39,16 +39,16 @@ def some_efforts(robot, seed):
     return asked + np.abs(asked).max() * np.random.default_rng(seed).uniform(-1, 1, asked.shape)
 
 
-def test_inverse_dynamics(massive):
-    robot, states = massive, massive.states
+def test_inverse_dynamics(robot):
+    states = robot.states
     found = robot.dynamics.inverse(states.pose, states.twist, states.acceleration)
     assert found.ok.all()
     expected = np.array([robot.judge.inverse_dynamics(*robot.rates(k)) for k in range(len(states))])
     assert error(found.effort, expected).max() < CLOSE
 
 
-def test_direct_dynamics(massive):
-    robot, states = massive, massive.states
+def test_direct_dynamics(robot):
+    states = robot.states
     effort = some_efforts(robot, 5)
     found = robot.dynamics.direct(states.pose, states.twist, effort)
     assert found.ok.all()
@@ -66,21 +66,21 @@ def test_direct_dynamics(massive):
     assert error(found.acceleration, expected).max() < CLOSE
 
 
-def test_direct_dynamics_undoes_inverse_dynamics(massive):
-    states, dynamics = massive.states, massive.dynamics
+def test_direct_dynamics_undoes_inverse_dynamics(robot):
+    states, dynamics = robot.states, robot.dynamics
     effort = dynamics.inverse(states.pose, states.twist, states.acceleration).effort
     back = dynamics.direct(states.pose, states.twist, effort)
     assert back.ok.all()
     assert error(back.acceleration, states.acceleration).max() < CLOSE
 
 
-def test_inverse_dynamics_undoes_direct_dynamics(massive):
-    states = massive.states
-    dynamics = Dynamics(massive.kinematics)  # friction and all
-    effort = some_efforts(massive, 6)
-    if effort.shape[1] > massive.kinematics.mobility:
+def test_inverse_dynamics_undoes_direct_dynamics(robot):
+    states = robot.states
+    dynamics = Dynamics(robot.kinematics)  # friction and all
+    effort = some_efforts(robot, 6)
+    if effort.shape[1] > robot.kinematics.mobility:
         # redundant actuators: of all efforts with one effect, the inverse dynamics answers the smallest
-        K = massive.kinematics.inverse_jacobian(states.pose) @ massive.kinematics.subspace(states.pose)
+        K = robot.kinematics.inverse_jacobian(states.pose) @ robot.kinematics.subspace(states.pose)
         effort = np.einsum("nij,njk,nk->ni", K, np.linalg.pinv(K), effort)
     acceleration = dynamics.direct(states.pose, states.twist, effort)
     assert acceleration.ok.all()
@@ -88,8 +88,8 @@ def test_inverse_dynamics_undoes_direct_dynamics(massive):
     assert error(back.effort, effort).max() < CLOSE
 
 
-def test_external_wrench(massive):
-    robot, states = massive, massive.states
+def test_external_wrench(robot):
+    states = robot.states
     rng = np.random.default_rng(7)
     wrench = rng.uniform(-50, 50, (len(states), 6))
     found = robot.dynamics.inverse(states.pose, states.twist, states.acceleration, wrench=wrench).effort
@@ -102,8 +102,8 @@ def test_external_wrench(massive):
         assert error(answer[k], robot.judge.direct_dynamics(q, v, found[k], wrench[k])[0]) < CLOSE_TO_THE_JUDGE
 
 
-def test_payload(massive):
-    robot, states = massive, massive.states
+def test_payload(robot):
+    states = robot.states
     payload = Inertial(2.5, frozen([0.03, -0.02, 0.08]), frozen([[0.02, 1e-3, 0], [1e-3, 0.03, 2e-3], [0, 2e-3, 0.04]]))
     loaded = PinocchioRobot(
         robot.kinematics.mechanism, pin.Inertia(payload.mass, np.array(payload.com), np.array(payload.inertia))
@@ -115,9 +115,9 @@ def test_payload(massive):
         assert error(found[k], loaded.inverse_dynamics(*robot.rates(k))) < CLOSE
 
 
-def test_friction(massive):
+def test_friction(robot):
     """Viscous and Coulomb friction in actuated and passive joints, where every joint that rubs is well in motion."""
-    robot, states = massive, massive.states
+    states = robot.states
     dynamics = Dynamics(robot.kinematics)
     rough = [
         k for k, name in enumerate(robot.judge.names)
@@ -138,9 +138,9 @@ def test_friction(massive):
     assert compared > 20
 
 
-def test_mass_matrix(massive):
+def test_mass_matrix(robot):
     """The acceleration per unit of wrench at rest is the inverse of the projected mass matrix of the tree."""
-    robot, states = massive, massive.states
+    states = robot.states
     chosen = range(0, len(states), 50)
     S = robot.kinematics.subspace(states.pose)
     for k in chosen:
@@ -174,13 +174,13 @@ def test_gear_and_rotor(ratio, of_gallery):
         assert error(found.effort[k], judge.inverse_dynamics(*robot.rates(k))) < CLOSE
 
 
-def test_the_judge_reads_the_same_file(massive):
+def test_the_judge_reads_the_same_file(robot):
     """The Pinocchio model built from the loaded mechanism is the one that Pinocchio's own URDF reader builds."""
-    mechanism = massive.kinematics.mechanism
+    mechanism = robot.kinematics.mechanism
     direct = pin.buildModelFromXML(mechanism.urdf)
     direct.gravity.linear = np.array(mechanism.gravity)
     data = direct.createData()
-    judge = massive.judge
+    judge = robot.judge
     rng = np.random.default_rng(8)
     joint = {name: k for k, name in enumerate(direct.names)}
     spots = [direct.joints[joint[name]].idx_v for name in judge.names]

@@ -8,8 +8,8 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
-from pkm_dynamics.base_parameters import RankError, base_parameters, grouped
-from pkm_dynamics.random_motions import random_motions
+from pkm_dynamics.linear_form.base_parameters import RankError, base_parameters, grouped
+from pkm_dynamics.linear_form.random_motions import random_motions
 
 
 def upright_five_bar() -> str:

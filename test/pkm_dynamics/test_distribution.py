@@ -17,7 +17,7 @@ import scipy.optimize
 from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, DistributionError, Dynamics
 from pkm_dynamics.distribution import least
-from pkm_dynamics.random_motions import displaced
+from pkm_dynamics.linear_form.random_motions import displaced
 from pkm_kinematics import Status
 
 REDUNDANT = ["gough_stewart_7", "planar_redundant"]
@@ -84,8 +84,8 @@ def test_least_norm_of_all_that_do_the_same_work(of_gallery, name, norm, weighte
     assert found.ok.all()
     everywhere = np.full(m, np.inf)
     for pose, tau, other in zip(asked(robot)[0], found.effort, plain, strict=True):
-        work = robot.kinematics.task_jacobian(pose).T @ (tau - other)
-        assert np.abs(work).max() < 1e-10 * np.abs(robot.kinematics.task_jacobian(pose).T @ other).max()
+        work = robot.kinematics.motion_jacobian(pose).T @ (tau - other)
+        assert np.abs(work).max() < 1e-10 * np.abs(robot.kinematics.motion_jacobian(pose).T @ other).max()
         N = free_directions(jacobian_by_differences(robot, pose))
         best = search(N, other, norm, weights, -everywhere, everywhere)
         # the search ends within 1e-9 of the optimum, along directions that are as good as the difference quotient
@@ -107,7 +107,7 @@ def test_within_bounds(of_gallery, name, norm):
         found = robot.dynamics.inverse(pose, twist, acceleration, distribution=rule)
         assert found.status == Status.CONVERGED
         assert np.abs(found.effort).max() <= bound * (1.0 + 1e-9)
-        K = robot.kinematics.task_jacobian(pose)
+        K = robot.kinematics.motion_jacobian(pose)
         assert np.abs(K.T @ (found.effort - tau)).max() < 1e-10 * np.abs(K.T @ tau).max()
         m = len(tau)
         best = search(free_directions(K), tau, norm, np.ones(m), np.full(m, -bound), np.full(m, bound))
@@ -170,7 +170,7 @@ def test_an_actuator_has_failed(of_gallery):
     found = robot.dynamics.inverse(*asked(robot), distribution=Distribution(bounds=(-limits, limits)))
     plain = robot.dynamics.inverse(*asked(robot)).effort
     for pose, tau, other in zip(asked(robot)[0], found.effort, plain, strict=True):
-        K = robot.kinematics.task_jacobian(pose)
+        K = robot.kinematics.motion_jacobian(pose)
         alone = np.linalg.solve(K[:6].T, K.T @ other)
         assert tau[:6] == pytest.approx(alone, abs=1e-8 * np.abs(alone).max())
         assert abs(tau[6]) < 1e-8 * np.abs(alone).max()

@@ -34,14 +34,12 @@ def platform_motion(robot, t, start, reach):
     return pose, J @ v, J @ vdot + drift
 
 
-def test_work_is_the_gain_of_energy(massive):
+@pytest.mark.not_for("turning space")  # no closed-form curve of poses
+def test_work_is_the_gain_of_energy(robot):
     """Power of actuators and external wrench, integrated along a trajectory, against Pinocchio's energies.
 
     Gauss-Legendre quadrature is exact here to rounding: this is the rate of energy without a difference quotient.
     """
-    robot = massive
-    if not robot.kinematics.constant_space:
-        pytest.skip("no closed-form curve of poses")
     start = home_coordinates(robot.kinematics)
     reach = 0.2 * robot.states.size * np.ones(len(start))
     edges = np.linspace(0.0, 1.0, PIECES + 1)
@@ -63,19 +61,18 @@ def test_work_is_the_gain_of_energy(massive):
     assert abs(np.sum(weights * power) - (energies[1] - energies[0])) < 1e-9 * scale
 
 
-def test_friction_only_takes_energy(massive):
-    robot, states = massive, massive.states
+def test_friction_only_takes_energy(robot):
+    states = robot.states
     with_friction = Dynamics(robot.kinematics).inverse(states.pose, states.twist, states.acceleration).effort
     without = robot.dynamics.inverse(states.pose, states.twist, states.acceleration).effort
     power = np.sum((with_friction - without) * robot.motion.actuated_velocities, axis=1)
     assert power.min() > -1e-9
 
 
-def test_static_efforts_are_the_gradient_of_potential_energy(massive):
+@pytest.mark.not_for("turning space")  # the platform cannot be moved off in any direction
+def test_static_efforts_are_the_gradient_of_potential_energy(robot):
     """Difference quotient of sixth order of Pinocchio's potential energy; its error is 1e-10 of the energy's size."""
-    robot, states = massive, massive.states
-    if not robot.kinematics.constant_space:
-        pytest.skip("the platform cannot be moved off in any direction")
+    states = robot.states
     judge = robot.judge
     steps, weights = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60.0
     for k in range(0, len(states), 100):

@@ -13,7 +13,7 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
-from pkm_description.mjcf_export import SMALL, export_mjcf, main
+from pkm_description.mjcf.export import SMALL, export_mjcf, main
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 
@@ -121,7 +121,7 @@ def test_efforts_of_a_motion_agree(robot: str) -> None:
     random = np.random.default_rng(8)
     length = 0.05 * k.characteristic_length
     for _ in range(5):
-        coordinates = k.home_joints[k.engine.chain_column[1:]]
+        coordinates = k.home_joints[[k.joint_names.index(name) for name in k.engine.task.names]]
         near = coordinates + length * random.uniform(-1.0, 1.0, len(coordinates))
         pose = k.engine.poses_at(near[None])[0]
         twist = k.subspace(pose) @ random.uniform(-1.0, 1.0, k.mobility)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from pkm_description import DescriptionError, load_mechanism
-from pkm_description.mjcf_compiled import read_compiled
-from pkm_description.mjcf_export import export_mjcf
-from pkm_description.mjcf_import import import_mjcf, main
-from pkm_description.mjcf_reader import read
+from pkm_description.mjcf.compiled_defaults import read_compiled
+from pkm_description.mjcf.export import export_mjcf
+from pkm_description.mjcf.importer import import_mjcf, main
+from pkm_description.mjcf.reader import read
 from pkm_dynamics import Dynamics
 
 # A five-bar as MuJoCo users write it: degrees, drawn closed, one connect with an anchor, no platform of its own.

@@ -17,7 +17,7 @@ from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_dynamics.energy import energy
-from pkm_dynamics.random_motions import random_motions
+from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_dynamics.simulation import simulate
 from pkm_dynamics.simulation.forms import pose_rate, unit
 from pkm_kinematics import Kinematics, Status
@@ -74,8 +74,6 @@ def radius_of_gyration(S, M):
 def sprung(name):
     """Springs stiff enough for a motion of a tenth of the robot's range."""
     kinematics = Kinematics(load_mechanism(name))
-    if all(link.inertial.massless for link in kinematics.mechanism.links):
-        pytest.skip("described without masses")
     dynamics = Dynamics(kinematics, friction=False)
     home = kinematics.home
     S, M = kinematics.subspace(home), dynamics.mass_matrix(home)

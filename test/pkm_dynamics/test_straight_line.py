@@ -8,12 +8,12 @@ import pytest
 
 from pkm_description import load_mechanism
 from pkm_description.gallery import robot_names
-from pkm_dynamics import Dynamics, dynamics
-from pkm_dynamics.kernels.straight_line import SOLVED, straight_direct_many, straight_inverse_many
-from pkm_dynamics.random_motions import random_motions
-from pkm_dynamics.straight_line import record_direct, record_inverse
+from pkm_dynamics import Dynamics, robot_model
+from pkm_dynamics.codegen.recordings import record_direct, record_inverse
+from pkm_dynamics.codegen.step_code import SOLVED, straight_direct_many, straight_inverse_many
+from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Kinematics, Status, kinematics
-from pkm_kinematics.straight_line import MachineCode
+from pkm_kinematics.codegen import MachineCode
 
 N = 200
 # The two round differently (fused operations, another order of pivots). Seen: 2e-11, hexaglide.
@@ -40,19 +40,19 @@ def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     wrench, m = rng.normal(size=(N, 6)), len(robot.kinematics.actuated_names)
     mode = 0
     expected = robot.inverse(states.pose, states.twist, states.acceleration, wrench, mode=mode)
-    motions, _, status = robot._motions(states.pose, states.twist, states.acceleration, wrench)
+    problem = robot.problem(states.pose, states.twist, states.acceleration, wrench)
     effort = np.zeros((N, m))
-    code = MachineCode(record_inverse(robot, mode))
-    straight_inverse_many(code.address, motions, effort, status)
-    assert (status[expected.ok] == SOLVED).all()  # around home, no limb takes another branch
+    code = MachineCode(record_inverse(robot.robot, mode))
+    straight_inverse_many(code.address, problem.motions, effort, problem.status)
+    assert (problem.status[expected.ok] == SOLVED).all()  # around home, no limb takes another branch
     assert error(effort[expected.ok], expected.effort[expected.ok]) < CLOSE
 
     expected = robot.direct(states.pose, states.twist, effort, wrench, mode=mode)
-    motions, _, status = robot._motions(states.pose, states.twist, None, wrench)
+    problem = robot.problem(states.pose, states.twist, None, wrench)
     acceleration = np.zeros((N, 6))
-    code = MachineCode(record_direct(robot, mode))
-    straight_direct_many(code.address, motions, effort, acceleration, status)
-    assert (status[expected.ok] == SOLVED).all()
+    code = MachineCode(record_direct(robot.robot, mode))
+    straight_direct_many(code.address, problem.motions, effort, acceleration, problem.status)
+    assert (problem.status[expected.ok] == SOLVED).all()
     assert error(acceleration[expected.ok], expected.acceleration[expected.ok]) < CLOSE
 
 
@@ -67,11 +67,11 @@ def test_batches_by_code_and_by_kernels_agree(monkeypatch: pytest.MonkeyPatch, m
     rates, effort = rng.normal(size=(2, 2000, 3)) @ one.kinematics.task.subspace.T, rng.normal(size=(2000, 3))
     effort[11] = np.nan
     kernels = one.inverse(pose, *rates, mode=mode), one.direct(pose, rates[0], effort, mode=mode)
-    monkeypatch.setattr(dynamics, "MANY", 1)
+    monkeypatch.setattr(robot_model, "MANY", 1)
     again = Dynamics(one.kinematics)
     codes = again.inverse(pose, *rates, mode=mode), again.direct(pose, rates[0], effort, mode=mode)
-    assert again._codes
-    assert not one._codes
+    assert again.robot.codes
+    assert not one.robot.codes
     for by_kernel, by_code in zip(kernels, codes, strict=True):
         assert (by_kernel.status == by_code.status).all()
         assert {Status.CONVERGED, Status.UNREACHABLE, Status.INVALID_INPUT} <= set(by_code.status)
@@ -109,8 +109,8 @@ def test_a_step_is_that_of_the_acceleration() -> None:
 
 def test_limbs_that_are_iterated_have_no_straight_line() -> None:
     one = Dynamics(load_mechanism("orthoglide"))
-    assert record_inverse(one, 0) is None
-    assert record_direct(one, 0) is None
+    assert record_inverse(one.robot, 0) is None
+    assert record_direct(one.robot, 0) is None
 
 
 def test_without_straight_lines_the_kernels_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,15 @@ def test_delta_in_words() -> None:
         assert expected in text
 
 
+def test_articulated_platform_in_words() -> None:
+    report = examine("quattro", modes=False)
+    assert [limb["name"] for limb in report.limbs] == ["limb1", "limb2", "limb3", "limb4"]
+    blocks = [block for part in (*report.limbs, report.articulated_platform) for block in part["blocks"]]
+    assert sorted(c for block in blocks for c in block["closures"]) == ["revolute", *["spherical"] * 8]
+    text = as_text(report)
+    assert "Articulated platform\n  platform: 3 joints, driven: none, loops: plate_corner" in text
+
+
 def test_remarks_name_what_is_unusual() -> None:
     redundant = examine("planar_redundant", modes=False)
     assert any("actuator(s) more than freedoms" in remark for remark in redundant.remarks)

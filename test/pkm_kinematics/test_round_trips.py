@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from bench.round_trips import CLOSED, Tally, moved, pose_error, travel
+from bench.round_trips import BACK, CLOSED, Tally, moved, pose_error, travel
 from pkm_description.gallery import robot_names
 
 SINGULAR_EVERYWHERE = {"griffis_duffy"}
@@ -17,16 +17,12 @@ MANY = 100_000
 
 def check(tally: Tally, poses: int) -> None:
     assert tally.wrong == 0, tally.example
-    assert tally.poses >= poses
     assert tally.gap < CLOSED
     if tally.robot in SINGULAR_EVERYWHERE:
         assert tally.back == 0  # whatever came back would be one pose of a motion
         assert tally.refused == tally.trips
         return
-    explained = tally.amplified + tally.refused + tally.beyond + tally.needs_seed
-    assert explained <= 0.02 * tally.trips + 2
-    assert tally.back == tally.trips - explained
-    assert tally.trips > 0
+    assert tally.back >= 0.98 * max(tally.trips, poses) - 2
 
 
 @pytest.mark.parametrize("name", robot_names())
@@ -38,6 +34,41 @@ def test_there_and_back(name, of_gallery):
 @pytest.mark.parametrize("name", robot_names())
 def test_there_and_back_many_times(name, of_gallery):
     check(travel(of_gallery[name].kinematics, name, MANY, seed=4), MANY)
+
+
+class Faulty:
+    """A robot whose forward kinematics answers some requests wrongly, and all else as it should."""
+
+    def __init__(self, kinematics, wrong):
+        self.kinematics = kinematics
+        self.wrong = wrong  # of a pose (7,)
+        self.calls = 0
+
+    def __getattr__(self, name):
+        return getattr(self.kinematics, name)
+
+    def forward(self, q, near=None, seed=None):
+        found = self.kinematics.forward(q, near, seed)
+        for pose in found.pose.reshape(-1, 7)[self.calls % 10 :: 10]:
+            pose[:] = self.wrong(pose)
+        self.calls += 1
+        return found
+
+
+def mirrored(pose):
+    """The other assembly mode of a Delta, or nearly."""
+    return pose * [1.0, 1.0, -1.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def aside(pose):
+    """A pose off by a little more than a trip may be."""
+    return np.add(pose, [3.0 * BACK, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("wrong", [mirrored, aside])
+def test_the_judge_sees_a_wrong_answer_in_ten(wrong, of_gallery):
+    with pytest.raises(AssertionError):
+        check(travel(Faulty(of_gallery["delta"].kinematics, wrong), "delta", FEW, seed=3), FEW)
 
 
 def test_the_judge_sees_small_errors():

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from bench.strange_robots import PLAIN, REFUSED, SOLVED, robot
 from pkm_description import DescriptionError, load_mechanism
-from pkm_description.closure import ClosureModel
+from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Status

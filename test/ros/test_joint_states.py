@@ -14,7 +14,7 @@ from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_kinematics import Kinematics
-from pkm_kinematics.node import KinematicsNode
+from pkm_kinematics.ros.kinematics_node import KinematicsNode
 
 from .conftest import Graph
 

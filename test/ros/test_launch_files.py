@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pkm_control import bringup
+from pkm_control.run import bringup
 
 LAUNCH_FILES = sorted((Path(__file__).parents[2] / "launch").glob("*.launch.py"))
 

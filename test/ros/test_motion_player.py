@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rcl_interfaces.msg import Log
 
-from pkm_control.nodes.motion_player import MotionPlayer
+from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_description import load_mechanism
 
 from .conftest import Graph

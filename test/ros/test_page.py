@@ -16,7 +16,7 @@ from .conftest import Graph
 
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
-from pkm_control.nodes.page import PageNode
+from pkm_control.nodes.page_node import PageNode
 
 
 def test_a_lost_platform_leaves_no_trail(graph: Graph) -> None:
@@ -40,3 +40,23 @@ def test_a_lost_platform_leaves_no_trail(graph: Graph) -> None:
     before = page._viewer._updates
     graph.wait(lambda: drawn(known, before + 5))
     assert page._viewer._trail[-1] == pytest.approx(kinematics.home[:3])
+
+
+def test_what_cannot_be_drawn_does_not_end_the_page(graph: Graph) -> None:
+    text = load_mechanism("delta").urdf
+    bad = '<visual/><visual><geometry><mesh filename="package://no_such_package/a.stl"/></geometry></visual>'
+    graph.describe(text.replace('<link name="base_link">', f'<link name="base_link">{bad}', 1))
+    page = graph.start(PageNode, port=8420)
+    graph.wait(lambda: page._viewer is not None)
+    assert len(page._viewer.left_out) == 2
+    first = page._viewer
+    graph.describe(text)
+    graph.wait(lambda: page._viewer not in (None, first))
+    assert page._viewer.left_out == []
+    assert page._viewer.url.startswith("http://127.0.0.1:")
+
+
+def test_a_page_that_cannot_be_served_says_why(graph: Graph) -> None:
+    graph.describe(load_mechanism("delta").urdf)
+    page = graph.start(PageNode, port=8420, host="203.0.113.1")
+    graph.wait(lambda: "cannot listen" in page._description.problem)

@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from pkm_control.nodes.motion_messages import duration_message
-from pkm_control.ros2_control import MEASURED_STATES
+from pkm_control.run.ros2_control import MEASURED_STATES
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_dynamics import Dynamics

@@ -20,10 +20,10 @@ from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 
-from pkm_control import bringup
-from pkm_control.follower import Mode, Outcome
+from pkm_control.loop.follower import Mode, Outcome
 from pkm_control.nodes.motion_messages import duration_message
-from pkm_control.runner import ProcessGroup, command_line
+from pkm_control.run import bringup
+from pkm_control.run.runner import ProcessGroup, command_line
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_interfaces.action import FollowPlatformTrajectory
@@ -47,7 +47,7 @@ class Robot:
         graph.describe(self.kinematics.mechanism.urdf)
         for node in bringup.NODES:
             if node.name in ("hardware", "controller"):
-                group.start(node.name, command_line(node, values))
+                group.start(node, command_line(node, values))
         self.states: list[ControllerState] = graph.listen(ControllerState, topics.CONTROLLER_STATE)
         self.efforts: list[JointState] = graph.listen(JointState, topics.HARDWARE_COMMANDS)
         self.loops: list[LoopStatistics] = graph.listen(LoopStatistics, "hardware/loop_statistics")
@@ -214,7 +214,7 @@ def test_silence_stops_efforts_and_states_bring_them_back(robot: Robot) -> None:
 
 
 def test_the_main_job_ends_with_a_report_and_leaves_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pkm_control.runner", "delta", "--rate", "250", "--cycles", "2"]
+    command = [sys.executable, "-m", "pkm_control.run.runner", "delta", "--rate", "250", "--cycles", "2"]
     command += ["--page", "false", "--report", str(tmp_path), "--namespace", "main_job", "--natural_frequency", "40"]
     environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 50) % 101)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)

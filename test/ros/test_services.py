@@ -15,11 +15,11 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, frozen
 from pkm_description.ros import messages, topics
 from pkm_dynamics import Dynamics
-from pkm_dynamics.node import DynamicsNode
+from pkm_dynamics.ros.dynamics_node import DynamicsNode
 from pkm_interfaces.msg import PlatformMotion, SolveStatus
 from pkm_interfaces.srv import DirectDynamics, InverseDynamics, SolveForward, SolveInverse
 from pkm_kinematics import Kinematics
-from pkm_kinematics.node import KinematicsNode
+from pkm_kinematics.ros.kinematics_node import KinematicsNode
 
 from .conftest import Graph
 

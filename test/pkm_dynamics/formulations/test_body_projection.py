@@ -9,7 +9,7 @@ import pytest
 from pkm_description.gallery import robot_names
 from pkm_dynamics import Dynamics
 from pkm_dynamics.formulations.body_projection import BodyMotion, BodyProjection, NoMotionHereError
-from pkm_dynamics.random_motions import NoMotionError, random_motions
+from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
 
 AGREE = 1e-10  # of the largest effort
 WRENCH = np.array([3.0, -2.0, 1.0, 0.1, 0.2, -0.3])
@@ -24,7 +24,7 @@ def test_efforts_agree_with_the_main_formulation(name, of_gallery):
     try:
         motions = random_motions(kinematics, 10, seed=4)
     except NoMotionError:  # singular everywhere: J_tau cannot be inverted, but is known
-        J_inv = kinematics.task_jacobian(kinematics.home)
+        J_inv = kinematics.motion_jacobian(kinematics.home)
         at = model.motions(kinematics.home, None, None, None)[0]
         assert np.abs(model.j_tau(at).T - J_inv).max() < AGREE * np.abs(J_inv).max()
         return
@@ -57,7 +57,7 @@ def test_motors_on_the_base_and_on_limbs(of_gallery):
         model = BodyProjection(Dynamics(kinematics))
         pose = random_motions(kinematics, 1, seed=3).pose[0]
         at = model.motions(pose, None, None, None)[0]
-        J_inv = kinematics.task_jacobian(pose)
+        J_inv = kinematics.motion_jacobian(pose)
         assert np.abs(model.j_tau(at).T - J_inv).max() < AGREE * np.abs(J_inv).max()
 
 

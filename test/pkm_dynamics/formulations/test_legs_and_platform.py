@@ -10,7 +10,7 @@ from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.formulations.legs_and_platform import LegsAndPlatform, LegsError
-from pkm_dynamics.random_motions import NoMotionError, random_motions
+from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
 
 AGREE = 1e-10  # of the largest effort, acceleration or inertia
 WRENCH = np.array([3.0, -2.0, 1.0, 0.1, 0.2, -0.3])

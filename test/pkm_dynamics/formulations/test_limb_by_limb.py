@@ -12,9 +12,9 @@ from pkm_description.gallery import robot_names
 from pkm_dynamics import Dynamics
 from pkm_dynamics.formulations.limb_by_limb import LimbByLimb
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
-from pkm_dynamics.random_motions import NoMotionError, random_motions
+from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
 from pkm_kinematics import Status
-from pkm_kinematics.kernels.solve_motion import solve_motion
+from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 
 ROUNDING = 1e-14  # of the largest sum of absolute values: the same additions in another order
 WRENCH = np.array([3.0, -2.0, 1.0, 0.1, 0.2, -0.3])
@@ -22,14 +22,12 @@ WRENCH = np.array([3.0, -2.0, 1.0, 0.1, 0.2, -0.3])
 
 def whole_wrench(dynamics, motion, joints):
     """The platform's wrench (6,) of the whole robot in one pass."""
-    t = dynamics.kinematics.tables
-    state, rows, work = t.workspace()
-    q = joints[np.maximum(dynamics.kinematics.engine.body_column, 0)]
-    state["q"], state["c"], state["s"] = q, np.cos(q), np.sin(q)
-    assert solve_motion(t.bodies, t.closures, t.blocks, state, rows, work, -1, motion) == Status.CONVERGED
-    limb_wrenches(t.bodies, state, dynamics.friction)
-    platform_wrench(t.bodies, state, motion[19:])
-    project(t.bodies, t.closures, t.blocks, state, rows, work)
+    model, data = dynamics.model(), dynamics.kinematics.engine.data(joints)
+    state = data.state
+    assert solve_motion(model, data, -1, motion) == Status.CONVERGED
+    limb_wrenches(model.bodies, state)
+    platform_wrench(model.bodies, state, motion[19:])
+    project(model, data)
     return np.concatenate([state[1]["force"], state[1]["torque"]])
 
 

@@ -12,7 +12,7 @@ import pytest
 from pkm_description.gallery import robot_names
 from pkm_dynamics.formulations import kinematic_elements, loop_vectors, observed_legs
 from pkm_dynamics.formulations.observed_legs import ObservationError, ObservedLegs
-from pkm_dynamics.random_motions import NoMotionError, random_motions
+from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motions
 
 AGREE = 1e-10  # of the largest effort
 ROBOTS = robot_names()
@@ -41,7 +41,7 @@ def test_efforts_agree_with_the_main_formulation(name, of_gallery):
     try:
         motions = random_motions(dynamics.kinematics, 25, seed=4)
     except NoMotionError:
-        J_inv = dynamics.kinematics.task_jacobian(dynamics.kinematics.home)  # singular everywhere, but not unknown
+        J_inv = dynamics.kinematics.motion_jacobian(dynamics.kinematics.home)  # singular everywhere, but not unknown
         A, _ = model.linear_model(model.of_pose(dynamics.kinematics.home), np.zeros(6))
         assert np.abs(A - J_inv.T).max() <= AGREE * np.abs(J_inv).max()
         return

@@ -18,7 +18,7 @@ from pkm_dynamics.formulations.planar_elements import (
     ElementsError,
     PlanarElements,
 )
-from pkm_dynamics.random_motions import random_motions
+from pkm_dynamics.linear_form.random_motions import random_motions
 
 AGREE = 1e-10  # of the largest effort
 

@@ -11,7 +11,7 @@ from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.formulations.simplified import NoRodsError, find_rods, lumped, lumping_error, with_point
-from pkm_dynamics.random_motions import random_motions
+from pkm_dynamics.linear_form.random_motions import random_motions
 
 
 def mass_of(mechanism) -> float:

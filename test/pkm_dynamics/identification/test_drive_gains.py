@@ -9,9 +9,9 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.base_parameters import base_parameters
 from pkm_dynamics.identification.drive_gains import Loaded, NoKnownLoadError, drive_gains
-from pkm_dynamics.random_motions import random_motions
+from pkm_dynamics.linear_form.base_parameters import base_parameters
+from pkm_dynamics.linear_form.random_motions import random_motions
 
 GAINS = np.array([1.9, 2.4, 0.7])  # N m per ampere
 PAYLOAD = Inertial(3.0, np.array([0.0, 0.0, -0.05]), np.diag([4e-3, 4e-3, 2e-3]))

@@ -14,7 +14,6 @@ import yaml
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.base_parameters import BaseParameters, base_parameters
 from pkm_dynamics.identification import Excitation, ExcitationLimits, Recorded, find_excitation, identify
 from pkm_dynamics.identification.__main__ import main
 from pkm_dynamics.identification.excitation import ExcitationError, turning
@@ -23,6 +22,7 @@ from pkm_dynamics.identification.identify import equations
 from pkm_dynamics.identification.least_squares import ExcitationTooPoorError, estimate
 from pkm_dynamics.identification.parameter_file import read as read_parameters
 from pkm_dynamics.identification.recorded import RecordingError, read
+from pkm_dynamics.linear_form.base_parameters import BaseParameters, base_parameters
 
 POSITION_NOISE = 1e-5  # rad: a good encoder
 EFFORT_NOISE = 0.5  # N m

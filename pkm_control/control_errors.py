@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of motion files, planning and the running machine; each carries the data that explain it."""
+
+from __future__ import annotations
+
+from pkm_description.errors import PkmError, shortened
+
+
+class MotionFileError(PkmError):
+    """A motion file that cannot be used: names the line and the column, what is wrong there and what to do.
+
+    `line` counts from 1 and is None where the file as a whole is meant; `column` is the name in the header row.
+    """
+
+    def __init__(self, source: str, line: int | None, column: str | None, problem: str, remedy: str) -> None:
+        self.source = source
+        self.line = line
+        self.column = column if column is None else shortened(column)
+        self.problem = shortened(problem)
+        self.remedy = remedy
+        where = source
+        if line is not None:
+            where += f", line {line}"
+        if column is not None:
+            where += f", column '{self.column}'"
+        super().__init__(f"{where}: {self.problem}; {remedy}")
+
+
+class UnreachableMotionError(PkmError):
+    """A motion that leaves the workspace: says where on the path, and what the kinematics answered."""
+
+    def __init__(self, where: str, position: tuple[float, float, float], reason: str) -> None:
+        self.where = where
+        self.position = position
+        self.reason = reason
+        x, y, z = position
+        super().__init__(f"{where}: the platform cannot be at ({x:.4f}, {y:.4f}, {z:.4f}) m: {reason}")
+
+
+class LimitError(PkmError):
+    """A motion that breaks a limit and may not be slowed down: names the limit, where, by how much, and what to do."""
+
+    def __init__(self, limit: str, value: float, bound: float, unit: str, where: str, remedy: str) -> None:
+        self.limit = limit
+        self.value = value
+        self.bound = bound
+        self.unit = unit
+        self.where = where
+        super().__init__(f"{where}: {limit} would be {value:.4g} {unit}, the limit is {bound:.4g} {unit}; {remedy}")
+
+
+class LifecycleError(PkmError):
+    """A call that the machine's life cycle state does not allow."""
+
+    def __init__(self, call: str, state: str, allowed: str) -> None:
+        self.call = call
+        self.state = state
+        self.allowed = allowed
+        super().__init__(f"{call} is not possible while the machine is {state}; allowed: {allowed}")
+
+
+class SingularHomeError(PkmError):
+    """A robot that is singular at home, so that nothing can be tuned to the inertia that its drives feel there."""
+
+    def __init__(self, robot: str) -> None:
+        self.robot = robot
+        super().__init__(f"'{robot}' is singular at home; give a home where each drive alone can move the platform")

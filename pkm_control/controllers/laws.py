@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A controller from the name of its law."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from pkm_control.controllers.adaptive import Adaptive
+from pkm_control.controllers.computed_torque import ComputedTorque
+from pkm_control.controllers.controller import Controller
+from pkm_control.controllers.law_settings import ADAPTIVE, COMPUTED_TORQUE, DAMPING, NATURAL_FREQUENCY, PD_GRAVITY
+from pkm_control.controllers.pd_gravity import PdGravity
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics import Dynamics
+
+
+def make_controller(
+    law: str,
+    dynamics: Dynamics,
+    limits: ActuatorLimits,
+    period: float,
+    natural_frequency: float = NATURAL_FREQUENCY,
+    damping: float = DAMPING,
+) -> Controller:
+    """Return a controller with the law of a name from `law_settings.LAWS`.
+
+    Args:
+        law: the name.
+        dynamics: of the robot as the controller believes it to be.
+        limits: of its actuators.
+        period: time between two calls of the controller [s], which laws that learn integrate over.
+        natural_frequency: of the closed loop's tracking error [rad/s].
+        damping: of the same; 1 is critical.
+
+    Raises:
+        ValueError: no law has that name, or a setting makes no sense.
+    """
+    makers: dict[str, Callable[..., Controller]] = {
+        COMPUTED_TORQUE: ComputedTorque,
+        PD_GRAVITY: PdGravity,
+        ADAPTIVE: partial(Adaptive, period=period),
+    }
+    if law not in makers:
+        raise ValueError(f"law is '{law}', not one of {', '.join(makers)}")
+    return makers[law](dynamics.kinematics, dynamics, limits, natural_frequency, damping)

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From actuator readings to what controllers take: a `Tracker`, whose answers are `Measured`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Measured
+from pkm_kinematics import Kinematics
+from pkm_kinematics.forward.tracker import Tracker
+from pkm_kinematics.status import closes
+
+Array = NDArray[np.float64]
+
+
+class PlatformObserver:
+    """The measured motion of one machine, in the working and assembly mode that it was in before.
+
+    `reason` is empty while readings make sense, and otherwise says why the last one was refused. A joint beyond its
+    limit, by what an end stop gives, is no reason.
+    """
+
+    def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
+        self._tracker = Tracker(kinematics, pose)
+        self.reason = ""
+
+    @property
+    def pose(self) -> Array:
+        """The last pose (7,) that was known."""
+        return self._tracker.last.pose
+
+    def observe(self, positions: Array, velocities: Array) -> Measured | None:
+        """Return the measured motion for actuator positions and velocities (n_actuated,), or None with a `reason`."""
+        found = self._tracker.observe(positions, velocities)
+        self.reason = "" if closes(found.status) else found.reason
+        if not closes(found.status):
+            return None
+        return Measured(positions, velocities, found.pose, found.twist, found.joints, found.jacobian)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a robot does when nobody says what: the pick-and-place cycle where it can, else a tour of its freedoms."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.motion.limits import PlatformLimits
+from pkm_control.motion.motion_file import MotionFile, read_motion_file, task_chain_of
+from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.kernels.compiled_rotations import displace
+
+Array = NDArray[np.float64]
+
+AUTO = "auto"  # the name of the default motion
+_HOME_MODE = 0
+_SAMPLES = 16  # poses on the way to the end of an excursion at which it must be reachable
+_HALVINGS = 8  # of an excursion that is too far
+_SHARE = 0.7  # of the reachable excursion that is made: a distance from limits and singularities
+_LENGTH, _TURN = 0.5, 0.6  # first excursion tried: characteristic lengths, and rad
+_NEAR = 0.3  # of the distance from singularities that home has: the excursion keeps that much
+_GENTLE = PlatformLimits(0.5, 5.0, 100.0, 2.0, 20.0, 400.0)
+
+
+def motion_named(name: str, kinematics: Kinematics) -> MotionFile:
+    """Return the motion file of a name or path, or the robot's default motion for the name "auto"."""
+    if name == AUTO:
+        return default_motion(kinematics)
+    return read_motion_file(name, kinematics.home, task_chain_of(kinematics.mechanism))
+
+
+def default_motion(kinematics: Kinematics) -> MotionFile:
+    """Return the pick-and-place cycle where every waypoint is reachable from home, else the tour."""
+    home = np.asarray(kinematics.home, dtype=np.float64)
+    cycle = read_motion_file("pick_and_place").in_base(home)
+    ways = [start + (end - start) * share for start, end in pairwise(cycle.poses) for share in np.linspace(0.0, 1.0, 9)]
+    return cycle if kinematics.constant_space and _reachable(kinematics, np.array(ways)) else tour(kinematics)
+
+
+def tour(kinematics: Kinematics) -> MotionFile:
+    """Return a motion that leads the platform out and back along each of its freedoms, to both sides, at gentle speed.
+
+    Freedoms are the columns of the task subspace at home. Where the motion space turns with the pose, an excursion is
+    that of the actuators which begins in the freedom's direction.
+    """
+    home = np.asarray(kinematics.home, dtype=np.float64)
+    stations, labels = [home], ["home"]
+    for k, direction in enumerate(np.asarray(kinematics.subspace(home)).T):
+        turns = np.linalg.norm(direction[:3]) < 1e-9
+        unit = direction / np.linalg.norm(direction[3:] if turns else direction[:3])
+        for sign in (1.0, -1.0):
+            end = _excursion(kinematics, sign * unit, _TURN if turns else _LENGTH * kinematics.characteristic_length)
+            if end is not None:
+                stations += [end, home]
+                labels += [f"freedom {k + 1}{'+' if sign > 0 else '-'}", "home"]
+    n = len(stations)
+    return MotionFile(
+        source="tour",
+        relative_to_home=False,
+        straight=True,
+        poses=np.array(stations),
+        times=None,
+        speeds=np.full(n, math.inf),
+        angular_speeds=np.full(n, math.inf),
+        blends=np.zeros(n),
+        dwells=np.zeros(n),
+        labels=tuple(labels),
+        lines=tuple(range(1, n + 1)),
+        limits=_GENTLE,
+    )
+
+
+def _excursion(kinematics: Kinematics, unit: Array, longest: float) -> Array | None:
+    """Return the pose (7,) at the end of an excursion from home along a direction (6,), None where there is none."""
+    home = np.asarray(kinematics.home, dtype=np.float64)
+    margins = kinematics.singularity(home)
+    for halving in range(_HALVINGS):
+        shares = np.linspace(0.0, longest * 0.5**halving, _SAMPLES + 1)[1:]
+        poses = _poses_along(kinematics, home, unit, shares)
+        if poses is None or not _reachable(kinematics, poses):
+            continue
+        there = kinematics.singularity(poses)
+        if np.all(there.type1 > _NEAR * margins.type1) and np.all(there.type2 > _NEAR * margins.type2):
+            return np.array(poses[math.floor(_SHARE * _SAMPLES)])
+    return None
+
+
+def _poses_along(kinematics: Kinematics, home: Array, unit: Array, shares: Array) -> Array | None:
+    if kinematics.constant_space:
+        return np.array([displace(home, share * unit) for share in shares])
+    q = np.asarray(kinematics.inverse(home, mode=_HOME_MODE).actuated)
+    rates = np.asarray(kinematics.motion(home, unit, mode=_HOME_MODE).actuated_velocities)
+    poses, pose = [], home
+    for share in shares:
+        found = kinematics.forward(q + share * rates, near=pose)
+        if int(found.status) != Status.CONVERGED:
+            return None
+        pose = np.asarray(found.pose, dtype=np.float64)
+        poses.append(pose)
+    return np.array(poses)
+
+
+def _reachable(kinematics: Kinematics, poses: Array) -> bool:
+    return bool(np.all(np.asarray(kinematics.inverse(poses, mode=_HOME_MODE).status) == Status.CONVERGED))

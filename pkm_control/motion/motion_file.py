@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion files: a CSV table of platform waypoints, read and checked. `docs/motion_files.md` is the user's page.
+
+    # frame: home
+    # limit linear_acceleration: 60 m/s^2
+    x [mm], y [mm], z [mm], speed [mm/s], blend [mm], dwell [s], label
+    ...
+
+Lines that start with `#` are comments, except for the directives `frame`, `path` and `limit`. The first other line is
+the header: a name and, in brackets, a unit per column. Every later line is one waypoint, every cell filled.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from pkm_control.control_errors import MotionFileError
+from pkm_control.motion.limits import PlatformLimits
+from pkm_description.mechanism import Joint, JointType, Mechanism
+
+Array = NDArray[np.float64]
+
+SHIPPED_MOTIONS = Path(__file__).parents[1] / "motions"
+
+_LENGTH = {"m": 1.0, "mm": 1e-3}
+_ANGLE = {"rad": 1.0, "deg": math.pi / 180.0}
+_TIME = {"s": 1.0, "ms": 1e-3}
+_SPEED = {"m/s": 1.0, "mm/s": 1e-3}
+_ANGULAR_SPEED = {"rad/s": 1.0, "deg/s": math.pi / 180.0}
+_NONE = {"": 1.0}
+_UNITS = {
+    **dict.fromkeys(("x", "y", "z", "blend"), _LENGTH),
+    **dict.fromkeys(("roll", "pitch", "yaw"), _ANGLE),
+    **dict.fromkeys(("qx", "qy", "qz", "qw", "label"), _NONE),
+    **dict.fromkeys(("time", "dwell"), _TIME),
+    "speed": _SPEED,
+    "angular_speed": _ANGULAR_SPEED,
+}
+_LIMIT_UNITS = {
+    "linear_velocity": _SPEED,
+    "linear_acceleration": {"m/s^2": 1.0, "mm/s^2": 1e-3},
+    "linear_jerk": {"m/s^3": 1.0, "mm/s^3": 1e-3},
+    "angular_velocity": _ANGULAR_SPEED,
+    "angular_acceleration": {"rad/s^2": 1.0, "deg/s^2": math.pi / 180.0},
+    "angular_jerk": {"rad/s^3": 1.0, "deg/s^3": math.pi / 180.0},
+}
+_POSITION = ("x", "y", "z")
+_QUATERNION = ("qx", "qy", "qz", "qw")
+_EULER = ("roll", "pitch", "yaw")
+_AS_FAST_AS_ALLOWED = "max"
+_HEADER_CELL = re.compile(r"^(?P<name>[^\[\]]*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?$")
+_MAX_LETTERS = 50_000_000
+_MAX_LINE = 10_000  # letters
+_MAX_WAYPOINTS = 200_000
+_MAX_TIMED_STEP = math.radians(170.0)  # beyond it, "the shorter way round" between two recorded attitudes is a guess
+
+
+@dataclass(frozen=True, eq=False)
+class MotionFile:
+    """The waypoints of a motion file in SI units, in the base frame or relative to the home pose.
+
+    `poses` (n, 7): x y z qx qy qz qw. Exactly one of `times` (n,) [s] and `speeds` is the file's way to say how fast;
+    `speeds` (n,) [m/s] and `angular_speeds` (n,) [rad/s] hold for the way *to* a waypoint, infinite where the machine's
+    limits decide. `blends` (n,) [m]: how far before and after a waypoint the path may leave the straight lines; zero
+    stops there. `dwells` (n,) [s]: rest at the waypoint. `lines` (n,): line of the file, for messages.
+    """
+
+    source: str
+    relative_to_home: bool
+    straight: bool  # timed files: straight lines that stop at every waypoint, instead of one smooth curve
+    poses: Array
+    times: Array | None
+    speeds: Array
+    angular_speeds: Array
+    blends: Array
+    dwells: Array
+    labels: tuple[str, ...]
+    lines: tuple[int, ...]
+    limits: PlatformLimits  # infinite where the file says nothing
+
+    def __len__(self) -> int:
+        """Return the number of waypoints."""
+        return len(self.poses)
+
+    def in_base(self, home: Array) -> MotionFile:
+        """Return the motion in the base frame, given the home pose (7,) that it may be relative to."""
+        if not self.relative_to_home:
+            return self
+        rotation = Rotation.from_quat(np.array(home[3:]))
+        poses = np.empty_like(self.poses)
+        poses[:, :3] = home[:3] + rotation.apply(self.poses[:, :3])
+        poses[:, 3:] = (rotation * Rotation.from_quat(self.poses[:, 3:])).as_quat()
+        return replace(self, poses=poses, relative_to_home=False)
+
+    def describe(self, index: int) -> str:
+        """Return how a message calls a waypoint: its line, and its label where it has one."""
+        label = f" ({self.labels[index]})" if self.labels[index] else ""
+        return f"{self.source}, line {self.lines[index]}{label}"
+
+
+def read_motion_file(path: str | Path, home: Array | None = None, task_chain: Sequence[Joint] = ()) -> MotionFile:
+    """Read a motion file, or a shipped one by its bare name (`pick_and_place`).
+
+    `home` (7,) gives the attitude of files in the base frame that name none (identity without it). `task_chain` are
+    the joints from base to platform whose coordinates may be columns instead of a pose; see `task_chain_of`.
+    Raises `MotionFileError`, which names line and column.
+    """
+    try:
+        file = Path(path)
+        shipped = SHIPPED_MOTIONS / f"{path}.csv"
+        if not file.exists() and shipped.exists():
+            file = shipped
+        if file.stat().st_size > _MAX_LETTERS:
+            raise MotionFileError(str(path), None, None, *_too_long(f"{file.stat().st_size} bytes"))
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MotionFileError(str(path), None, None, "is not UTF-8 text", "save it as a plain CSV file") from error
+    except (OSError, ValueError) as error:  # the second of names that no file can have
+        names = ", ".join(sorted(p.stem for p in SHIPPED_MOTIONS.glob("*.csv")))
+        why = getattr(error, "strerror", None) or str(error)
+        raise MotionFileError(
+            str(path), None, None, f"cannot be read ({why})", f"give a CSV file or one of: {names}"
+        ) from error
+    return parse_motion(text, source=file.name, home=home, task_chain=task_chain)
+
+
+def parse_motion(
+    text: str, source: str = "motion", home: Array | None = None, task_chain: Sequence[Joint] = ()
+) -> MotionFile:
+    """Read the text of a motion file; arguments and errors as for `read_motion_file`."""
+    return _Parser(source, text, home, tuple(task_chain)).parse()
+
+
+def task_chain_of(mechanism: Mechanism) -> tuple[Joint, ...]:
+    """Return the joints of the platform chain, or none where their coordinates cannot be columns of numbers."""
+    chain = tuple(mechanism.joint_named[name] for name in mechanism.platform_chain)
+    return chain if all(joint.type.dof <= 1 for joint in chain) else ()
+
+
+class _Parser:
+    """One pass over one file: directives and header, then cells, then what only the whole table can tell."""
+
+    def __init__(self, source: str, text: str, home: Array | None, task_chain: tuple[Joint, ...]) -> None:
+        self.source = source
+        self.text = text
+        self.home = home
+        self.chain = task_chain
+        self.task = {joint.name: joint for joint in task_chain if joint.type is not JointType.FIXED}
+        self.frame = "base"
+        self.path = "smooth"
+        self.path_line: int | None = None
+        self.limits: dict[str, float] = {}
+
+    def fail(self, line: int | None, column: str | None, problem: str, remedy: str) -> MotionFileError:
+        return MotionFileError(self.source, line, column, problem, remedy)
+
+    def parse(self) -> MotionFile:
+        if len(self.text) > _MAX_LETTERS:
+            raise self.fail(None, None, *_too_long(f"{len(self.text)} letters"))
+        rows = self.rows()
+        if not rows:
+            raise self.fail(None, None, "has no header row", "start the table with a line like: x [m], y [m], z [m]")
+        header_line, header = rows[0]
+        names, factors = self.header(header_line, header)
+        lines = tuple(line for line, _ in rows[1:])
+        if len(lines) < 2:
+            raise self.fail(None, None, f"has {len(lines)} waypoint(s)", "a motion needs at least two")
+        table, labels = self.cells(names, factors, rows[1:])
+        poses = self.poses(names, table, lines)
+        n = len(lines)
+
+        def column(name: str, default: float) -> Array:
+            return table[name] if name in table else np.full(n, default)
+
+        motion = MotionFile(
+            source=self.source,
+            relative_to_home=self.frame == "home",
+            straight="time" not in table or self.path == "straight",
+            poses=poses,
+            times=table.get("time"),
+            speeds=column("speed", math.inf),
+            angular_speeds=column("angular_speed", math.inf),
+            blends=column("blend", 0.0),
+            dwells=column("dwell", 0.0),
+            labels=labels,
+            lines=lines,
+            limits=replace(PlatformLimits.none(), **self.limits),
+        )
+        self.check(motion, header_line, names)
+        return motion
+
+    def rows(self) -> list[tuple[int, list[str]]]:
+        """Return (line, cells) of every line that is neither comment nor blank at the end; one inside is a hole."""
+        found: list[tuple[int, list[str]]] = []
+        blank: int | None = None
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            stripped = line.strip()
+            if stripped.startswith("#"):
+                self.directive(number, stripped[1:].strip())
+                continue
+            if not stripped.strip(","):
+                if found and blank is None:
+                    blank = number
+                continue
+            if blank is not None and len(found) > 1:
+                raise self.fail(blank, None, "is empty between two waypoints", "delete the line or fill it in")
+            blank = None
+            if "\x00" in line:
+                raise self.fail(number, None, "holds a NUL byte", "save the file as plain UTF-8 CSV")
+            if len(line) > _MAX_LINE:
+                raise self.fail(number, None, f"has {len(line)} letters", "write one waypoint in a line")
+            if len(found) > _MAX_WAYPOINTS:
+                raise self.fail(number, None, f"is waypoint {len(found)}", f"write {_MAX_WAYPOINTS} at most")
+            found.append((number, [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]))
+        return found
+
+    def directive(self, line: int, text: str) -> None:
+        key, colon, value = (part.strip() for part in text.partition(":"))
+        if not colon:
+            return
+        if key == "frame":
+            if value not in ("base", "home"):
+                raise self.fail(line, None, f"frame '{value}' is unknown", "write 'frame: base' or 'frame: home'")
+            self.frame = value
+        elif key == "path":
+            if value not in ("smooth", "straight"):
+                raise self.fail(line, None, f"path '{value}' is unknown", "write 'path: smooth' or 'path: straight'")
+            self.path, self.path_line = value, line
+        elif key == "limit" or key.startswith("limit "):
+            name = key[len("limit") :].strip()
+            if name not in _LIMIT_UNITS:
+                raise self.fail(line, None, f"limit '{name}' is unknown", "use one of: " + ", ".join(_LIMIT_UNITS))
+            number, _, unit = value.partition(" ")
+            if unit.strip() not in _LIMIT_UNITS[name]:
+                units = " or ".join(_LIMIT_UNITS[name])
+                raise self.fail(line, None, f"limit '{name}' has the unit '{unit.strip()}'", f"write {units}")
+            bound = self.number(line, name, number) * _LIMIT_UNITS[name][unit.strip()]
+            if bound <= 0.0:
+                raise self.fail(line, None, f"limit '{name}' is {number}", "a limit is greater than zero")
+            self.limits[name] = bound
+
+    def header(self, line: int, cells: list[str]) -> tuple[list[str], list[float]]:
+        if len(cells) == 1 and ";" in cells[0]:
+            raise self.fail(line, None, "is separated by semicolons", "separate the columns by commas")
+        names: list[str] = []
+        factors: list[float] = []
+        for index, cell in enumerate(cells):
+            match = _HEADER_CELL.match(cell)
+            name = match["name"].strip() if match else cell
+            unit = (match["unit"] or "").strip() if match else ""
+            if not name:
+                raise self.fail(line, str(index + 1), "has no name", "name every column in the header row")
+            units = self.units_of(name)
+            if units is None:
+                known = [*_UNITS, *self.task]
+                hint = "this looks like a waypoint; the header row is missing" if _is_number(cell) else "unknown column"
+                raise self.fail(line, name, hint, "use columns of: " + ", ".join(known))
+            if name in names:
+                raise self.fail(line, name, "appears twice", "keep one")
+            if units is not _NONE and unit == "":
+                raise self.fail(line, name, "has no unit", f"write e.g. '{name} [{next(iter(units))}]'")
+            if unit not in units:
+                allowed = " or ".join(f"[{u}]" for u in units) if units is not _NONE else "no unit"
+                raise self.fail(line, name, f"has the unit [{unit}]", f"write {allowed}")
+            names.append(name)
+            factors.append(units[unit])
+        self.check_columns(line, names)
+        return names, factors
+
+    def units_of(self, name: str) -> dict[str, float] | None:
+        if name in self.task:
+            return _LENGTH if self.task[name].type is JointType.PRISMATIC else _ANGLE
+        return _UNITS.get(name)
+
+    def check_columns(self, line: int, names: list[str]) -> None:
+        def some(group: tuple[str, ...]) -> list[str]:
+            return [name for name in group if name in names]
+
+        task = [name for name in names if name in self.task]
+        if task:
+            if some(_POSITION + _QUATERNION + _EULER):
+                raise self.fail(
+                    line, task[0], "is mixed with pose columns", "give task coordinates or a pose, not both"
+                )
+            missing = [name for name in self.task if name not in names]
+            if missing:
+                raise self.fail(line, missing[0], "is missing", "give every task coordinate: " + ", ".join(self.task))
+        else:
+            missing = [name for name in _POSITION if name not in names]
+            if missing:
+                raise self.fail(line, missing[0], "is missing", "a waypoint needs x, y and z or the task coordinates")
+        for group in (_QUATERNION, _EULER):
+            if some(group) and len(some(group)) < len(group):
+                missing = [name for name in group if name not in names]
+                raise self.fail(line, missing[0], "is missing", "give all of " + ", ".join(group) + " or none")
+        if some(_QUATERNION) and some(_EULER):
+            raise self.fail(line, "roll", "is a second attitude beside qx..qw", "give one of the two")
+        for name in ("speed", "angular_speed", "blend"):
+            if "time" in names and name in names:
+                raise self.fail(line, name, "contradicts the column 'time'", "give times or speeds, not both")
+
+    def cells(
+        self, names: list[str], factors: list[float], rows: list[tuple[int, list[str]]]
+    ) -> tuple[dict[str, Array], tuple[str, ...]]:
+        table = {name: np.empty(len(rows)) for name in names if name != "label"}
+        labels: list[str] = []
+        for index, (line, cells) in enumerate(rows):
+            if len(cells) != len(names):
+                raise self.fail(
+                    line, None, f"has {len(cells)} cells, the header has {len(names)}", "give one cell per column"
+                )
+            row = dict(zip(names, cells, strict=True))
+            labels.append(row.pop("label", ""))
+            for (name, cell), factor in zip(
+                row.items(), (f for n, f in zip(names, factors, strict=True) if n != "label"), strict=True
+            ):
+                if name in ("speed", "angular_speed") and cell == _AS_FAST_AS_ALLOWED:
+                    table[name][index] = math.inf
+                else:
+                    table[name][index] = self.number(line, name, cell) * factor
+        return table, tuple(labels)
+
+    def number(self, line: int, column: str, cell: str) -> float:
+        if cell == "":
+            raise self.fail(line, column, "is empty", "fill every cell of a waypoint")
+        try:
+            value = float(cell)
+        except ValueError:
+            raise self.fail(line, column, f"'{cell}' is not a number", "write a decimal number") from None
+        if not math.isfinite(value):
+            raise self.fail(line, column, f"is {cell}", "write a finite number")
+        return value
+
+    def poses(self, names: list[str], table: dict[str, Array], lines: tuple[int, ...]) -> Array:
+        n = len(lines)
+        if any(name in self.task for name in names):
+            return _compose(self.chain, table, n)
+        poses = np.empty((n, 7))
+        poses[:, :3] = np.column_stack([table[name] for name in _POSITION])
+        if "qx" in names:
+            quaternions = np.column_stack([table[name] for name in _QUATERNION])
+            norms = np.linalg.norm(quaternions, axis=1)
+            bad = np.flatnonzero(np.abs(norms - 1.0) > 1e-2)
+            if bad.size:
+                raise self.fail(
+                    lines[bad[0]], "qx", f"the quaternion has length {norms[bad[0]]:.4g}", "give a unit quaternion"
+                )
+            poses[:, 3:] = quaternions / norms[:, None]
+        elif "roll" in names:
+            angles = np.column_stack([table[name] for name in _EULER])
+            poses[:, 3:] = Rotation.from_euler("xyz", angles).as_quat()  # extrinsic: the convention of URDF rpy
+        else:
+            keep_home = self.frame == "base" and self.home is not None
+            poses[:, 3:] = self.home[3:] if keep_home and self.home is not None else (0.0, 0.0, 0.0, 1.0)
+        return poses
+
+    def check(self, motion: MotionFile, header_line: int, names: list[str]) -> None:
+        """Check what takes the whole table: signs, order of times, waypoints that repeat the one before."""
+        for name in ("speed", "angular_speed"):
+            if name in names:
+                values = motion.speeds if name == "speed" else motion.angular_speeds
+                for index in np.flatnonzero(values <= 0.0):
+                    raise self.fail(
+                        motion.lines[index],
+                        name,
+                        "is not greater than zero",
+                        f"give a speed or '{_AS_FAST_AS_ALLOWED}'",
+                    )
+        for name, values in (("blend", motion.blends), ("dwell", motion.dwells)):
+            for index in np.flatnonzero(values < 0.0):
+                raise self.fail(motion.lines[index], name, "is negative", "give zero or more")
+        for index in np.flatnonzero((motion.blends > 0.0) & (motion.dwells > 0.0)):
+            raise self.fail(
+                motion.lines[index], "blend", "is set where the platform dwells", "a waypoint is rounded or rested at"
+            )
+        if motion.times is not None:
+            free_from = motion.times + motion.dwells
+            for index in np.flatnonzero(motion.times[1:] <= free_from[:-1]) + 1:
+                before = f"{free_from[index - 1]:.6g} s"
+                raise self.fail(
+                    motion.lines[index],
+                    "time",
+                    f"{motion.times[index]:.6g} s does not come after {before} of line {motion.lines[index - 1]}",
+                    "times (and dwells) must increase",
+                )
+        elif self.path_line is not None and self.path == "smooth":
+            raise self.fail(
+                self.path_line, None, "'path: smooth' needs a time for every waypoint", "add the column 'time [s]'"
+            )
+        self.check_steps(motion)
+
+    def check_steps(self, motion: MotionFile) -> None:
+        steps = np.linalg.norm(np.diff(motion.poses[:, :3], axis=0), axis=1)
+        attitudes = Rotation.from_quat(motion.poses[:, 3:])
+        angles = (attitudes[:-1].inv() * attitudes[1:]).magnitude()
+        if motion.times is None:
+            for index in np.flatnonzero((steps < 1e-9) & (angles < 1e-9)) + 1:
+                raise self.fail(
+                    motion.lines[index],
+                    None,
+                    f"repeats the waypoint of line {motion.lines[index - 1]}",
+                    "remove it, or rest there with the column 'dwell [s]'",
+                )
+        for index in np.flatnonzero(angles > _MAX_TIMED_STEP) + 1:
+            raise self.fail(
+                motion.lines[index],
+                None,
+                f"turns by {math.degrees(angles[index - 1]):.1f} deg in one step, so the way round is ambiguous",
+                "add a waypoint in between",
+            )
+
+
+def _too_long(size: str) -> tuple[str, str]:
+    """Problem and remedy of a text that is longer than any motion."""
+    return f"has {size}", "give a table of waypoints"
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _compose(chain: tuple[Joint, ...], table: dict[str, Array], n: int) -> Array:
+    """Return the poses (n, 7) that the task coordinates describe: the product of the platform chain's joints."""
+    position = np.zeros((n, 3))
+    attitude = Rotation.from_quat(np.tile((0.0, 0.0, 0.0, 1.0), (n, 1)))
+    for joint in chain:
+        position = position + attitude.apply(joint.origin[:3, 3].copy())  # scipy refuses read-only arrays
+        attitude = attitude * Rotation.from_matrix(joint.origin[:3, :3].copy())
+        if joint.type is JointType.PRISMATIC:
+            position = position + attitude.apply(np.outer(table[joint.name], joint.axis))
+        elif joint.type is not JointType.FIXED:
+            attitude = attitude * Rotation.from_rotvec(np.outer(table[joint.name], joint.axis))
+    return np.hstack([position, attitude.as_quat()])

@@ -1,0 +1,432 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the waypoints of a motion file to a trajectory that the machine can follow.
+
+Waypoints with speeds (or none) become straight lines with rounded corners, run as fast as the limits of the platform
+and of the actuators allow (see `time_law.py`); a last uniform slow-down makes every limit hold at every sample,
+friction and smoothing included. Waypoints with times become one smooth curve, or straight lines, that keep the times;
+a limit that those times break is an error, never a slower motion.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.control_errors import LimitError, UnreachableMotionError
+from pkm_control.motion.actuator_path import ActuatorPath
+from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
+from pkm_control.motion.motion_file import MotionFile
+from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
+from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
+from pkm_control.motion.timed_curve import TimedCurve
+from pkm_control.motion.trajectory import PathPiece, Piece, Rest, Trajectory
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics, Status
+
+Array = NDArray[np.float64]
+
+_HOME_MODE = 0  # the working mode of home: motions never leave it
+_JUMP = 0.02  # rad or m, between two points of a path that lie a fraction of that apart
+_DIRECTIONS = 8  # half the corners of the polygon that stands for a bound on a norm
+_POINTS_PER_INTERVAL = 60  # of the path between two changes of its shape
+_MAX_GRID = 3000
+_SAMPLING = 5e-4  # s, between the checks of a trajectory
+_MIN_SAMPLES = 1000
+_MAX_SAMPLES = 40000
+_COARSER = (
+    5  # where the motion space turns with the pose: each evaluation takes longer, and paths are of one smooth piece
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Load:
+    """Worst use of one limit over a stretch of motion: value over bound, and the sample where it occurs."""
+
+    name: str
+    unit: str
+    value: float
+    bound: float
+    sample: int
+    order: int  # how it falls when the motion is stretched by k: with 1/k**order; 0 for efforts, which do not scale
+
+    @property
+    def ratio(self) -> float:
+        return self.value / self.bound
+
+
+class MotionPlanner:
+    """Plans trajectories for one machine.
+
+    `reserve` is the fraction of actuator velocity and effort that plans leave to the controller. Raises
+    `UnreachableMotionError` where the path leaves the workspace and `LimitError` where given times cannot be kept or no
+    speed, however low, is within the limits.
+    """
+
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        dynamics: Dynamics,
+        actuators: ActuatorLimits,
+        platform: PlatformLimits | None = None,
+        reserve: float = 0.2,
+    ) -> None:
+        if not 0.0 <= reserve < 1.0:
+            raise ValueError(f"reserve is {reserve}, not in [0, 1)")
+        self.kinematics = kinematics
+        self.dynamics = dynamics
+        self.actuators = actuators
+        self.platform = platform or PlatformLimits()
+        self.reserve = reserve
+        self._coarser = 1 if kinematics.constant_space else _COARSER
+        self._velocity = (1.0 - reserve) * actuators.velocity
+        self._effort = (1.0 - reserve) * actuators.effort
+
+    def plan(self, motion: MotionFile) -> Trajectory:
+        """Return the trajectory of a motion file; the file's own limits replace the planner's where they are lower."""
+        motion = motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64))
+        limits = self.platform.lowered_by(motion.limits)
+        if motion.times is not None:
+            return self._plan_timed(motion, limits)
+        pieces: list[Piece] = []
+        notes: list[str] = []
+        stops = [0, *self._inner_stops(motion), len(motion) - 1]
+        self._dwell(pieces, motion, 0)
+        for first, last in pairwise(stops):
+            piece, note = self._plan_free(motion, first, last, limits)
+            pieces.append(piece)
+            notes.append(note)
+            self._dwell(pieces, motion, last)
+        return Trajectory(pieces, notes)
+
+    def between(self, start: Array, end: Array, speed: float = math.inf) -> Trajectory:
+        """Return the straight move from pose `start` to pose `end` (7,), no faster than `speed` [m/s]."""
+        motion = MotionFile(
+            source="move",
+            relative_to_home=False,
+            straight=True,
+            poses=np.vstack([start, end]).astype(np.float64),
+            times=None,
+            speeds=np.full(2, speed),
+            angular_speeds=np.full(2, math.inf),
+            blends=np.zeros(2),
+            dwells=np.zeros(2),
+            labels=("start", "end"),
+            lines=(1, 2),
+            limits=self.platform,
+        )
+        return self.plan(motion)
+
+    @staticmethod
+    def rest(pose: Array, duration: float) -> Trajectory:
+        """Return a rest of `duration` [s] at a pose (7,)."""
+        return Trajectory([Rest(np.asarray(pose, dtype=np.float64), duration)])
+
+    # Waypoints without times
+
+    @staticmethod
+    def _dwell(pieces: list[Piece], motion: MotionFile, index: int) -> None:
+        if motion.dwells[index] > 0.0:
+            pieces.append(Rest(motion.poses[index], float(motion.dwells[index])))
+
+    def _path(self, motion: MotionFile, first: int, last: int) -> Path:
+        """Return the path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
+        if self.kinematics.constant_space:
+            return RoundedPath(motion.poses[first : last + 1], motion.blends[first + 1 : last])
+        start, end = motion.poses[first], motion.poses[last]
+        self._require_reachable(motion.poses[first : last + 1], [motion.describe(first), motion.describe(last)])
+        try:
+            return ActuatorPath(self.kinematics, start, end, _HOME_MODE)
+        except ValueError as error:
+            x, y, z = (float(value) for value in end[:3])
+            raise UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error)) from error
+
+    def _inner_stops(self, motion: MotionFile) -> list[int]:
+        """Return the inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
+        if not self.kinematics.constant_space:
+            return list(range(1, len(motion) - 1))
+        whole = RoundedPath(motion.poses, np.zeros(len(motion) - 2))
+        middles = 0.5 * (whole.corners[:-1] + whole.corners[1:])
+        before_corner = whole.sample(np.nextafter(whole.corners[1:-1], middles[:-1])).first
+        after_corner = whole.sample(np.nextafter(whole.corners[1:-1], middles[1:])).first
+        straight_on = np.linalg.norm(after_corner - before_corner, axis=1) < 1e-9
+        rests = (motion.blends[1:-1] == 0.0) & ~straight_on | (motion.dwells[1:-1] > 0.0)
+        return [int(i) + 1 for i in np.flatnonzero(rests)]
+
+    def _plan_free(self, motion: MotionFile, first: int, last: int, limits: PlatformLimits) -> tuple[PathPiece, str]:
+        """Return the quickest piece from waypoint `first` to waypoint `last` without rest, and what limits it."""
+        path = self._path(motion, first, last)
+        breaks = path.breaks()
+        points = max(8, min(_POINTS_PER_INTERVAL, _MAX_GRID // len(breaks)) // self._coarser)
+        parts = [np.linspace(a, b, points)[1:] for a, b in pairwise(breaks)]
+        grid = np.concatenate([[0.0], *parts])
+        sample = path.sample(grid)
+        names = [motion.describe(first + 1 + int(i)) for i in path.segment(grid)]
+        self._require_reachable(sample.pose, names)
+        bounds = self._bounds(grid, sample, motion, path.segment(grid) + first + 1, limits)
+        speeds = fastest(bounds)
+        if speeds is None or np.any(speeds[1:-1] <= 0.0):
+            raise self._too_heavy(sample.pose, names)
+        whole = f"{motion.describe(first)} to line {motion.lines[last]}"
+        best: PathPiece | None = None
+        note = ""
+        for window in self._windows(limits)[:: self._coarser]:
+            law = SmoothTimeLaw(grid, speeds, window)
+            stretch, limit = self._stretch(path, law, limits)
+            if best is None or law.duration * stretch < best.duration:
+                best = PathPiece(path, law, stretch)
+                note = f"{whole}: {best.duration:.4f} s, limited by {limit}"
+        assert best is not None
+        return best, note
+
+    @staticmethod
+    def _windows(limits: PlatformLimits) -> list[float]:
+        """Return smoothing windows worth trying [s]: around the time in which the jerk limit builds up acceleration."""
+        times = [
+            acceleration / jerk
+            for acceleration, jerk in (
+                (limits.linear_acceleration, limits.linear_jerk),
+                (limits.angular_acceleration, limits.angular_jerk),
+            )
+            if math.isfinite(acceleration) and math.isfinite(jerk)
+        ]
+        base = min(max([0.004, *times]), 0.5)
+        return [share * base for share in (0.5, 1.0, 1.4, 2.0, 2.8, 4.0)]
+
+    def _bounds(
+        self, grid: Array, sample: PathSample, motion: MotionFile, waypoint: NDArray[np.int64], limits: PlatformLimits
+    ) -> PathBounds:
+        """Return what limits the speed along the path, as toppra takes it."""
+        n = len(grid)
+        linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
+        angular = _norm_bound(sample.first[:, 3:], sample.second[:, 3:], limits.angular_acceleration)
+        motors = self._motor_rows(sample)
+        a, b, c, g = (np.hstack(parts) for parts in zip(linear, angular, motors, strict=True))
+        speed = np.minimum(motion.speeds[waypoint], limits.linear_velocity)
+        turning = np.minimum(motion.angular_speeds[waypoint], limits.angular_velocity)
+        joint_rates = np.abs(self._joint_rates(sample.pose, sample.first))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fastest_square = np.vstack(
+                [
+                    (speed / np.linalg.norm(sample.first[:, :3], axis=1)) ** 2,
+                    (turning / np.linalg.norm(sample.first[:, 3:], axis=1)) ** 2,
+                    np.min((self._velocity / joint_rates) ** 2, axis=1),
+                    np.full(n, 1e6),  # toppra wants a bounded set
+                ]
+            )
+        square_max = np.min(np.nan_to_num(fastest_square, nan=np.inf), axis=0)
+        return PathBounds(grid, a, b, c, g, square_max)
+
+    def _motor_rows(self, sample: PathSample) -> tuple[Array, Array, Array, Array]:
+        """Return the rows of actuator effort and acceleration: a s'' + b s'^2 + c within g.
+
+        Efforts are quadratic in s' but for friction, whose part is what changes when the motion is reversed; dry
+        friction is taken off the bound here, the rest is left to the final check.
+        """
+        zero = np.zeros_like(sample.first)
+        rest = self._effort_of(sample.pose, zero, zero)
+        a = self._effort_of(sample.pose, zero, sample.first) - rest
+        forth = self._effort_of(sample.pose, sample.first, sample.second)
+        back = self._effort_of(sample.pose, -sample.first, sample.second)
+        creep = 1e-3
+        dry = 0.5 * np.abs(
+            self._effort_of(sample.pose, creep * sample.first, zero)
+            - self._effort_of(sample.pose, -creep * sample.first, zero)
+        )
+        parts = (a, 0.5 * (forth + back) - rest, rest, np.tile(self._effort, (len(a), 1)) - dry)
+        rows = [[part[:, np.isfinite(self._effort)] for part in parts]]
+        driven = np.isfinite(self.actuators.acceleration)
+        if driven.any():
+            still = self.kinematics.motion(sample.pose, zero, sample.first, mode=_HOME_MODE)
+            moving = self.kinematics.motion(sample.pose, sample.first, sample.second, mode=_HOME_MODE)
+            along = np.asarray(still.actuated_accelerations)[:, driven]
+            across = np.asarray(moving.actuated_accelerations)[:, driven]
+            bound = np.tile(self.actuators.acceleration[driven], (len(a), 1))
+            rows.append([along, across, 0.0 * along, bound])
+        a, b, c, g = (np.hstack(part) for part in zip(*rows, strict=True))
+        return a, b, c, g
+
+    def _stretch(self, path: Path, law: SmoothTimeLaw, limits: PlatformLimits) -> tuple[float, str]:
+        """Return by how much the law must be slowed down (or may be sped up) for all limits to hold, and which decides.
+
+        Velocities, accelerations and jerks scale with powers of the stretch; efforts do not, because of gravity and
+        friction, so they are searched by bisection.
+        """
+        times = _check_times(law.duration, self._coarser)
+        pose, twist, acceleration = PathPiece(path, law).sample(times)
+        loads = self._motion_loads(times, pose, twist, acceleration, limits)
+        needed = {load.name: load.ratio ** (1.0 / load.order) for load in loads}
+        name = max(needed, key=lambda key: needed[key])
+        stretch = max(needed[name], 1.0)  # the programmed speeds hold too, so never faster than the law
+        if self._effort_load(pose, twist / stretch, acceleration / stretch**2).ratio > 1.0:
+            low, high = stretch, stretch
+            for _ in range(8):
+                low, high = high, 1.5 * high
+                if self._effort_load(pose, twist / high, acceleration / high**2).ratio <= 1.0:
+                    break
+            else:
+                load = self._effort_load(pose, 0.0 * twist, 0.0 * acceleration)
+                raise LimitError(load.name, load.value, load.bound, load.unit, "at rest on the path", _REMEDY_HEAVY)
+            for _ in range(10):
+                middle = 0.5 * (low + high)
+                load = self._effort_load(pose, twist / middle, acceleration / middle**2)
+                low, high = (low, middle) if load.ratio <= 1.0 else (middle, high)
+            return high, self._effort_load(pose, twist / high, acceleration / high**2).name
+        if needed[name] >= 0.999:
+            return stretch, name
+        return stretch, "the programmed speed or the actuators"
+
+    # Waypoints with times
+
+    def _plan_timed(self, motion: MotionFile, limits: PlatformLimits) -> Trajectory:
+        assert motion.times is not None
+        n = len(motion)
+        if motion.straight:
+            stops = list(range(n))
+        else:
+            stops = [0, *(i for i in range(1, n - 1) if motion.dwells[i] > 0.0), n - 1]
+        pieces: list[Piece] = []
+        self._dwell(pieces, motion, 0)
+        for first, last in pairwise(stops):
+            times = motion.times[first : last + 1].copy()
+            times[0] += motion.dwells[first]
+            piece = TimedCurve(times, motion.poses[first : last + 1])
+            self._require_kept(motion, times, first, piece, limits)
+            pieces.append(piece)
+            self._dwell(pieces, motion, last)
+        return Trajectory(pieces, (f"{motion.source}: times kept as given",))
+
+    def _require_kept(
+        self, motion: MotionFile, waypoint_times: Array, first: int, piece: TimedCurve, limits: PlatformLimits
+    ) -> None:
+        times = _check_times(piece.duration)
+        pose, twist, acceleration = piece.sample(times)
+        at = np.clip(np.searchsorted(waypoint_times - waypoint_times[0], times), 1, len(waypoint_times) - 1)
+        names = [motion.describe(first + int(i)) for i in at]
+        self._require_reachable(pose, names)
+        loads = self._motion_loads(times, pose, twist, acceleration, limits)
+        loads.append(self._effort_load(pose, twist, acceleration))
+        worst = max(loads, key=lambda load: load.ratio)
+        if worst.ratio > 1.0 + 1e-9:
+            moment = waypoint_times[0] + times[worst.sample]
+            where = f"on the way to {names[worst.sample]} at {moment:.4g} s"
+            raise LimitError(worst.name, worst.value, worst.bound, worst.unit, where, "give this part more time")
+
+    # What both need
+
+    def _require_reachable(self, pose: Array, names: list[str]) -> None:
+        solution = self.kinematics.inverse(pose, mode=_HOME_MODE)
+        bad = np.flatnonzero(np.asarray(solution.status) != 0)
+        if bad.size:
+            i = int(bad[0])
+            x, y, z = (float(value) for value in pose[i, :3])
+            raise UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), str(solution.reason(i)))
+        jump = _first_jump(np.asarray(solution.actuated))
+        if jump is not None:
+            x, y, z = (float(value) for value in pose[jump, :3])
+            reason = f"{self.actuators.names[_largest_step(np.asarray(solution.actuated), jump)]} would have to jump"
+            raise UnreachableMotionError(f"on the way to {names[jump]}", (x, y, z), reason)
+        status = np.asarray(self.dynamics.inverse(pose, mode=_HOME_MODE).status)
+        bad = np.flatnonzero(status != 0)
+        if bad.size:
+            i = int(bad[0])
+            x, y, z = (float(value) for value in pose[i, :3])
+            reason = f"the actuators cannot hold it there ({Status(int(status[i])).meaning})"
+            raise UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), reason)
+
+    def _too_heavy(self, pose: Array, names: list[str]) -> LimitError:
+        load = self._effort_load(pose, np.zeros((len(pose), 6)), np.zeros((len(pose), 6)))
+        return LimitError(
+            load.name, load.value, load.bound, load.unit, f"at rest on the way to {names[load.sample]}", _REMEDY_HEAVY
+        )
+
+    def _motion_loads(
+        self, times: Array, pose: Array, twist: Array, acceleration: Array, limits: PlatformLimits
+    ) -> list[_Load]:
+        jerk = np.diff(acceleration, axis=0) / np.diff(times)[:, None]
+        loads = [
+            _worst("linear velocity of the platform", "m/s", twist[:, :3], limits.linear_velocity, 1),
+            _worst("linear acceleration of the platform", "m/s^2", acceleration[:, :3], limits.linear_acceleration, 2),
+            _worst("linear jerk of the platform", "m/s^3", jerk[:, :3], limits.linear_jerk, 3),
+            _worst("angular velocity of the platform", "rad/s", twist[:, 3:], limits.angular_velocity, 1),
+            _worst(
+                "angular acceleration of the platform", "rad/s^2", acceleration[:, 3:], limits.angular_acceleration, 2
+            ),
+            _worst("angular jerk of the platform", "rad/s^3", jerk[:, 3:], limits.angular_jerk, 3),
+        ]
+        motion = self.kinematics.motion(pose, twist, acceleration, mode=_HOME_MODE)
+        for i, name in enumerate(self.actuators.names):
+            rate = np.asarray(motion.actuated_velocities)[:, i : i + 1]
+            change = np.asarray(motion.actuated_accelerations)[:, i : i + 1]
+            loads.append(
+                _worst(f"velocity of {name}", f"{self.actuators.length_units[i]}/s", rate, float(self._velocity[i]), 1)
+            )
+            bound = float(self.actuators.acceleration[i])
+            unit = f"{self.actuators.length_units[i]}/s^2"
+            loads.append(_worst(f"acceleration of {name}", unit, change, bound, 2))
+        return loads
+
+    def _effort_load(self, pose: Array, twist: Array, acceleration: Array) -> _Load:
+        effort = np.abs(self._effort_of(pose, twist, acceleration))
+        sample, actuator = np.unravel_index(int(np.argmax(effort / self._effort)), effort.shape)
+        value, bound = float(effort[sample, actuator]), float(self._effort[actuator])
+        unit = self.actuators.effort_units[actuator]
+        return _Load(f"effort of {self.actuators.names[actuator]}", unit, value, bound, int(sample), 0)
+
+    def _effort_of(self, pose: Array, twist: Array, acceleration: Array) -> Array:
+        return np.asarray(self.dynamics.inverse(pose, twist, acceleration, mode=_HOME_MODE).effort, dtype=np.float64)
+
+    def _joint_rates(self, pose: Array, twist: Array) -> Array:
+        return np.asarray(self.kinematics.motion(pose, twist, mode=_HOME_MODE).actuated_velocities, dtype=np.float64)
+
+
+_REMEDY_HEAVY = "the actuators cannot hold the platform there; choose another path or stronger actuators"
+
+
+def _first_jump(positions: Array) -> int | None:
+    """Return the row of positions (n, n_actuated), along a fine path, that does not continue the rows before it.
+
+    Where a path is smooth, steps change little from row to row; a change of configuration is one out of all proportion.
+    """
+    steps = np.abs(np.diff(positions, axis=0)).max(axis=1)
+    if len(steps) < 3:
+        return None
+    around = np.maximum(steps[:-2], steps[2:])
+    out = np.flatnonzero((steps[1:-1] > 20.0 * around) & (steps[1:-1] > _JUMP))
+    return int(out[0]) + 2 if out.size else None
+
+
+def _largest_step(positions: Array, row: int) -> int:
+    return int(np.argmax(np.abs(positions[row] - positions[row - 1])))
+
+
+def _worst(name: str, unit: str, values: Array, bound: float, order: int) -> _Load:
+    norms = np.linalg.norm(values, axis=1)
+    sample = int(np.argmax(norms))
+    return _Load(name, unit, float(norms[sample]), bound, sample, order)
+
+
+def _check_times(duration: float, coarser: int = 1) -> Array:
+    return np.linspace(0.0, duration, int(min(max(_MIN_SAMPLES, duration / _SAMPLING), _MAX_SAMPLES)) // coarser)
+
+
+def _norm_bound(first: Array, second: Array, bound: float) -> tuple[Array, Array, Array, Array]:
+    """Return linear rows that keep |first s'' + second s'^2| within `bound`: a regular polygon inside the circle.
+
+    The vector lies in the plane of `first` (its tangent) and of the part of `second` across it (its normal).
+    """
+    n = len(first)
+    if not math.isfinite(bound) or not (first.any() or second.any()):
+        return np.empty((n, 0)), np.empty((n, 0)), np.empty((n, 0)), np.empty((n, 0))
+    length = np.linalg.norm(first, axis=1, keepdims=True)
+    tangent = first / np.maximum(length, 1e-12)
+    along = np.sum(second * tangent, axis=1, keepdims=True)
+    across = np.linalg.norm(second - along * tangent, axis=1, keepdims=True)
+    angles = np.arange(_DIRECTIONS) * math.pi / _DIRECTIONS
+    a = length * np.cos(angles)
+    b = along * np.cos(angles) + across * np.sin(angles)
+    inscribed = bound * math.cos(0.5 * math.pi / _DIRECTIONS)
+    return a, b, np.zeros_like(a), np.full_like(a, inscribed)

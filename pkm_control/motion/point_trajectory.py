@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A platform motion given by points: pose, twist and acceleration at instants, quintic polynomials in between.
+
+Between two points the position follows the quintic that meets position, velocity and acceleration at both ends; the
+attitude is the first point's, turned by a rotation vector (base axes) that follows such a quintic too. The rates of a
+rotation vector r and the angular velocity w are related by w = J(r) r', J(r) = I + a [r] + b [r]^2 with a = (1 - cos
+|r|) / |r|^2 and b = (|r| - sin |r|) / |r|^3 (Bullo and Murray, "Proportional derivative (PD) control on the Euclidean
+group", 1995).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Reference
+from pkm_description.errors import PkmError
+from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between, rotation_between
+
+Array = NDArray[np.float64]
+
+# rows: value, first and second derivative at s = 0, the same at s = 1, of 1, s, ..., s^5
+_QUINTIC = np.linalg.inv(
+    np.array(
+        [
+            [1, 0, 0, 0, 0, 0],
+            [0, 1, 0, 0, 0, 0],
+            [0, 0, 2, 0, 0, 0],
+            [1, 1, 1, 1, 1, 1],
+            [0, 1, 2, 3, 4, 5],
+            [0, 0, 2, 6, 12, 20],
+        ],
+        dtype=np.float64,
+    )
+)
+_TURN = 2.5  # rad between two points: beyond that the rotation vector is too near its singularity at 2 pi
+
+
+class PointTrajectoryError(PkmError):
+    """Points that are no motion: says which point, and what is wrong with it."""
+
+
+class PointTrajectory:
+    """Motion through `poses` (n, 7) at `times` (n,) [s] with `twists` and `accelerations` (n, 6), and rest after it.
+
+    Before its first instant it is at its first pose, at rest. `repetitions`: how often it is run without a pause; more
+    than once it must begin at time zero and end as it begins. Raises `PointTrajectoryError`.
+    """
+
+    def __init__(self, times: Array, poses: Array, twists: Array, accelerations: Array, repetitions: int = 1) -> None:
+        self.times = np.array(times, dtype=np.float64)
+        self.poses = np.array(poses, dtype=np.float64)
+        n = len(self.times)
+        if n == 0:
+            raise PointTrajectoryError("the trajectory has no points")
+        for what, values in (("time", self.times), ("pose", poses), ("twist", twists), ("acceleration", accelerations)):
+            bad = np.flatnonzero(~np.isfinite(np.reshape(values, (n, -1))).all(axis=1))
+            if bad.size:
+                raise PointTrajectoryError(f"point {bad[0]}: its {what} is not finite")
+        lengths = np.linalg.norm(self.poses[:, 3:], axis=1)
+        bad = np.flatnonzero(np.abs(lengths - 1.0) > 1e-6)
+        if bad.size:
+            raise PointTrajectoryError(f"point {bad[0]}: its quaternion has length {lengths[bad[0]]:.6g}, not 1")
+        if self.times[0] < 0.0:
+            raise PointTrajectoryError(f"point 0: its time {self.times[0]:.6g} s is negative")
+        bad = np.flatnonzero(np.diff(self.times) <= 0.0)
+        if bad.size:
+            k = int(bad[0])
+            raise PointTrajectoryError(
+                f"point {k + 1}: its time {self.times[k + 1]:.6g} s is not after {self.times[k]:.6g} s of point {k}"
+            )
+        self._coefficients = np.array(
+            [self._segment(k, np.asarray(twists), np.asarray(accelerations)) for k in range(n - 1)]
+        ).reshape(n - 1, 6, 6)
+        self._turns = np.asarray(self._coefficients[:, :, 3:].any(axis=(1, 2)), dtype=np.bool_)
+        self._cycle = float(self.times[-1])
+        self.duration = self._cycle * repetitions
+        if repetitions > 1 and (n < 2 or self.times[0] > 0.0 or not self._closed(twists, accelerations)):
+            raise PointTrajectoryError("a trajectory that is repeated must begin at time 0 and end as it begins")
+
+    def _closed(self, twists: Array, accelerations: Array) -> bool:
+        """Whether the motion ends as it begins, to a micrometre and a microradian and what they mean for the rates."""
+        way = displacement_between(self.poses[0], self.poses[-1])
+        rates = np.concatenate([np.subtract(twists[0], twists[-1]), np.subtract(accelerations[0], accelerations[-1])])
+        return bool(np.abs(way).max() < 1e-6 and np.abs(rates).max() < 1e-3)
+
+    def _segment(self, k: int, twists: Array, accelerations: Array) -> Array:
+        """Return coefficients (6, 6) of the displacement from point k in powers of the share of the way."""
+        h = self.times[k + 1] - self.times[k]
+        turn = rotation_between(self.poses[k, 3:], self.poses[k + 1, 3:])
+        if np.linalg.norm(turn) > _TURN:
+            raise PointTrajectoryError(
+                f"point {k + 1}: it turns by {np.linalg.norm(turn):.3g} rad, more than {_TURN} rad"
+            )
+        ends = np.zeros((6, 6))
+        ends[1], ends[2] = twists[k] * h, accelerations[k] * h**2
+        ends[3] = np.concatenate([self.poses[k + 1, :3] - self.poses[k, :3], turn])
+        ends[4], ends[5] = twists[k + 1] * h, accelerations[k + 1] * h**2
+        if turn.any() or ends[:, 3:].any():
+            inverse = np.asarray(np.linalg.inv(_rate_matrix(turn)), dtype=np.float64)
+            rate = inverse @ ends[4, 3:]
+            ends[5, 3:] = inverse @ (ends[5, 3:] - _rate_matrix_rate(turn, rate) @ rate)
+            ends[4, 3:] = rate
+        return np.asarray(_QUINTIC @ ends)
+
+    def at(self, time: float) -> Reference:
+        """Return the motion at `time` [s] from the start."""
+        if time >= self.duration or time <= self.times[0]:
+            return Reference(self.poses[0 if time < self.duration else -1].copy(), np.zeros(6), np.zeros(6))
+        time = time % self._cycle if time > self._cycle else time
+        k = int(np.searchsorted(self.times, time, side="right")) - 1
+        h = self.times[k + 1] - self.times[k]
+        s = (time - self.times[k]) / h
+        powers = np.array(
+            (
+                (1.0, s, s**2, s**3, s**4, s**5),
+                (0.0, 1.0, 2 * s, 3 * s**2, 4 * s**3, 5 * s**4),
+                (0.0, 0.0, 2.0, 6 * s, 12 * s**2, 20 * s**3),
+            )
+        )
+        displacement, twist, acceleration = powers @ self._coefficients[k]
+        twist /= h
+        acceleration /= h**2
+        if self._turns[k]:
+            turn, rate = displacement[3:], twist[3:].copy()
+            matrix = _rate_matrix(turn)
+            twist[3:] = matrix @ rate
+            acceleration[3:] = matrix @ acceleration[3:] + _rate_matrix_rate(turn, rate) @ rate
+        return Reference(displace(self.poses[k], displacement), twist, acceleration)
+
+
+def _cross(r: Array) -> Array:
+    return np.array(((0.0, -r[2], r[1]), (r[2], 0.0, -r[0]), (-r[1], r[0], 0.0)))
+
+
+def _factors(angle: float) -> tuple[float, float, float, float]:
+    """Return a and b of J(r), and their derivatives by the angle, each divided by the angle."""
+    t2 = angle * angle
+    if angle < 1e-2:  # series: the closed forms cancel
+        return 0.5 - t2 / 24.0, 1.0 / 6.0 - t2 / 120.0, -1.0 / 12.0 + t2 / 180.0, -1.0 / 60.0 + t2 / 1260.0
+    sine, cosine = np.sin(angle), np.cos(angle)
+    a, b = (1.0 - cosine) / t2, (angle - sine) / (t2 * angle)
+    return a, b, (sine / angle - 2.0 * a) / t2, ((1.0 - cosine) / t2 - 3.0 * b) / t2
+
+
+def _rate_matrix(r: Array) -> Array:
+    """Return J(r) (3, 3)."""
+    a, b, _, _ = _factors(float(np.linalg.norm(r)))
+    cross = _cross(r)
+    return np.asarray(np.eye(3) + a * cross + b * cross @ cross)
+
+
+def _rate_matrix_rate(r: Array, rate: Array) -> Array:
+    """Return the rate of J(r) (3, 3) when r changes with `rate`."""
+    a, b, da, db = _factors(float(np.linalg.norm(r)))
+    cross, moving = _cross(r), _cross(rate)
+    along = float(r @ rate)
+    square = cross @ cross
+    return np.asarray(a * moving + b * (moving @ cross + cross @ moving) + along * (da * cross + db * square))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Platform trajectories: pose, twist and acceleration as functions of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.motion.rounded_path import Path
+from pkm_control.motion.time_law import SmoothTimeLaw
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectorySample:
+    """Motion of the platform at `times` (n,) [s], base frame.
+
+    `pose` (n, 7): x y z qx qy qz qw. `twist` and `acceleration` (n, 6): linear at the platform origin, then angular.
+    """
+
+    times: Array
+    pose: Array
+    twist: Array
+    acceleration: Array
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.times)
+
+
+class Piece(Protocol):
+    """A part of a trajectory, from rest to rest."""
+
+    duration: float
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """Return pose (n, 7), twist (n, 6) and acceleration (n, 6) at times (n,) from the start of the piece."""
+        ...
+
+
+class PathPiece:
+    """A geometric path run by a time law, slowed down uniformly by `stretch`."""
+
+    def __init__(self, path: Path, law: SmoothTimeLaw, stretch: float = 1.0) -> None:
+        self._path = path
+        self._law = law
+        self._stretch = stretch
+        self.duration = law.duration * stretch
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """Return pose (n, 7), twist (n, 6) and acceleration (n, 6) at times (n,) from the start of the piece."""
+        s, speed, acceleration = self._law.sample(times / self._stretch)
+        speed, acceleration = speed[:, None] / self._stretch, acceleration[:, None] / self._stretch**2
+        path = self._path.sample(s)
+        return path.pose, path.first * speed, path.first * acceleration + path.second * speed**2
+
+
+class Rest:
+    """A pose (7,) held for `duration` seconds."""
+
+    def __init__(self, pose: Array, duration: float) -> None:
+        self._pose = pose
+        self.duration = duration
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """Return pose (n, 7), twist (n, 6) and acceleration (n, 6) at times (n,) from the start of the piece."""
+        n = len(times)
+        return np.tile(self._pose, (n, 1)), np.zeros((n, 6)), np.zeros((n, 6))
+
+
+class Trajectory:
+    """Pieces one after the other; at rest at its first pose before the start, and at its last pose after the end.
+
+    `notes` say, in words, what limits the speed of which part.
+    """
+
+    def __init__(self, pieces: Iterable[Piece], notes: Iterable[str] = ()) -> None:
+        self.pieces = tuple(pieces)
+        if not self.pieces:
+            raise ValueError("a trajectory needs at least one piece")
+        self.notes = tuple(notes)
+        self._starts = np.concatenate([[0.0], np.cumsum([piece.duration for piece in self.pieces])])
+
+    @property
+    def duration(self) -> float:
+        """Time from first motion to last rest [s]."""
+        return float(self._starts[-1])
+
+    @property
+    def start(self) -> Array:
+        """Pose (7,) at time zero."""
+        return np.asarray(self.sample(np.zeros(1)).pose[0])
+
+    @property
+    def end(self) -> Array:
+        """Pose (7,) after the last piece."""
+        return np.asarray(self.sample(np.array([self.duration])).pose[0])
+
+    def sample(self, times: Array) -> TrajectorySample:
+        """Return the motion at times (n,) [s], in any order."""
+        times = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        clipped = np.clip(times, 0.0, self.duration)
+        index = np.clip(np.searchsorted(self._starts, clipped, side="right") - 1, 0, len(self.pieces) - 1)
+        pose, twist, acceleration = np.empty((len(times), 7)), np.empty((len(times), 6)), np.empty((len(times), 6))
+        for i in np.unique(index):
+            at = index == i
+            pose[at], twist[at], acceleration[at] = self.pieces[i].sample(clipped[at] - self._starts[i])
+        outside = (times < 0.0) | (times > self.duration)
+        twist[outside] = 0.0
+        acceleration[outside] = 0.0
+        return TrajectorySample(times, pose, twist, acceleration)
+
+    def sampled(self, rate: float) -> TrajectorySample:
+        """Return the motion at 0, 1/rate, 2/rate, ... [s], the first sample at or after the end being the last."""
+        return self.sample(np.arange(int(np.ceil(self.duration * rate - 1e-9)) + 1) / rate)
+
+    def then(self, other: Trajectory) -> Trajectory:
+        """Return this trajectory followed by another; the other must start where this one ends."""
+        gap = float(np.linalg.norm(self.end[:3] - other.start[:3]))
+        if gap > 1e-6:
+            raise ValueError(f"the second trajectory starts {gap:.6g} m from the end of the first")
+        notes = self.notes + tuple(note for note in other.notes if note not in self.notes)
+        return Trajectory(self.pieces + other.pieces, notes)

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The controller as a ROS node: measured states in, efforts out, motions by action or by topic."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+from rclpy.action import ActionServer, CancelResponse, GoalResponse
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.node import Node
+from rclpy.task import Future
+from sensor_msgs.msg import JointState
+
+from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
+from pkm_control.controllers.laws import make_controller
+from pkm_control.loop.fixed_rate import AIR, OVERLOADED
+from pkm_control.loop.follower import Action, Mode, Motion, Outcome, TrajectoryFollower, rehearse
+from pkm_control.loop.guard import EffortGuard
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.nodes import motion_messages
+from pkm_control.nodes.realtime import declare_priority, request_realtime
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Mechanism
+from pkm_description.ros import diagnostics, messages, topics
+from pkm_description.ros.messages import RequestError
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_dynamics import Dynamics
+from pkm_interfaces.action import FollowPlatformTrajectory
+from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory
+from pkm_kinematics import Kinematics
+
+FALLBACKS = ("gravity", "zero")
+_LOOK_EVERY = 5e-5  # s, between two looks for a message that is due
+
+
+class ControllerNode(Node):
+    """Sends efforts once for each measured state; holds the platform while no motion is given."""
+
+    def __init__(self) -> None:
+        super().__init__("controller")
+        declare(self, "law", LAWS[0], "control law", choices=LAWS, fixed=True)
+        declare(self, "natural_frequency", NATURAL_FREQUENCY, "of the tracking error, rad/s", (0.1, 1000.0))
+        declare(self, "damping", DAMPING, "of the tracking error; 1 is critical", (0.0, 10.0))
+        declare(self, "rate", 1000.0, "rate at which measured states come, Hz", (1.0, 10000.0), fixed=True)
+        declare(
+            self, "stale_periods", 10, "periods without a state after which efforts fall back", (1, 10000), fixed=True
+        )
+        declare(self, "fallback", FALLBACKS[0], "efforts when the state is stale", choices=FALLBACKS, fixed=True)
+        declare(self, "hold_time", 0.5, "silence after which held gravity becomes zero, s", (0.0, 60.0), fixed=True)
+        declare(self, "abort_after", 1.0, "silence after which a motion is given up, s", (0.001, 60.0), fixed=True)
+        declare(self, "command_delay", 1.0, "periods from a state to its efforts' effect", (0.0, 20.0), fixed=True)
+        declare(self, "start_delay", 0.05, "from a motion that is to begin at once to its beginning, s", (0.0, 10.0))
+        declare(self, "start_tolerance", 0.005, "largest jump at the start of a motion, m and rad", (0.0, 1.0))
+        declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
+        request_realtime(self, declare_priority(self))
+        self._follower: TrajectoryFollower | None = None
+        self._action: Action | None = None
+        self._goals: list[tuple[Any, Motion, Future]] = []
+        self._lock = threading.Lock()  # of the follower, which the control thread and the executor's use
+        self._time = 0.0
+        self._refused = ""
+        self._next_state = 0.0
+        self._max_age = self._value("stale_periods") / self._value("rate")
+        self._commands = self.create_publisher(JointState, topics.JOINT_COMMANDS, topics.STREAM_OUT)
+        self._reference = self.create_publisher(PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_OUT)
+        self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
+        self._description = RobotDescription(self, self._build)
+        self._states = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN)
+        self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)
+        self._server = ActionServer(
+            self,
+            FollowPlatformTrajectory,
+            topics.FOLLOW_TRAJECTORY,
+            execute_callback=self._execute,
+            goal_callback=lambda _: GoalResponse.ACCEPT,
+            cancel_callback=lambda _: CancelResponse.ACCEPT,
+        )
+        self.create_timer(0.02, self._slowly)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+        self._thread.start()
+
+    def _value(self, name: str) -> Any:
+        return self.get_parameter(name).value
+
+    def _build(self, mechanism: Mechanism) -> None:
+        kinematics = Kinematics(mechanism)
+        dynamics = Dynamics(kinematics)
+        limits = ActuatorLimits.of(mechanism)
+        guard = EffortGuard(
+            limits.effort,
+            self._max_age,
+            self._value("fallback"),
+            lambda pose: np.asarray(dynamics.gravity(pose).effort),
+            self._value("hold_time"),
+        )
+        lead = (0.5 + self._value("command_delay")) / self._value("rate")
+
+        def new_follower() -> TrajectoryFollower:
+            settings = self._value("natural_frequency"), self._value("damping")
+            controller = make_controller(self._value("law"), dynamics, limits, 1.0 / self._value("rate"), *settings)
+            return TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"))
+
+        rehearse(new_follower(), kinematics)
+        if self._follower is not None:
+            self._follower.end(Outcome.PREEMPTED, "a new robot description has come")
+        self._kinematics = kinematics
+        self._follower = new_follower()
+
+    # The control period, in a thread of its own: an executor would take longer over a message than the control does
+
+    def _run(self) -> None:
+        """Answer each measured state as it comes, and silence when none comes."""
+        period = 1.0 / self._value("rate")
+        heard = time.monotonic()
+        slow = 0  # periods in a row that took too long
+        try:
+            while not self._stop.is_set() and self.context.ok():
+                message = self._states.take()
+                now = time.monotonic()
+                if message is not None:
+                    heard = now
+                    with self._lock:
+                        self._measured(message, now)
+                    busy = time.monotonic() - now
+                    slow = slow + 1 if busy > period else 0
+                    # until the next one is due; where this computer does not keep the rate, others get a share of it
+                    self._stop.wait(AIR * busy if slow > OVERLOADED else max(0.0, 0.7 * period - busy))
+                elif now - heard > self._max_age:
+                    heard = now
+                    with self._lock:
+                        self._silent(now)
+                else:
+                    time.sleep(_LOOK_EVERY)
+        except rclpy_implementation.RCLError:
+            if self.context.ok():
+                raise
+
+    def _measured(self, message: JointState, now: float) -> None:
+        if self._follower is None:
+            return
+        names = self._kinematics.actuated_names
+        try:
+            positions = messages.joint_values(message, names, what="measured state")
+            velocities = messages.joint_values(message, names, "velocity", "measured state")
+        except PkmError as error:
+            self._refused = str(error)
+            self._silent(now)
+            return
+        self._refused = ""
+        stamp = message.header.stamp
+        self._time = stamp.sec + 1e-9 * stamp.nanosec
+        self._send(self._follower.update(self._time, now, positions, velocities), stamp)
+
+    def _silent(self, now: float) -> None:
+        if self._follower is not None:
+            self._send(self._follower.silent(now, self._refused), self.get_clock().now().to_msg())
+
+    def _send(self, action: Action, stamp: Any) -> None:
+        """Publish what one period decided."""
+        self._action = action
+        if action.mode is not Mode.WAITING:
+            command = JointState(name=self._kinematics.actuated_names, effort=action.efforts)
+            command.header.stamp = stamp
+            self._commands.publish(command)
+        if action.reference is not None:
+            self._reference.publish(
+                motion_messages.reference_message(action.reference, stamp, self._kinematics.mechanism.base_link)
+            )
+        now = time.monotonic()
+        if now >= self._next_state:
+            self._next_state = now + 1.0 / self._value("state_rate")
+            self._state.publish(motion_messages.state_message(action, stamp, self._kinematics))
+
+    # Motions
+
+    def _start(self, message: PlatformTrajectory, tolerances: Any = None) -> Motion:
+        """Follow a trajectory; raise `PkmError` where it cannot be followed."""
+        if self._follower is None:
+            raise PkmError(self._description.problem)
+        if self._action is None or self._action.reference is None:
+            raise PkmError(
+                f"no measured state to start from: {self._action.reason if self._action else 'none has come'}"
+            )
+        motion = motion_messages.motion_of(
+            message, self._kinematics, self._action.reference.pose, self._value("start_tolerance")
+        )
+        if tolerances is not None:
+            motion.tolerances = motion_messages.tolerances_of(tolerances)
+        with self._lock:
+            if motion.start == 0.0:
+                motion.start = self._time + self._value("start_delay")
+            elif motion.start < self._time:
+                raise RequestError(f"the trajectory should have started {self._time - motion.start:.3f} s ago")
+            self._follower.follow(motion)
+        return motion
+
+    def _take(self, message: PlatformTrajectory) -> None:
+        try:
+            self._start(message)
+        except PkmError as error:
+            self.get_logger().error(f"trajectory refused: {error}")
+
+    async def _execute(self, goal: Any) -> FollowPlatformTrajectory.Result:
+        try:
+            motion = self._start(goal.request.trajectory, goal.request)
+        except PkmError as error:
+            self.get_logger().error(f"goal refused: {error}")
+            goal.abort()
+            return FollowPlatformTrajectory.Result(error_code=int(Outcome.INVALID_GOAL), error_string=str(error))
+        done: Future = Future()
+        self._goals.append((goal, motion, done))
+        await done
+        if goal.is_cancel_requested:
+            goal.canceled()
+        elif motion.outcome is Outcome.SUCCESSFUL:
+            goal.succeed()
+        else:
+            goal.abort()
+        return motion_messages.result_message(motion)
+
+    def _slowly(self) -> None:
+        """Tell goals how they go, and the controller what its parameters are."""
+        follower = self._follower
+        if follower is None:
+            return
+        omega = self._value("natural_frequency")
+        follower.controller.stiffness = omega**2
+        follower.controller.viscosity = 2.0 * self._value("damping") * omega
+        for goal, motion, done in self._goals:
+            if motion.outcome is None and goal.is_cancel_requested:
+                with self._lock:
+                    follower.end(Outcome.PREEMPTED, "cancelled")
+            if motion.outcome is not None:
+                done.set_result(True)
+            elif self._action is not None:
+                goal.publish_feedback(motion_messages.feedback_message(motion, self._action, self._kinematics))
+        self._goals = [
+            goal for goal in self._goals if not goal[2].done()
+        ]  # not: without outcome, one may just have come
+
+    def destroy_node(self) -> None:
+        """End the control thread before its publishers go."""
+        self._stop.set()
+        self._thread.join(2.0)
+        super().destroy_node()
+
+    def _report(self) -> diagnostics.Report:
+        if self._follower is None:
+            return diagnostics.ERROR, self._description.problem, {}
+        if self._action is None or self._action.mode is Mode.WAITING:
+            return diagnostics.WARN, "no measured state yet", {}
+        values = {"law": self._value("law"), "mode": self._action.mode.name}
+        if self._action.mode is Mode.STOPPED:
+            return diagnostics.ERROR, self._action.reason, values
+        return diagnostics.OK, self._action.mode.name.lower(), values
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(ControllerNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

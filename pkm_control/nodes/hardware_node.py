@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The simulated machine as a ROS node: the life cycle of a `SystemInterface`, and JointState topics for read and write.
+
+It speaks the topics that `joint_state_topic_hardware_interface/JointStateTopicSystem` of the robot's <ros2_control>
+block names, so the controller_manager drives it as it drives a machine; without ros2_control our controller node does.
+
+Stamps are the machine's own time: they advance by exactly one period each cycle. After a stall of the computer the
+machine catches up by at most `catch_up` seconds, and it runs at most `lead` seconds ahead of the state that its newest
+command answers; beyond that its time stands still, as if the computer had not stalled, and deadlines count as missed.
+Where commands stay away for longer than `patience`, time goes on without them, as it does for a real machine.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+
+from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
+from pkm_control.loop.fixed_rate import FixedRateLoop
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.nodes.command_inbox import CommandInbox
+from pkm_control.nodes.loop_monitor import LoopMonitor
+from pkm_control.nodes.realtime import declare_priority, request_realtime
+from pkm_description.mechanism import Mechanism
+from pkm_description.ros import diagnostics, topics
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_dynamics import Dynamics
+
+STARTS = ("on_command", "active", "manual")
+"""When brakes open: with the first command, at once, or by the life cycle's transitions alone."""
+
+
+class HardwareNode(LifecycleNode):
+    """Runs the machine in a thread of its own, each period: read, publish, take the command, let the period pass."""
+
+    def __init__(self) -> None:
+        super().__init__("hardware")
+        self._rate = declare(self, "rate", 1000.0, "periods per second, Hz", (10.0, 10000.0), fixed=True)
+        self._start = declare(self, "start", STARTS[0], "when the machine becomes active", choices=STARTS, fixed=True)
+        self._timeout = declare(
+            self,
+            "command_timeout",
+            0.02,
+            "without a command for longer, drives give no effort, s",
+            (0.001, 60.0),
+            fixed=True,
+        )
+        self._catch_up = declare(self, "catch_up", 0.002, "most time made up after a stall, s", (0.0, 1.0), fixed=True)
+        self._lead = declare(
+            self, "lead", 0.003, "most time that the machine runs ahead of its commands, s", (0.0, 10.0), fixed=True
+        )
+        self._patience = declare(
+            self, "patience", 1.0, "how long machine time waits for a late command, s", (0.0, 60.0), fixed=True
+        )
+        self._encoder = Encoder(
+            declare(
+                self, "encoder_resolution", 0.0, "one step of an encoder, rad or m; 0: exact", (0.0, 1.0), fixed=True
+            ),
+            declare(self, "position_noise", 0.0, "standard deviation, rad or m", (0.0, 1.0), fixed=True),
+            declare(self, "velocity_noise", 0.0, "standard deviation, rad/s or m/s", (0.0, 10.0), fixed=True),
+        )
+        request_realtime(self, declare_priority(self))
+        self._machine: SimulatedMachine | None = None
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._inbox = CommandInbox(self)
+        self._states = self.create_publisher(JointState, topics.HARDWARE_STATES, topics.STREAM_OUT)
+        self._monitor = LoopMonitor(self, self._rate)
+        self._opener = self.create_timer(0.02, self._open_brakes)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report)
+        self._description = RobotDescription(self, self._build)
+
+    def _build(self, mechanism: Mechanism) -> None:
+        machine = SimulatedMachine(
+            Dynamics(mechanism),
+            ActuatorLimits.of(mechanism),
+            encoder=self._encoder,
+            command_timeout=self._timeout,
+        )
+        machine.configure()
+        machine.activate()
+        machine.step(1e-3)  # compiles what is not compiled yet, before time matters
+        machine.deactivate()
+        machine.cleanup()
+        with self._lock:
+            self._machine = machine
+        if self._start != "manual":
+            self.trigger_configure()
+        if self._start == "active":
+            self.trigger_activate()
+
+    # Life cycle, as controller_manager would call it on a SystemInterface
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Place the machine at home, brakes closed, and begin to publish its state."""
+        with self._lock:
+            if self._machine is None:
+                self.get_logger().error(self._description.problem)
+                return TransitionCallbackReturn.FAILURE
+            self._machine.configure()
+            if self._machine.fault:
+                self.get_logger().error(self._machine.fault)
+                return TransitionCallbackReturn.FAILURE
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._run, name="machine", daemon=True)
+        self._thread.start()
+        return super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Open the brakes."""
+        with self._lock:
+            assert self._machine is not None
+            self._machine.activate()
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Close the brakes."""
+        with self._lock:
+            assert self._machine is not None
+            self._machine.deactivate()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop publishing."""
+        self._end()
+        with self._lock:
+            assert self._machine is not None
+            self._machine.cleanup()
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Close the brakes and stop."""
+        self._end()
+        return super().on_shutdown(state)
+
+    def destroy_node(self) -> None:
+        """End the machine's thread before its publishers go."""
+        self._end()
+        super().destroy_node()
+
+    def _end(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(2.0)
+            self._thread = None
+
+    # One period after the other
+
+    def _run(self) -> None:
+        machine = self._machine
+        assert machine is not None
+        period = 1.0 / self._rate
+        most = max(1, round(self._catch_up * self._rate))
+        names = list(machine.limits.names)
+        epoch = self.get_clock().now().nanoseconds - round(machine.time * 1e9)
+        loop = FixedRateLoop(self._rate)
+        loop.restart()
+        while not self._stop.is_set() and self.context.ok():
+            periods = loop.wait()
+            with self._lock:
+                state = machine.read()
+                try:
+                    self._publish(names, state, epoch)
+                    self._write(machine, names)
+                except rclpy_implementation.RCLError:
+                    if self.context.ok():
+                        raise
+                    return  # the node is being shut down
+                waits = self._waits(machine, epoch)
+                if not waits:
+                    machine.step(min(periods, most) * period)
+            if waits:
+                self._monitor.hold()
+            else:
+                self._monitor.cycle(loop, time.monotonic() - loop.last_wake)
+
+    def _publish(self, names: list[str], state: Any, epoch: int) -> None:
+        message = JointState(name=names, position=state.positions, velocity=state.velocities, effort=state.efforts)
+        message.header.stamp = Time(nanoseconds=epoch + round(state.time * 1e9)).to_msg()
+        self._states.publish(message)
+
+    def _write(self, machine: SimulatedMachine, names: list[str]) -> None:
+        """Give the newest command to the machine, if one has come."""
+        command = self._inbox.newest(names)
+        if command is None or machine.lifecycle is not Lifecycle.ACTIVE:
+            return
+        mode, values = command
+        if machine.command_mode is not mode:
+            machine.set_command_mode(mode)
+        machine.write(values)
+
+    def _waits(self, machine: SimulatedMachine, epoch: int) -> bool:
+        """Whether machine time stands still until a command comes that answers a state no older than `lead`."""
+        inbox = self._inbox
+        if machine.lifecycle is not Lifecycle.ACTIVE or inbox.stamp == 0.0:
+            return False
+        if time.monotonic() - inbox.arrival > self._patience:
+            return False
+        return machine.time - (inbox.stamp - 1e-9 * epoch) > self._lead
+
+    def _open_brakes(self) -> None:
+        """Activate with the first command, where that is wanted; never again after that."""
+        if self._start == "on_command" and self._inbox.heard:
+            self._opener.cancel()
+            self.trigger_activate()
+
+    def _report(self) -> diagnostics.Report:
+        if self._machine is None:
+            return diagnostics.ERROR, self._description.problem, {}
+        machine, statistics = self._machine, self._monitor.last
+        values = {
+            "life cycle": machine.lifecycle.value,
+            "rate": f"{statistics.rate:.1f} Hz",
+            "missed deadlines": statistics.missed_deadlines,
+            "commands refused": self._inbox.refused,
+        }
+        if machine.fault:
+            return diagnostics.ERROR, machine.fault, values
+        if np.any(machine.saturated):
+            return diagnostics.WARN, "a drive is at its limit", values
+        return diagnostics.OK, machine.lifecycle.value, values
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(HardwareNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which nodes a robot runs, with which parameters: the one declaration that the launch files and the runner both read.
+
+Plain data: nothing here imports ROS. A knob is something a user may turn; a node says which knobs it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
+from pkm_description.errors import DescriptionError
+from pkm_description.load import expand
+
+Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
+Parameter = bool | int | float | str | list[str]  # of a node
+
+
+@dataclass(frozen=True)
+class Knob:
+    """A launch argument: `choices` are the only allowed texts where there are any."""
+
+    name: str
+    default: str
+    description: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NodeSpec:
+    """A node: the module that holds it, its executable, parameters (name -> knob that sets it) and remappings.
+
+    `wanted` says whether these values ask for the node. What it means for the run that a node ends by itself: where it
+    is not `needed`, nothing; where it does not have to `last`, nothing as long as it ends well; else the run is over.
+    `leads`: the run is over when this node ends, in whichever manner.
+    """
+
+    name: str
+    executable: str
+    module: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    remappings: Mapping[str, str] = field(default_factory=dict)
+    wanted: Callable[[Values], bool] = lambda values: True
+    leads: bool = False
+    needed: bool = True
+    last: bool = True
+
+    def stops_run(self, code: int, leads: bool = False) -> bool:
+        """Whether the run is over when this node has ended with an exit code; `leads` where the run waits for it."""
+        return leads or (self.needed and (self.last or code != 0))
+
+
+SWITCH = ("true", "false")
+
+KNOBS = (
+    Knob("robot", "delta", "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"),
+    Knob("xacro_args", "", "arguments of the robot's xacro file: 'name:=value name:=value'"),
+    Knob("namespace", "", "namespace of all nodes and topics"),
+    Knob("use_sim_time", "false", "take the time from /clock", SWITCH),
+    Knob(
+        "hardware",
+        "simulated",
+        "who is the machine: our simulation, or nobody (yours, or ros2_control)",
+        ("simulated", "none"),
+    ),
+    Knob("controller", LAWS[0], "control law, or none", (*LAWS, "none")),
+    Knob("rate", "1000.0", "rate of the machine and of the controller, Hz"),
+    Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual")),
+    Knob("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero")),
+    Knob("natural_frequency", str(NATURAL_FREQUENCY), "natural frequency of the tracking error, rad/s"),
+    Knob("damping", str(DAMPING), "damping of the tracking error, 1 is critical"),
+    Knob("publish_rate", "200.0", "highest rate of joint_states, platform_state and reference_efforts, Hz"),
+    Knob(
+        "motion",
+        "auto",
+        "motion file to run: a path, pick_and_place, circle, tilts, auto (what suits the robot), or none",
+    ),
+    Knob("cycles", "20", "how often the motion is run"),
+    Knob("report", "reports", "directory for the plot and the table of the run"),
+    Knob("page", "true", "show the robot in a browser page", SWITCH),
+    Knob("host", "127.0.0.1", "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.0: any network"),
+    Knob("port", "8080", "first port tried for the browser page"),
+    Knob("stay", "true", "keep the robot running when the motion is done", SWITCH),
+)
+
+
+def _is(name: str, *texts: str) -> Callable[[Values], bool]:
+    return lambda values: values[name] in texts
+
+
+def _is_not(name: str, *texts: str) -> Callable[[Values], bool]:
+    return lambda values: values[name] not in texts
+
+
+NODES = (
+    NodeSpec(
+        "hardware",
+        "hardware_node",
+        "pkm_control.nodes.hardware_node",
+        {"rate": "rate", "start": "start"},
+        wanted=_is("hardware", "simulated"),
+    ),
+    NodeSpec(
+        "kinematics",
+        "kinematics_node",
+        "pkm_kinematics.ros.kinematics_node",
+        {"publish_rate": "publish_rate"},
+        {"actuated_joint_states": "hardware/joint_states"},
+    ),
+    NodeSpec("dynamics", "dynamics_node", "pkm_dynamics.ros.dynamics_node", {"publish_rate": "publish_rate"}),
+    NodeSpec(
+        "controller",
+        "controller_node",
+        "pkm_control.nodes.controller_node",
+        {
+            "law": "controller",
+            "rate": "rate",
+            "fallback": "fallback",
+            "natural_frequency": "natural_frequency",
+            "damping": "damping",
+        },
+        {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"},
+        wanted=_is_not("controller", "none"),
+    ),
+    NodeSpec(
+        "page",
+        "page_node",
+        "pkm_control.nodes.page_node",
+        {"host": "host", "port": "port"},
+        wanted=_is("page", "true"),
+        needed=False,
+    ),
+    NodeSpec(
+        "motion_player",
+        "motion_player_node",
+        "pkm_control.nodes.motion_player_node",
+        {"motion": "motion", "cycles": "cycles", "report": "report", "rate": "rate"},
+        {"actuated_joint_states": "hardware/joint_states"},
+        wanted=lambda values: values["motion"] != "none" and values["controller"] != "none",
+        leads=True,
+        last=False,
+    ),
+)
+
+DESCRIPTION = NodeSpec(
+    "description",
+    "description_node",
+    "pkm_description.ros.description_node",
+)
+"""Publishes /robot_description where robot_state_publisher does not run; its parameter is `description(values)`."""
+
+
+def defaults(**changed: str) -> dict[str, str]:
+    """Return the value of every knob, with some changed."""
+    unknown = changed.keys() - {knob.name for knob in KNOBS}
+    if unknown:
+        raise KeyError(f"no such knob: {', '.join(sorted(unknown))}")
+    return {knob.name: changed.get(knob.name, knob.default) for knob in KNOBS}
+
+
+def nodes(values: Values) -> list[NodeSpec]:
+    """Return the nodes that these values ask for. The description is not among them: see `DESCRIPTION`."""
+    return [node for node in NODES if node.wanted(values)]
+
+
+def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
+    """Return the parameters of a node, each of the type of its knob's default; raise `ValueError` where one is not.
+
+    The node that leads the run also gets the names of the others, to wait for.
+    """
+    default = {knob.name: typed_value(knob.default) for knob in KNOBS}
+    typed: dict[str, Parameter] = {}
+    for name, knob in node.parameters.items():
+        try:
+            typed[name] = (
+                values[knob] == "true" if isinstance(default[knob], bool) else type(default[knob])(values[knob])
+            )
+        except ValueError as error:
+            raise ValueError(f"{knob} is '{values[knob]}', not a number like {default[knob]}") from error
+    if node.leads:
+        typed["wait_for"] = [other.name for other in nodes(values) if other is not node]
+    return {**typed, "use_sim_time": values["use_sim_time"] == "true"}
+
+
+def description(values: Values) -> str:
+    """Return the URDF+ text of the robot: files are expanded here, by who starts the nodes, who take plain text alone.
+
+    Raises `DescriptionError`.
+    """
+    return expand(values["robot"], xacro_arguments(values))[0]
+
+
+def xacro_arguments(values: Values) -> dict[str, str]:
+    """Return the arguments for the robot's xacro file, by name; raises `DescriptionError` where they have none."""
+    pairs = [pair.partition(":=") for pair in values["xacro_args"].split()]
+    for name, sign, value in pairs:
+        if not (name and sign):
+            raise DescriptionError("xacro_args", f"'{name}{sign}{value}' is no argument", "write name:=value")
+    return {name: value for name, _, value in pairs}
+
+
+def typed_value(text: str) -> bool | int | float | str:
+    """Return a text as what it reads as: a switch, a whole number, a number, or itself."""
+    if text in SWITCH:
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `bringup.py` declares, said to the ROS launch system; the launch files of all robots are this with a name.
+
+Needs `launch` and `launch_ros`, which a ROS 2 installation has and a bare machine has not: there, see `runner.py`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
+from launch import LaunchContext, LaunchDescription
+from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction, RegisterEventHandler
+from launch.event_handlers import OnProcessExit
+from launch.events import Shutdown
+from launch.events.process import ProcessExited
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
+
+from pkm_control.run import bringup, ros2_control
+from pkm_control.view import rviz_view
+from pkm_description.load import load_mechanism
+
+KNOBS = (
+    *bringup.KNOBS,
+    bringup.Knob("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
+    bringup.Knob("rviz_file", "", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
+    bringup.Knob(
+        "ros2_control", "false", "let controller_manager drive the machine instead of our controller", bringup.SWITCH
+    ),
+    bringup.Knob(
+        "controllers", "joint_trajectory_controller", "controllers of ros2_control to activate, separated by commas"
+    ),
+    bringup.Knob(
+        "controllers_file", "", "their parameters; empty: config/controllers.yaml, fitted to the joints of the robot"
+    ),
+)
+
+
+def bring_up(**defaults: str) -> LaunchDescription:
+    """Return the launch description of a robot: every knob an argument, some with other defaults than in `bringup.py`.
+
+    The browser page is off here, where RViz shows the robot; it needs `pip install viser trimesh`.
+    """
+    default = {**{knob.name: knob.default for knob in KNOBS}, "page": "false", **defaults}
+    arguments = [
+        DeclareLaunchArgument(
+            knob.name, default_value=default[knob.name], description=knob.description, choices=knob.choices or None
+        )
+        for knob in KNOBS
+    ]
+    names = [knob.name for knob in KNOBS]
+    return LaunchDescription([*arguments, OpaqueFunction(function=partial(_actions, names))])
+
+
+def _actions(names: list[str], context: LaunchContext) -> list[Any]:
+    """Return the nodes and handlers that the values of the launch arguments ask for."""
+    values = {name: LaunchConfiguration(name).perform(context) for name in names}
+    found = []
+    if values["ros2_control"] == "true":
+        values["controller"] = "none"  # and with it the motion player, who needs our controller
+        found += _controller_manager(values)
+    if _installed("robot_state_publisher"):
+        found.append(_robot_state_publisher(values))
+    else:
+        found.append(_node(bringup.DESCRIPTION, values, robot_description=_text(values)))
+    if values["rviz"] == "true" and _installed("rviz2"):
+        found.append(_rviz(values))
+    for spec in bringup.nodes(values):
+        node = _node(spec, values)
+        leads = spec.leads and values["stay"] == "false"
+        found += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=partial(_ended, spec, leads)))]
+    return found
+
+
+def _ended(spec: bringup.NodeSpec, leads: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """Return the end of the run, where the end of a node means that."""
+    if context.is_shutdown or not spec.stops_run(event.returncode, leads):
+        return []
+    reason = "the motion is done" if leads else f"{spec.name} ended with code {event.returncode}"
+    return [EmitEvent(event=Shutdown(reason=reason))]
+
+
+def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValue) -> Node:
+    """Return a node of ours, with parameters that are texts besides those declared.
+
+    With ros2_control, the kinematics hears what joint_state_broadcaster says.
+    """
+    if spec.name == "kinematics" and values["ros2_control"] == "true":
+        spec = replace(spec, remappings={"actuated_joint_states": ros2_control.MEASURED_STATES})
+    return Node(
+        package="pkm_control",
+        executable=spec.executable,
+        name=spec.name,
+        namespace=values["namespace"],
+        parameters=[{**bringup.parameters(spec, values), **texts}],
+        remappings=list(spec.remappings.items()),
+        output="screen",
+    )
+
+
+def _controller_manager(values: bringup.Values) -> list[Node]:
+    """Return the controller manager, and the spawners that load its controllers and activate those that are wanted."""
+    if not _installed("controller_manager"):
+        raise RuntimeError("ros2_control:=true needs the packages controller_manager and ros2_controllers")
+    path = values["controllers_file"] or _fitted_controllers(values)
+    wanted = ["joint_state_broadcaster", *values["controllers"].replace(",", " ").split()]
+    others = [name for name in ros2_control.controller_names(ros2_control.read_parameters(path)) if name not in wanted]
+    clock = {"use_sim_time": values["use_sim_time"] == "true"}
+    in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen")
+    nodes = [
+        in_manager(executable="ros2_control_node", parameters=[path, clock]),
+        in_manager(executable="spawner", arguments=[*wanted, "--param-file", path]),
+    ]
+    if others:
+        nodes.append(in_manager(executable="spawner", arguments=[*others, "--inactive", "--param-file", path]))
+    return nodes
+
+
+def _fitted_controllers(values: bringup.Values) -> str:
+    """Write config/controllers.yaml for the robot at hand to a temporary file and return its path."""
+    template = ros2_control.read_parameters(f"{get_package_share_directory('pkm_control')}/config/controllers.yaml")
+    mechanism = load_mechanism(values["robot"], bringup.xacro_arguments(values))
+    rate, frequency = float(values["rate"]), float(values["natural_frequency"])
+    fitted = ros2_control.controller_parameters(template, mechanism, rate, frequency)
+    path = _temporary(".yaml")
+    ros2_control.write_parameters(fitted, path)
+    return path
+
+
+def _rviz(values: bringup.Values) -> Node:
+    """Return RViz with rviz/pkm.rviz fitted to the robot at hand, or with the user's own file as it is."""
+    path = values["rviz_file"] or _temporary(".rviz")
+    if not values["rviz_file"]:
+        template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
+        mechanism = load_mechanism(values["robot"], bringup.xacro_arguments(values))
+        rviz_view.write_view(rviz_view.fitted_view(template, mechanism), path)
+    return Node(
+        package="rviz2",
+        executable="rviz2",
+        namespace=values["namespace"],
+        arguments=["-d", path],
+        parameters=[{"use_sim_time": values["use_sim_time"] == "true"}],
+    )
+
+
+def _temporary(suffix: str) -> str:
+    """Return the path of a new temporary file."""
+    with tempfile.NamedTemporaryFile(prefix="pkm_", suffix=suffix, delete=False) as file:
+        return file.name
+
+
+def _robot_state_publisher(values: bringup.Values) -> Node:
+    """Return the node that publishes /robot_description, and /tf from joint_states."""
+    return Node(
+        package="robot_state_publisher",
+        executable="robot_state_publisher",
+        namespace=values["namespace"],
+        parameters=[
+            {
+                "robot_description": _text(values),
+                "publish_frequency": float(values["publish_rate"]),
+                "use_sim_time": values["use_sim_time"] == "true",
+            }
+        ],
+    )
+
+
+def _text(values: bringup.Values) -> ParameterValue:
+    """Return the robot's URDF+ text as a parameter, which launch would else read as YAML."""
+    return ParameterValue(bringup.description(values), value_type=str)
+
+
+def _installed(package: str) -> bool:
+    """Return whether a ROS package is installed."""
+    try:
+        get_package_share_directory(package)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job in one process: a controller follows a trajectory on the simulated machine. The ROS nodes do the same.
+
+One control period is: read the actuators, find the platform, compute efforts, let the guard check them, write them, and
+let the period pass. Everything is measured from the readings, as on a real machine.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.computed_torque import ComputedTorque
+from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
+from pkm_control.loop.fixed_rate import FixedRateLoop
+from pkm_control.loop.guard import EffortGuard
+from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
+from pkm_control.motion.motion_file import MotionFile
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.trajectory import Trajectory, TrajectorySample
+from pkm_control.report.recording import Recorder, Recording
+from pkm_description.mechanism import Mechanism
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+CATCH_UP = 0.002  # s that the simulated machine moves on at most while the loop is late
+_MOST_RECORDED = 1_000_000  # periods; a longer run is recorded up to there
+STALE_PERIODS = 5  # control periods without a reading after which efforts stop
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """What one control period saw and did, for whoever watches (the browser page)."""
+
+    time: float
+    machine: SimulatedMachine
+    reference: Reference
+    measured: Measured
+    efforts: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Cycle:
+    """One cycle of a motion, which ends where it begins, and the way there from home."""
+
+    approach: Trajectory
+    cycle: Trajectory
+
+
+def plan_cycle(planner: MotionPlanner, motion: MotionFile) -> Cycle:
+    """Plan a motion file as a cycle: where it ends elsewhere than it begins, a straight way back is added."""
+    cycle = planner.plan(motion)
+    if np.linalg.norm(cycle.end[:3] - cycle.start[:3]) > 1e-6 or abs(cycle.end[3:] @ cycle.start[3:]) < 1.0 - 1e-12:
+        cycle = cycle.then(planner.between(cycle.end, cycle.start))
+    home = np.asarray(planner.kinematics.home, dtype=np.float64)
+    if np.linalg.norm(home - cycle.start) < 1e-6:
+        approach = planner.rest(home, 0.1)
+    else:
+        approach = planner.between(home, cycle.start)
+    return Cycle(approach, cycle)
+
+
+class Robot:
+    """Controller, guard, observer and simulated machine of one mechanism, wired for `rate` [Hz]."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        rate: float = 1000.0,
+        kinematics: Kinematics | None = None,
+        dynamics: Dynamics | None = None,
+        controller: Controller | None = None,
+        encoder: Encoder | None = None,
+        platform_limits: PlatformLimits | None = None,
+    ) -> None:
+        if not (math.isfinite(rate) and rate > 0.0):
+            raise ValueError(f"rate is {rate} Hz; give a number greater than zero")
+        if kinematics is None or dynamics is None:
+            kinematics = kinematics or Kinematics(mechanism)
+            dynamics = dynamics or Dynamics(kinematics)
+        self.mechanism = mechanism
+        self.rate = rate
+        self.kinematics = kinematics
+        self.dynamics = dynamics
+        self.limits = ActuatorLimits.of(mechanism)
+        self.planner = MotionPlanner(kinematics, dynamics, self.limits, platform_limits)
+        self.controller = controller or ComputedTorque(kinematics, dynamics, self.limits)
+        self.observer = PlatformObserver(kinematics)
+        self.guard = EffortGuard(self.limits.effort, STALE_PERIODS / rate, "gravity", self._gravity)
+        self.machine = SimulatedMachine(dynamics, self.limits, encoder=encoder)
+
+    def start(self) -> None:
+        """Configure the machine at home and activate it."""
+        self.machine.configure()
+        self.observer = PlatformObserver(self.kinematics)
+        self.machine.activate()
+
+    def stop(self) -> None:
+        """Close the brakes."""
+        self.machine.deactivate()
+
+    def period(self, time: float, reference: Reference, dt: float) -> Period | None:
+        """Do one control period of `dt` seconds; None where the machine or its readings failed."""
+        machine = self.machine
+        state = machine.read()
+        measured = self.observer.observe(state.positions, state.velocities) if not state.fault else None
+        efforts = self.controller.efforts(reference, measured) if measured is not None else None
+        verdict = self.guard.check(machine.time, {"machine state": state.time}, efforts, self.observer.pose)
+        machine.write(verdict.efforts)
+        machine.step(dt)
+        if measured is None or machine.lifecycle is Lifecycle.FAULT:
+            return None
+        return Period(time, machine, reference, measured, verdict.efforts)
+
+    @property
+    def fault(self) -> str:
+        """Why the machine or its readings failed; empty while all is well."""
+        return self.machine.fault or self.observer.reason
+
+    def _gravity(self, pose: Array) -> Array:
+        still = np.zeros(6)
+        return np.asarray(self.dynamics.inverse(pose, still, still).effort, dtype=np.float64)
+
+
+def run_motion(
+    robot: Robot,
+    trajectory: Trajectory,
+    cycles: int = 1,
+    realtime: bool = False,
+    watch: Callable[[Period], None] | None = None,
+    stopped: Callable[[], bool] | None = None,
+    recorded: bool = True,
+) -> Recording:
+    """Run a trajectory `cycles` times on a started robot and return what happened.
+
+    With `realtime` each period takes its time on the clock, and what the loop missed is simulated time too: the machine
+    moves on while the controller sleeps, for at most `CATCH_UP`. A computer that stalls for longer stalls the simulated
+    machine as well, rather than let it run away under efforts that no machine would hold so long. `watch` sees every
+    period; `stopped` ends the run early. A fault ends it, and is in the recording.
+    """
+    dt = 1.0 / robot.rate
+    reference = _presampled(trajectory, robot.rate)
+    per_cycle = len(reference)
+    last = cycles * per_cycle
+    capacity = min(last + 1, _MOST_RECORDED) if recorded else 0
+    recorder = Recorder(capacity, len(robot.limits.names))
+    faults: tuple[str, ...] = ()
+    loop = FixedRateLoop(robot.rate)
+    most = max(1, round(CATCH_UP * robot.rate))
+    begin = robot.machine.time
+    time = 0.0
+    gc.collect()
+    gc.disable()  # a collection takes longer than a period
+    try:
+        loop.restart()
+        while (tick := round(time * robot.rate)) <= last and not (stopped is not None and stopped()):
+            periods = loop.wait() if realtime else 1
+            wake = loop.last_wake if realtime else math.nan
+            now = tick % per_cycle if tick < last else per_cycle - 1
+            wanted = Reference(reference.pose[now], reference.twist[now], reference.acceleration[now])
+            done = robot.period(time, wanted, min(periods, most) * dt)
+            if done is None:
+                faults = (robot.fault,)
+                break
+            saturated = robot.controller.saturated
+            recorder.add(time, wanted.pose, done.measured.pose, done.efforts, saturated, wake)
+            if watch is not None:
+                watch(done)
+            time = robot.machine.time - begin
+    finally:
+        gc.enable()
+    return recorder.recording(
+        robot.mechanism.name,
+        robot.limits.names,
+        robot.rate,
+        cycles,
+        per_cycle * dt,
+        loop.missed,
+        faults,
+        robot.limits.effort_units,
+    )
+
+
+def _presampled(trajectory: Trajectory, rate: float) -> TrajectorySample:
+    """Return the trajectory at every control period: the loop has nothing left to plan.
+
+    A trajectory ends at rest, so it is made to last a whole number of periods, by less than one more.
+    """
+    times = np.arange(math.floor(trajectory.duration * rate + 1e-9) + 1) / rate
+    at, middle = trajectory.sample(times), trajectory.sample(times + 0.5 / rate)
+    return TrajectorySample(times, at.pose, at.twist, middle.acceleration)  # see `Reference`

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `simulate` does: the main job in real time in this process, with the page in another."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.laws import make_controller
+from pkm_control.hardware import SimulatedMachine
+from pkm_control.motion.default_motion import motion_named
+from pkm_control.report.report_files import publish_report
+from pkm_control.run.main_job import Period, Robot, plan_cycle, run_motion
+from pkm_control.run.simulate_options import Options
+from pkm_control.view.viewer_process import ViewerProcess
+from pkm_description.mechanism import Inertial, Mechanism
+
+Array = NDArray[np.float64]
+
+_PICTURE_EVERY = 0.02  # s of machine time between two updates of the page
+
+
+class _Watcher:
+    """Passes some of the control periods on to the page."""
+
+    def __init__(self, viewer: ViewerProcess) -> None:
+        self._viewer = viewer
+        self._next = 0.0
+
+    def __call__(self, period: Period) -> None:
+        machine = period.machine
+        if machine.time < self._next:
+            return
+        self._next = machine.time + _PICTURE_EVERY
+        error = float(np.linalg.norm(period.measured.pose[:3] - period.reference.pose[:3]))
+        speed = float(np.linalg.norm(period.measured.twist[:3]))
+        self._viewer.update(machine.joints, machine.pose, machine.time, error, speed, period.efforts)
+
+
+def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Event) -> bool:
+    """Do what the options ask for; return True when the motion was done to its end."""
+    robot = _build(mechanism, options)
+    motion = motion_named(options.motion, robot.kinematics)
+    job = plan_cycle(robot.planner, motion)
+    print(f"{mechanism.name}: {motion.source}, one cycle takes {job.cycle.duration:.4f} s")
+    for note in job.cycle.notes:
+        print(f"  {note}")
+    viewer: ViewerProcess | None = None
+    robot.start()
+    _warm_up(robot)
+    try:
+        if options.page:
+            viewer = _open_page(robot, options, job.cycle.sampled(250.0).pose[:, :3])
+        watch = _Watcher(viewer) if viewer is not None else None
+        print(f"running {options.cycles} cycles at {options.rate:.0f} Hz; Ctrl-C ends the run", flush=True)
+        stopped = interrupted.is_set
+        run_motion(robot, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
+        recording = run_motion(robot, job.cycle, options.cycles, True, watch, stopped)
+        if len(recording.times):
+            publish_report(recording, options.report_dir)
+        complete = not interrupted.is_set() and not recording.faults
+        while options.stay and complete and not interrupted.is_set():
+            left = run_motion(robot, job.cycle, 1, True, watch, stopped, recorded=False)
+            complete = not left.faults
+        return complete
+    finally:
+        robot.stop()
+        if viewer is not None:
+            viewer.close()
+
+
+def _build(mechanism: Mechanism, options: Options) -> Robot:
+    robot = Robot(mechanism, options.rate)
+    robot.controller = make_controller(
+        options.law, robot.dynamics, robot.limits, 1.0 / options.rate, options.natural_frequency, options.damping
+    )
+    if options.hidden_payload > 0.0:
+        payload = Inertial(mass=options.hidden_payload)
+        robot.machine = SimulatedMachine(robot.dynamics, robot.limits, payload=payload)
+    return robot
+
+
+def _warm_up(robot: Robot) -> None:
+    """Run a few periods that do not count: what is compiled or cached on first use must not cost a deadline."""
+    rest = robot.planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), 0.02)
+    run_motion(robot, rest, recorded=False)
+
+
+def _open_page(robot: Robot, options: Options, planned: Array) -> ViewerProcess | None:
+    names = tuple(robot.kinematics.joint_names)
+    viewer = ViewerProcess(robot.mechanism, names, robot.machine.joints, options.port, planned, options.host)
+    if viewer.alive:
+        print(f"page: {viewer.url}", flush=True)
+        return viewer
+    viewer.close()
+    print("the browser page could not be opened; going on without it", flush=True)
+    return None

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The web server of the page: it listens where it is told to, and answers browsers that came to this very address.
+
+A browser lets any web page open a connection to this computer. So a request whose `Host` is a foreign name, or whose
+`Origin` is another page than the one served here, is refused (cross-site requests and DNS rebinding). There is no
+password: whoever reaches the address sees the robot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http
+import io
+import ipaddress
+import socket
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import viser
+import websockets.asyncio.server
+
+from pkm_description.errors import PkmError
+
+THIS_COMPUTER = "127.0.0.1"  # the default: nobody else gets in
+_PORTS = 100  # tried, one after the other
+
+
+class PageServer(viser.ViserServer):
+    """A viser server on `host` and the first free port from `port` on, with a `url`; raises `PkmError` without one."""
+
+    def __init__(self, host: str, port: int, label: str) -> None:
+        free = free_port(host, port)
+        with _guarded(host) as guards, contextlib.redirect_stdout(io.StringIO()):  # whoever starts it tells its address
+            super().__init__(host=host, port=free, label=label, verbose=False)
+        if not guards:  # viser no longer serves in the manner that is guarded here
+            self.stop()
+            raise PkmError("the page cannot be served: this version of viser has another web server")
+        self.host = host
+
+    @property
+    def url(self) -> str:
+        """Address of the page: on this computer, or on all of its networks by its name."""
+        host = self.host
+        if _is(host, "is_unspecified"):
+            host = socket.gethostname()
+        return f"http://[{host}]:{self.get_port()}" if ":" in host else f"http://{host}:{self.get_port()}"
+
+    def request_share_url(self, verbose: bool = True) -> str | None:
+        """Refuse: a browser may ask for a tunnel to the internet, which nobody at this computer would know of."""
+        return None
+
+
+def free_port(host: str, first: int) -> int:
+    """Return the first port from `first` on that is free on `host`; raise `PkmError` where there is none."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, first, type=socket.SOCK_STREAM)[0]
+    except (OSError, UnicodeError) as error:
+        raise PkmError(f"the page cannot listen on {host!r}: {error}") from error
+    problem = "no port is left"
+    for port in range(first, min(first + _PORTS, 65536)):
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address[0], port, *address[2:]))
+            except OSError as error:
+                problem = str(error)
+            else:
+                return port
+    raise PkmError(f"the page cannot listen on {host!r}, port {first} or one of the next: {problem}")
+
+
+def refusal(headers: Any, host: str) -> str:
+    """Say why a request with these headers is refused by a server that listens on `host`; empty where it is not."""
+    asked = headers.get("Host", "")
+    name = urlsplit(f"//{asked}").hostname or ""
+    own = {"localhost", host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
+    own |= {f"{socket.gethostname().lower()}.local"}
+    if name not in own and not _is(name, "is_loopback" if _is(host, "is_loopback") else "version"):
+        return "this page has another name"
+    origin = headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != asked:
+        return "another page asks"
+    return ""
+
+
+@contextlib.contextmanager
+def _guarded(host: str) -> Iterator[list[str]]:
+    """Have the web servers that are started meanwhile refuse foreign requests; fills a list with those started."""
+    serve = websockets.asyncio.server.serve
+    started: list[str] = []
+
+    def guarded_serve(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
+        def guarded(connection: Any, request: Any) -> Any:
+            try:
+                problem = refusal(request.headers, host)
+            except ValueError:  # a header that is there twice, or no address
+                problem = "the request cannot be read"
+            if problem:
+                return connection.respond(http.HTTPStatus.FORBIDDEN, problem)
+            return process_request(connection, request)
+
+        started.append(host)
+        return serve(*arguments, process_request=guarded, **options)
+
+    websockets.asyncio.server.serve = guarded_serve  # type: ignore[assignment,misc]
+    try:
+        yield started
+    finally:
+        websockets.asyncio.server.serve = serve  # type: ignore[misc]
+
+
+def _is(host: str, kind: str) -> bool:
+    """Whether a host is a number (not a name), and one of that kind."""
+    try:
+        return bool(getattr(ipaddress.ip_address(host), kind))
+    except ValueError:
+        return False

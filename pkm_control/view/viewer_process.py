@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The browser page in a process of its own, so that drawing never takes time from a control loop."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import time
+from multiprocessing.sharedctypes import RawArray
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+_PICTURES_PER_SECOND = 30.0
+_START_TIMEOUT = 30.0  # s
+
+
+class ViewerProcess:
+    """A `RobotViewer` that is fed through shared memory: `update` only copies numbers, and never waits.
+
+    A picture may mix two neighbouring updates; that is not visible, and costs the loop no lock. The process ends with
+    `close`, or by itself when the process that started it is gone. `url` is the address of the page.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        joint_names: tuple[str, ...],
+        joints: Array,
+        port: int,
+        planned: Array,
+        host: str = "127.0.0.1",
+    ) -> None:
+        self._n = len(joint_names)
+        context = multiprocessing.get_context("spawn")
+        # joints, pose, time, error, speed, efforts, and a count of updates in the end
+        size = self._n + 7 + 3 + len(mechanism.actuated_joints) + 1
+        self._shared: Any = RawArray(ctypes.c_double, size)
+        self._values: Array = np.ctypeslib.as_array(self._shared)
+        receive, send = context.Pipe(duplex=False)
+        arguments = (mechanism, joint_names, joints, (host, port), planned, self._shared, send)
+        self._process = context.Process(target=_serve, args=arguments, name="viewer", daemon=True)
+        self._process.start()
+        send.close()
+        self.url = ""
+        if receive.poll(_START_TIMEOUT):
+            try:
+                self.url = str(receive.recv())
+            except EOFError:
+                self.url = ""
+
+    @property
+    def alive(self) -> bool:
+        """True while the page is served."""
+        return bool(self.url) and self._process.is_alive()
+
+    def update(self, joints: Array, pose: Array, time: float, error: float, speed: float, efforts: Array) -> None:
+        """Show joints (n_joints,), the platform's pose (7,), time [s], tracking error [m], speed [m/s] and efforts."""
+        n, values = self._n, self._values
+        values[:n] = joints
+        values[n : n + 7] = pose
+        values[n + 7] = time
+        values[n + 8] = error
+        values[n + 9] = speed
+        values[n + 10 : -1] = efforts
+        values[-1] += 1.0
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        self._process.join(2.0)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join(2.0)
+
+
+def _serve(
+    mechanism: Mechanism,
+    joint_names: tuple[str, ...],
+    joints: Array,
+    address: tuple[str, int],
+    planned: Array,
+    shared: Any,
+    ready: Any,
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
+    parent = os.getppid()
+    from pkm_control.view.viewer import RobotViewer  # needs viser, which only those install who want a page
+
+    initial = dict(zip(joint_names, (float(q) for q in joints), strict=True))
+    viewer = RobotViewer(mechanism, address[1], initial, planned, address[0])
+    ready.send(viewer.url)
+    ready.close()
+    values: Array = np.ctypeslib.as_array(shared)
+    n, shown = len(joint_names), 0.0
+    while os.getppid() == parent:
+        if values[-1] != shown:
+            shown = values[-1]
+            viewer.update(joint_names, values[:n].copy(), values[n : n + 7].copy())
+            viewer.readout(
+                time=values[n + 7],
+                error=values[n + 8],
+                speed=values[n + 9],
+                efforts=values[n + 10 : -1],
+                status="running",
+            )
+        time.sleep(1.0 / _PICTURES_PER_SECOND)
+    viewer.close()

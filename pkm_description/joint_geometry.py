@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The geometry of a tree joint: its freedoms by name and axis, and where its position puts the child link.
+
+A joint is a chain of freedoms, each a slide along an axis or a turn about one, and its position is one number for each:
+
+    revolute, continuous, prismatic   <joint>                                           the joint's own axis
+    planar                            <joint>/x, /y, /angle                             `frame_along(axis)`
+    floating                          <joint>/x, /y, /z, then /yaw, /pitch, /roll       Rz(yaw) Ry(pitch) Rx(roll)
+
+Slides come first, so that they are along axes of the joint frame. Lengths in m, angles in rad.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pkm_description.mechanism import Array, Joint, JointType, Mechanism
+from pkm_description.rotations import rotation_about, rpy_from_rotation, vector_from_rotation
+
+
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """One freedom of a joint: it slides along `axis` (3,), a unit vector, or turns about it.
+
+    The axis is given in the frame that the freedoms before it have moved.
+    """
+
+    name: str
+    slides: bool
+    axis: Array
+
+
+def frame_along(axis: Array) -> Array:
+    """Frame whose z axis is a given direction; the identity for the z axis.
+
+    Its x axis is the old one projected onto the plane across `axis`; the old y axis instead, where `axis` is within 26
+    degrees of the x axis.
+
+    Args:
+        axis: direction (3,), of any length but zero.
+
+    Returns:
+        Rotation (3, 3) whose third column is the direction.
+    """
+    z = axis / np.linalg.norm(axis)
+    near = np.eye(3)[1 if abs(z[0]) > 0.9 else 0]
+    x = near - z * float(z @ near)
+    x /= np.linalg.norm(x)
+    return np.column_stack((x, np.cross(z, x), z))
+
+
+def freedoms(joint: Joint) -> tuple[Freedom, ...]:
+    """The freedoms of a joint in the order of its position; none for a fixed joint."""
+    if joint.type is JointType.FIXED:
+        return ()
+    if joint.type is JointType.PLANAR:
+        x, y, normal = frame_along(joint.axis).T
+        return (
+            Freedom(f"{joint.name}/x", True, x),
+            Freedom(f"{joint.name}/y", True, y),
+            Freedom(f"{joint.name}/angle", False, normal),
+        )
+    if joint.type is JointType.FLOATING:
+        return floating_freedoms(f"{joint.name}/")
+    return (Freedom(joint.name, joint.type is JointType.PRISMATIC, joint.axis),)
+
+
+def floating_freedoms(prefix: str) -> tuple[Freedom, ...]:
+    """The six freedoms of a free body: x, y, z, yaw, pitch, roll, named with a prefix."""
+    x, y, z = np.eye(3)
+    slides = tuple(Freedom(f"{prefix}{name}", True, axis) for name, axis in (("x", x), ("y", y), ("z", z)))
+    turns = tuple(Freedom(f"{prefix}{name}", False, axis) for name, axis in (("yaw", z), ("pitch", y), ("roll", x)))
+    return slides + turns
+
+
+def child_frame(joint: Joint, position: Array) -> Array:
+    """Where a position puts the child link.
+
+    Args:
+        joint: the joint.
+        position: one number [m, rad] for each of its freedoms, (dof,).
+
+    Returns:
+        Frame (4, 4) of the child link in the joint frame.
+    """
+    frame = np.eye(4)
+    for freedom, value in zip(freedoms(joint), position, strict=True):
+        if freedom.slides:
+            frame[:3, 3] += frame[:3, :3] @ freedom.axis * value
+        else:
+            frame[:3, :3] = frame[:3, :3] @ rotation_about(freedom.axis, float(value))
+    return frame
+
+
+def position_at(joint: Joint, frame: Array) -> Array:
+    """Position at which the child link stands at a frame: the inverse of `child_frame`.
+
+    Args:
+        joint: the joint.
+        frame: frame (4, 4) of the child link in the joint frame. Where the joint cannot reach it, each freedom takes
+            its own part of it.
+
+    Returns:
+        Position (dof,), angles within pi of zero.
+    """
+    if joint.type is JointType.FLOATING:
+        return np.concatenate((frame[:3, 3], rpy_from_rotation(frame[:3, :3])[::-1]))
+    turned = vector_from_rotation(frame[:3, :3])
+    return np.array([f.axis @ (frame[:3, 3] if f.slides else turned) for f in freedoms(joint)])
+
+
+def home_positions(mechanism: Mechanism) -> dict[str, float]:
+    """Home position [m, rad] of every freedom of the tree, by name, in the order of `Mechanism.home_joints`."""
+    names = [freedom.name for joint in mechanism.joints for freedom in freedoms(joint)]
+    return dict(zip(names, map(float, mechanism.home_joints), strict=True))

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loop closure equations of a description in plain NumPy: used once, when a description is loaded.
+
+It serves to check that the loops close, to find the home configuration and to count freedoms. The solvers that run
+in a loop live in `pkm_kinematics`.
+
+Coordinates: those of every moving joint that mimics no other, one for each of its freedoms (`joint_geometry.py`). Steps
+differ from differences of coordinates in the angles of a floating joint only: there a step is a rotation vector in the
+joint frame, which has no singular attitude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pkm_description.joint_geometry import child_frame, frame_along, freedoms, position_at
+from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, LoopType
+from pkm_description.rotations import cross, rotation_from_vector, vector_from_rotation
+
+
+class ClosureModel:
+    """Forward kinematics of the tree, residuals and Jacobian of the loops.
+
+    `length` [m] is the characteristic length that makes positions and angles comparable: residuals and the columns of
+    the Jacobian are dimensionless (positions over `length`; translational coordinates in units of `length`). `size` is
+    the number of coordinates, and `slices` says which of them are those of each joint.
+
+    Args:
+        links: all links.
+        joints: all joints, in topological order.
+        loops: all loops.
+        base: name of the base, the root of the tree.
+    """
+
+    def __init__(self, links: Sequence[Link], joints: Sequence[Joint], loops: Sequence[Loop], base: str) -> None:
+        self.joints = tuple(joints)
+        self.loops = tuple(loops)
+        self.links = tuple(links)
+        names = [base] + [joint.child for joint in joints]
+        self.link_index = {name: i for i, name in enumerate(names)}
+        self.free = tuple(j for j in joints if j.type is not JointType.FIXED and j.mimic is None)
+        self.slices: dict[str, slice] = {}
+        start = 0
+        for joint in self.free:
+            self.slices[joint.name] = slice(start, start + joint.type.dof)
+            start += joint.type.dof
+        self.size = start
+        self.length = self._characteristic_length()
+        self.scale = np.ones(self.size)
+        for joint in self.free:
+            self.scale[self.slices[joint.name]] = [self.length if f.slides else 1.0 for f in freedoms(joint)]
+
+    def _characteristic_length(self) -> float:
+        lengths = [float(np.linalg.norm(j.origin[:3, 3])) for j in self.joints]
+        for loop in self.loops:
+            lengths += [float(np.linalg.norm(f[:3, 3])) for f in (loop.predecessor_frame, loop.successor_frame)]
+        return max(lengths, default=0.0) or 1.0
+
+    def value(self, joint: Joint, q: Array) -> Array:
+        """Coordinates of a joint, (dof,); a mimic joint follows its leader."""
+        if joint.mimic is not None:
+            leader = q[self.slices[joint.mimic.joint]]
+            return np.asarray(joint.mimic.multiplier * leader + joint.mimic.offset)
+        if joint.type is JointType.FIXED:
+            return np.zeros(0)
+        return np.asarray(q[self.slices[joint.name]])
+
+    def reduced(self, values: Array) -> Array:
+        """Coordinates (size,) from those of all moving joints in the order of the tree: mimic joints are left out."""
+        parts, start = [], 0
+        for joint in self.joints:
+            if joint.name in self.slices:
+                parts.append(values[start : start + joint.type.dof])
+            start += joint.type.dof
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def positions(self, q: Array) -> Array:
+        """Positions of all moving joints in the order of the tree, mimic joints included, from coordinates (size,)."""
+        values = [self.value(joint, q) for joint in self.joints if joint.type is not JointType.FIXED]
+        return np.concatenate(values) if values else np.zeros(0)
+
+    def forward(self, q: Array) -> tuple[Array, Array]:
+        """Forward kinematics of the tree.
+
+        Args:
+            q: coordinates (size,).
+
+        Returns:
+            Pose of every link in the base frame, (n_links, 4, 4), by `link_index`; and twists (n_columns, 6) in the
+            base frame at its origin, linear, then angular, for each coordinate of each joint, mimic joints included.
+        """
+        poses = np.empty((len(self.link_index), 4, 4))
+        poses[0] = np.eye(4)
+        columns: list[Array] = []
+        for joint in self.joints:
+            frame = poses[self.link_index[joint.parent]] @ joint.origin
+            motion = child_frame(joint, self.value(joint, q))
+            poses[self.link_index[joint.child]] = frame @ motion
+            for linear, angular in _step_directions(joint):
+                omega = frame[:3, :3] @ angular
+                # Rotations act at the moved joint origin (it differs from the frame's for planar and floating joints).
+                point = frame[:3, :3] @ motion[:3, 3] + frame[:3, 3]
+                columns.append(np.concatenate((frame[:3, :3] @ linear - cross(omega, point), omega)))
+        return poses, np.array(columns).reshape(-1, 6)
+
+    def twists(self, columns: Array) -> Array:
+        """Velocities of all links.
+
+        Args:
+            columns: what `forward` gives as its second array.
+
+        Returns:
+            Twists (n_links, 6, size) per unit of each coordinate, in the base frame at its origin.
+        """
+        result = np.zeros((len(self.link_index), 6, self.size))
+        position = 0
+        for joint in self.joints:
+            row = self.link_index[joint.child]
+            result[row] = result[self.link_index[joint.parent]]
+            for offset in range(joint.type.dof):
+                if joint.mimic is not None:
+                    result[row][:, self.slices[joint.mimic.joint].start] += joint.mimic.multiplier * columns[position]
+                else:
+                    result[row][:, self.slices[joint.name].start + offset] += columns[position]
+                position += 1
+        return result
+
+    def pose_of(self, link: str, q: Array) -> Array:
+        """Pose (4, 4) of a link in the base frame."""
+        return np.array(self.forward(q)[0][self.link_index[link]])
+
+    def closure(self, q: Array, loops: Sequence[Loop] | None = None) -> tuple[Array, Array]:
+        """How far loops are open.
+
+        Args:
+            q: coordinates (size,).
+            loops: those that count; all by default.
+
+        Returns:
+            Residuals (m,) and their Jacobian (m, size), both dimensionless; 6 less its freedoms for each loop.
+        """
+        poses, columns = self.forward(q)
+        twists = self.twists(columns)
+        residuals, rows = [], []
+        for loop in self.loops if loops is None else loops:
+            first, second = self.link_index[loop.predecessor], self.link_index[loop.successor]
+            residual, row = loop_equations(
+                loop,
+                poses[first] @ loop.predecessor_frame,
+                poses[second] @ loop.successor_frame,
+                twists[second] - twists[first],
+                self.length,
+            )
+            residuals.append(residual)
+            rows.append(row)
+        if not rows:
+            return np.zeros(0), np.zeros((0, self.size))
+        return np.concatenate(residuals), np.vstack(rows) * self.scale
+
+    def pose_error(self, q: Array, link: str, target: Array) -> tuple[Array, Array]:
+        """How far a link is from a pose.
+
+        Args:
+            q: coordinates (size,).
+            link: name of the link.
+            target: pose (4, 4) in the base frame.
+
+        Returns:
+            Residual (6,), linear, then angular, and its Jacobian (6, size), both dimensionless.
+        """
+        pose = self.pose_of(link, q)
+        residual = np.concatenate(
+            (
+                (pose[:3, 3] - target[:3, 3]) / self.length,
+                target[:3, :3] @ vector_from_rotation(target[:3, :3].T @ pose[:3, :3]),
+            )
+        )
+        return residual, self.twist_map(link, q)
+
+    def twist_map(self, link: str, q: Array) -> Array:
+        """Twist (6, size) of a link at its origin per unit of each coordinate, dimensionless: linear, then angular."""
+        poses, columns = self.forward(q)
+        twist = self.twists(columns)[self.link_index[link]]
+        origin = poses[self.link_index[link]][:3, 3]
+        linear = twist[:3] - np.cross(origin, twist[3:], axisa=0, axisb=0, axisc=0)
+        return np.vstack((linear / self.length, twist[3:])) * self.scale
+
+    def joint_map(self, names: Sequence[str]) -> Array:
+        """Rows (n, size) that select the coordinates of joints of one freedom."""
+        rows = np.zeros((len(names), self.size))
+        for row, name in enumerate(names):
+            rows[row, self.slices[name]] = 1.0
+        return rows
+
+
+def _step_directions(joint: Joint) -> list[tuple[Array, Array]]:
+    """Per coordinate of a step, the (linear, angular) velocity in the joint frame."""
+    zero = np.zeros(3)
+    if joint.type is JointType.FLOATING:
+        return [(unit, zero) for unit in np.eye(3)] + [(zero, unit) for unit in np.eye(3)]
+    # the freedom that turns comes last: what moves before it leaves its axis as it is
+    return [(f.axis, zero) if f.slides else (zero, f.axis) for f in freedoms(joint)]
+
+
+def loop_equations(loop: Loop, first: Array, second: Array, twist: Array, length: float) -> tuple[Array, Array]:
+    """Equations of one loop.
+
+    Args:
+        loop: the loop.
+        first: its frame (4, 4) on the predecessor, in the base frame.
+        second: its frame (4, 4) on the successor, in the base frame.
+        twist: velocity (6, size) of the successor relative to the predecessor at the origin of the base frame.
+        length: characteristic length [m].
+
+    Returns:
+        Residual (m,) and rows (m, size), dimensionless, m = 6 less the freedoms of the cut joint.
+    """
+    rotation = first[:3, :3]
+    point = second[:3, 3]
+    # Velocity of the successor's loop origin as seen from the predecessor, in the predecessor's loop frame.
+    linear = rotation.T @ (twist[:3] - np.cross(point, twist[3:], axisa=0, axisb=0, axisc=0)) / length
+    angular = rotation.T @ twist[3:]
+    gap = rotation.T @ (point - first[:3, 3]) / length
+    relative = rotation.T @ second[:3, :3]
+    axis, image = loop.axis, relative @ loop.axis2
+    across = frame_along(axis).T[:2]
+    kind = loop.type
+    if kind is LoopType.SPHERICAL:
+        return gap, linear
+    if kind is LoopType.UNIVERSAL:
+        return np.append(gap, axis @ image), np.vstack((linear, np.cross(image, axis) @ angular))
+    if kind is LoopType.REVOLUTE:
+        tilt, tilt_rows = _alignment(axis, image, across, angular)
+        return np.concatenate((gap, tilt)), np.vstack((linear, tilt_rows))
+    if kind is LoopType.CYLINDRICAL:
+        tilt, tilt_rows = _alignment(axis, image, across, angular)
+        return np.concatenate((across @ gap, tilt)), np.vstack((across @ linear, tilt_rows))
+    if kind is LoopType.PLANAR:
+        tilt, tilt_rows = _alignment(axis, image, across, angular)
+        return np.append(axis @ gap, tilt), np.vstack((axis @ linear, tilt_rows))
+    turn = vector_from_rotation(relative)
+    if kind is LoopType.PRISMATIC:
+        return np.concatenate((across @ gap, turn)), np.vstack((across @ linear, angular))
+    return np.concatenate((gap, turn)), np.vstack((linear, angular))
+
+
+def _alignment(axis: Array, image: Array, across: Array, angular: Array) -> tuple[Array, Array]:
+    """Angle between two directions that shall coincide, as two components across `axis`, and its rate."""
+    sine_vector = np.cross(axis, image)
+    sine = float(np.linalg.norm(sine_vector))
+    angle = float(np.arctan2(sine, axis @ image))
+    if sine > 1e-9:
+        return across @ sine_vector * (angle / sine), across @ angular
+    # Parallel is closed; antiparallel is as open as can be, and any direction leads out of it.
+    return (np.zeros(2) if angle < 1.0 else np.array([np.pi, 0.0])), across @ angular
+
+
+def advance(model: ClosureModel, q: Array, step: Array) -> Array:
+    """Coordinates after a step.
+
+    Args:
+        model: the tree.
+        q: coordinates (size,).
+        step: (size,), dimensionless; in the angles of a floating joint a rotation vector in the joint frame.
+
+    Returns:
+        Coordinates (size,).
+    """
+    moved = q + step * model.scale
+    for joint in model.free:
+        if joint.type is JointType.FLOATING:
+            block = model.slices[joint.name]
+            frame = child_frame(joint, moved[block])
+            turn = rotation_from_vector(step[block][3:])
+            frame[:3, :3] = turn @ child_frame(joint, q[block])[:3, :3]
+            moved[block] = position_at(joint, frame)
+    return moved

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Home configuration: coordinates of every joint at which all loops close and the platform stands at its home pose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pkm_description.errors import DescriptionError
+from pkm_description.joint_geometry import freedoms
+from pkm_description.loops.closure import ClosureModel, advance
+from pkm_description.mechanism import Array, Limb, Loop
+
+# Loops count as closed below this gap, relative to the robot's characteristic length (and in rad).
+CLOSED = 1e-9
+# A best gap below this comes from rounded numbers in an overconstrained robot, not from an unreachable pose.
+ROUNDED = 1e-3
+STARTS = 60
+ITERATIONS = 60
+WITHIN_LIMITS = 1e-6
+
+WORK = 40_000  # joints placed, all evaluations together, after which no new start is tried; a robot takes some hundreds
+
+Equations = Callable[[Array], tuple[Array, Array]]
+
+
+@dataclass(frozen=True)
+class HomeRequest:
+    """What the description has about home."""
+
+    pose: Array | None  # (4, 4) of the platform in the base frame, if named
+    joints: dict[str, float]  # where the search starts [m, rad], by names of freedoms
+    platform: str  # name of the platform link
+    drives: tuple[str, ...]  # names of the actuated joints
+    path: tuple[str, ...]  # names of the joints from base to platform
+    limbs: tuple[Limb, ...]  # parts that can be closed one after another where the platform stands
+
+
+class _Search:
+    """Counts the work of one search for home, so that a description without one is refused in bounded time."""
+
+    def __init__(self, model: ClosureModel) -> None:
+        self.model = model
+        self._left = WORK
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another start may be tried."""
+        return self._left > 0
+
+    def counted(self, equations: Equations) -> Equations:
+        """The same equations, whose evaluations count."""
+
+        def evaluated(q: Array) -> tuple[Array, Array]:
+            self._left -= len(self.model.joints)
+            return equations(q)
+
+        return evaluated
+
+
+def find_home(model: ClosureModel, request: HomeRequest) -> Array:
+    """Close all loops at home.
+
+    The search starts from the coordinates that the description names, zero for the others (or the middle of the
+    range where zero is outside), and keeps the solution nearest to them: limb by limb where the platform's pose is
+    named, which makes the limbs independent, then all at once.
+
+    Args:
+        model: the tree and its loops.
+        request: what the description has about home.
+
+    Returns:
+        Coordinates (size,).
+
+    Raises:
+        DescriptionError: home cannot be reached, or only outside a joint's limits.
+    """
+    start = _start(model, request)
+    search = _Search(model)
+    if request.pose is None:
+        return _home_without_pose(search, request, start)
+    target = request.pose
+
+    def equations(values: Array) -> tuple[Array, Array]:
+        return _stacked(model.closure(values), model.pose_error(values, request.platform, target))
+
+    q, closes = _limb_by_limb(search, request, start, target)
+    gap = _gap(equations(q)[0])
+    if closes:  # a limb that stays open alone does so among the others
+        q, gap = _best(search, equations, np.ones(model.size, dtype=bool), q, start)
+    _check(model, request, q, gap, "the home pose of <pkm> <home>")
+    return q
+
+
+def _home_without_pose(search: _Search, request: HomeRequest, start: Array) -> Array:
+    model = search.model
+    everything = np.ones(model.size, dtype=bool)
+    if _gap(model.closure(start)[0]) < CLOSED:
+        return start
+    # Drives that state where they start stay there if the loops allow it; else all joints may move.
+    movable = everything.copy()
+    for name in request.drives:
+        if name in request.joints:
+            movable[model.slices[name]] = False
+    q, gap = start, np.inf
+    if movable.any() and not movable.all():
+        q, gap = _best(search, model.closure, movable, start, start)
+    if gap > CLOSED:
+        q, gap = _best(search, model.closure, everything, start, start)
+    _check(model, request, q, gap, "the zero (or initial) configuration")
+    return q
+
+
+def _start(model: ClosureModel, request: HomeRequest) -> Array:
+    q = np.zeros(model.size)
+    for joint in model.free:
+        block = model.slices[joint.name]
+        limits = joint.limits
+        if joint.type.dof == 1 and not limits.lower <= 0.0 <= limits.upper:
+            ends = [end for end in (limits.lower, limits.upper) if np.isfinite(end)]
+            q[block] = sum(ends) / len(ends)
+        for k, freedom in enumerate(freedoms(joint)):
+            q[block.start + k] = request.joints.get(freedom.name, q[block.start + k])
+    return q
+
+
+def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Array) -> tuple[Array, bool]:
+    """Bring the platform to the home pose with the joints that carry it, then close each limb alone.
+
+    Returns coordinates (size,), and False where the platform gets there but a limb does not.
+    """
+    model = search.model
+    named = {loop.name: loop for loop in model.loops}
+    carrier = next((limb for limb in request.limbs if set(limb.joints) & set(request.path)), None)
+    joints, loops = (request.path, ()) if carrier is None else (carrier.joints, carrier.loops)
+    inner = [named[name] for name in loops if _within_carrier(model, named[name], request.limbs, carrier)]
+
+    def carried(values: Array) -> tuple[Array, Array]:
+        return _stacked(model.closure(values, inner), model.pose_error(values, request.platform, pose))
+
+    q, gap = _best(search, carried, _columns(model, joints), start, start)
+    arrived = gap < CLOSED
+    for limb in request.limbs:
+        if limb is carrier:
+            continue
+        columns = _columns(model, limb.joints)
+        if columns.any() and limb.loops:
+            equations = _limb_equations(model, [named[name] for name in limb.loops])
+            q, gap = _best(search, equations, columns, q, start)
+            if arrived and gap > ROUNDED:
+                return q, False
+    return q, True
+
+
+def _within_carrier(model: ClosureModel, loop: Loop, limbs: Sequence[Limb], carrier: Limb | None) -> bool:
+    """True where a loop joins links of the limb that carries the platform, or those to base or platform."""
+    others = {link for limb in limbs if limb is not carrier for link in limb.links}
+    return not {loop.predecessor, loop.successor} & others
+
+
+def _limb_equations(model: ClosureModel, loops: Sequence[Loop]) -> Equations:
+    return lambda values: model.closure(values, loops)
+
+
+def _columns(model: ClosureModel, joints: Sequence[str]) -> Array:
+    mask = np.zeros(model.size, dtype=bool)
+    for name in joints:
+        if name in model.slices:
+            mask[model.slices[name]] = True
+    return mask
+
+
+def _best(search: _Search, equations: Equations, columns: Array, q: Array, preferred: Array) -> tuple[Array, float]:
+    """The solution nearest to `preferred` among those that Newton's method finds from `q` and from random starts."""
+    model, equations = search.model, search.counted(equations)
+    lower, upper = bounds(model)
+    best, best_gap = close(model, equations, columns, q)
+    if best_gap < CLOSED and _within(best, lower, upper):
+        return best, best_gap
+    random = np.random.default_rng(0)
+    low = np.where(np.isfinite(lower), lower, -np.pi * model.scale)
+    high = np.where(np.isfinite(upper), upper, np.pi * model.scale)
+    found: list[Array] = []
+    for attempt in range(STARTS):
+        # Starts spread from the neighbourhood of the preferred configuration to the whole range.
+        share = min(1.0, 2.0 * (attempt + 1) / STARTS)
+        drawn = preferred + share * (random.uniform(low, high) - preferred)
+        # Every other start is kept inside the limits: it may get stuck there, or find what others jump over.
+        box = (lower, upper) if attempt % 2 else None
+        candidate, gap = close(model, equations, columns, np.where(columns, drawn, q), box)
+        candidate = _wrapped(model, candidate, columns)
+        if gap < CLOSED and _within(candidate, lower, upper):
+            found.append(candidate)
+        if len(found) >= 8 or not search.goes_on:
+            break
+        if not _solved(best, best_gap, lower, upper) and (gap, 0) < (best_gap, 1):
+            best, best_gap = (candidate, gap) if gap < best_gap else (best, best_gap)
+    if not found:
+        return best, best_gap
+    distance = [float(np.linalg.norm((entry - preferred) / model.scale)) for entry in found]
+    nearest = found[int(np.argmin(distance))]
+    return nearest, _gap(equations(nearest)[0])
+
+
+def _solved(q: Array, gap: float, lower: Array, upper: Array) -> bool:
+    return gap < CLOSED and _within(q, lower, upper)
+
+
+def close(
+    model: ClosureModel, equations: Equations, columns: Array, q: Array, box: tuple[Array, Array] | None = None
+) -> tuple[Array, float]:
+    """Solve equations by a damped Gauss-Newton method.
+
+    Steps are of minimal norm, so that coordinates which the equations leave free stay near the start; redundant
+    equations are no obstacle.
+
+    Args:
+        model: the tree.
+        equations: from coordinates (size,) to residuals (m,) and their Jacobian (m, size), dimensionless.
+        columns: which coordinates may move, (size,) of bool.
+        q: coordinates (size,) to start from.
+        box: lower and upper limits (size,) that the iterates keep; none by default.
+
+    Returns:
+        Coordinates (size,), and the largest residual there.
+    """
+    residual, jacobian = equations(q)
+    gap = _gap(residual)
+    damping = 1e-2
+    for _ in range(ITERATIONS):
+        if gap < 1e-14:
+            break
+        active = jacobian[:, columns]
+        step = np.zeros(model.size)
+        if gap > 1e-6:
+            damped = active @ active.T + max(1e-12, damping * min(1.0, gap)) * np.eye(len(residual))
+            step[columns] = -active.T @ np.linalg.solve(damped, residual)
+        else:
+            step[columns] = _least(active, -residual)
+        longest = np.abs(step).max(initial=0.0)
+        if longest > 0.6:
+            step *= 0.6 / longest
+        trial = advance(model, q, step)
+        if box is not None:
+            trial = np.clip(trial, *box)
+        trial_residual, trial_jacobian = equations(trial)
+        trial_gap = _gap(trial_residual)
+        if np.linalg.norm(trial_residual) < np.linalg.norm(residual):
+            stalled = np.linalg.norm(trial_residual) > 0.999 * np.linalg.norm(residual)
+            q, residual, jacobian, gap = trial, trial_residual, trial_jacobian, trial_gap
+            damping = max(damping * 0.2, 1e-12)
+            if stalled and damping < 1e-8:
+                break
+        else:
+            damping *= 10.0
+            if gap < 1e-11 or damping > 1e6:
+                break
+    return q, gap
+
+
+def _least(matrix: Array, right: Array) -> Array:
+    return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-9)[0])
+
+
+def _gap(residual: Array) -> float:
+    return float(np.abs(residual).max(initial=0.0))
+
+
+def _stacked(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
+    return np.concatenate((first[0], second[0])), np.vstack((first[1], second[1]))
+
+
+def bounds(model: ClosureModel) -> tuple[Array, Array]:
+    """Lower and upper limits [m, rad], (size,) each, of all coordinates; infinite where there are none."""
+    lower, upper = np.full(model.size, -np.inf), np.full(model.size, np.inf)
+    for joint in model.free:
+        if joint.type.dof == 1:
+            lower[model.slices[joint.name]] = joint.limits.lower
+            upper[model.slices[joint.name]] = joint.limits.upper
+    return lower, upper
+
+
+def _within(q: Array, lower: Array, upper: Array) -> bool:
+    return bool(((q >= lower - WITHIN_LIMITS) & (q <= upper + WITHIN_LIMITS)).all())
+
+
+def _wrapped(model: ClosureModel, q: Array, columns: Array) -> Array:
+    """Angles brought into -pi..pi."""
+    wrapped = q.copy()
+    for joint in model.free:
+        for k, freedom in enumerate(freedoms(joint), start=model.slices[joint.name].start):
+            if columns[k] and not freedom.slides:
+                wrapped[k] = (q[k] + np.pi) % (2.0 * np.pi) - np.pi
+    return wrapped
+
+
+def _check(model: ClosureModel, request: HomeRequest, q: Array, gap: float, what: str) -> None:
+    if gap > CLOSED:
+        worst, miss = _worst_loop(model, q)
+        if gap < ROUNDED:
+            raise DescriptionError(
+                f'<loop name="{worst}">',
+                f"it misses closure by {miss:.3g} m or rad at home: numbers of an overconstrained robot are rounded",
+                "write its lengths, directions and rpy angles with all digits (xacro can compute them)",
+            )
+        raise DescriptionError(
+            "<pkm> <home>" if request.pose is not None else f'<loop name="{worst}">',
+            f'{what} is unreachable: <loop name="{worst}"> stays open by {miss:.3g} m or rad',
+            "correct the geometry or the home pose, or start the search with <home><joint name= position= /></home>",
+        )
+    lower, upper = bounds(model)
+    for joint in model.free:
+        block = model.slices[joint.name]
+        if not _within(q[block], lower[block], upper[block]):
+            raise DescriptionError(
+                f'<joint name="{joint.name}">',
+                f"its limits [{joint.limits.lower:g}, {joint.limits.upper:g}] make home unreachable: "
+                f"from {what} it comes to {float(q[block][0]):.4g}",
+                "widen the limits, move <home>, or start the search with <home><joint name= position= /></home>",
+            )
+
+
+def _worst_loop(model: ClosureModel, q: Array) -> tuple[str, float]:
+    misses = [(_gap(model.closure(q, [loop])[0]), loop.name) for loop in model.loops]
+    miss, name = max(misses)
+    return name, miss * model.length

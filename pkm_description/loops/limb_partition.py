@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Partition of a mechanism into limbs, as the literature counts them.
+
+Where base and platform are taken away, the limbs of a Delta fall apart. Those of an H4 or a Par4 do not: they meet in
+half plates that are hinged to the bar which carries the tool, and belong to the platform with it. A body belongs to
+an articulated platform if several driven limbs end in it and the drives of these limbs alone do not hold it. The far
+link of a parallelogram is met by one driven chain alone, the tip of a five-bar that serves as a limb is held by its
+two drives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+
+from pkm_description.errors import DescriptionError
+from pkm_description.graph import rigid_with
+from pkm_description.loops.closure import ClosureModel
+from pkm_description.loops.rank import null_space, rank
+from pkm_description.mechanism import Array, Joint, JointType, Limb, Link, Loop
+
+
+@dataclass(frozen=True)
+class _Edge:
+    """A joint or a loop, and the links that it joins."""
+
+    name: str
+    ends: frozenset[str]
+    loop: bool = False
+    rigid: bool = False
+    driven: bool = False
+
+
+class LimbGraph:
+    """The links, joints and loops of a description without the joints of the platform chain.
+
+    Args:
+        links: all links.
+        joints: all joints, in topological order.
+        loops: all loops.
+        base: name of the base.
+        platform: name of the platform link.
+        chain: names of the virtual joints that carry the platform, if it has such a branch.
+
+    Raises:
+        DescriptionError: base and platform are one rigid body.
+    """
+
+    def __init__(
+        self,
+        links: Sequence[Link],
+        joints: Sequence[Joint],
+        loops: Sequence[Loop],
+        base: str,
+        platform: str,
+        chain: Sequence[str],
+    ) -> None:
+        self.links = [link.name for link in links]
+        self.base = rigid_with(joints, base)
+        if platform in self.base:
+            raise DescriptionError(
+                "<pkm>",
+                f"platform_link {platform!r} is fixed to the base",
+                "let joints of a type other than fixed carry it",
+            )
+        self.name = platform
+        self.platform = rigid_with(joints, platform) | {joint.child for joint in joints if joint.name in chain}
+        self.edges = [
+            _Edge(j.name, frozenset((j.parent, j.child)), rigid=j.type is JointType.FIXED, driven=j.actuated)
+            for j in joints
+            if j.name not in chain
+        ]
+        self.edges += [_Edge(loop.name, frozenset((loop.predecessor, loop.successor)), loop=True) for loop in loops]
+
+    def connected(self) -> tuple[Limb, ...]:
+        """Connected parts that remain when base and platform, with what is fixed to them, are taken away.
+
+        A joint or loop that joins base and platform directly is a part without links.
+        """
+        return self._partition(set())[0]
+
+    def limbs(self, model: ClosureModel, home: Array) -> tuple[tuple[Limb, ...], Limb | None]:
+        """The limbs, told from the bodies of an articulated platform.
+
+        Args:
+            model: the tree and loops of the same description.
+            home: coordinates (size,) at which the loops are closed.
+
+        Returns:
+            The limbs; and the bodies of an articulated platform beside the platform link, None if it is rigid.
+        """
+        articulated: set[str] = set()
+        for part in self.connected():
+            if len(part.actuated) > 1:
+                articulated |= self._articulated(part, model, home)
+        return self._partition(articulated)
+
+    def _partition(self, articulated: Set[str]) -> tuple[tuple[Limb, ...], Limb | None]:
+        ends = self.base | self.platform | articulated
+        groups = self._groups(set(self.links) - ends, self.edges)
+        plate = set(articulated)
+        if articulated:  # what does not touch the base lies between them and the platform
+            plate = plate.union(*(group for group in groups if not self._ends_on(group, self.base)))
+        found = [self._limb(_common_beginning(g), g, self._touching(g)) for g in groups if not g & plate]
+        direct = [edge for edge in self.edges if edge.ends <= ends | plate]
+        inner = [edge for edge in direct if edge.ends & plate and not edge.ends & self.base]
+        found += [self._limb(edge.name, set(), [edge]) for edge in direct if edge not in inner and not edge.rigid]
+        return _with_unique_names(found), self._limb(self.name, plate, inner) if plate else None
+
+    def _articulated(self, part: Limb, model: ClosureModel, home: Array) -> set[str]:
+        """Links of bodies of a part in which driven limbs end whose drives do not hold them."""
+        found: set[str] = set()
+        for body in self._groups(set(part.links), [edge for edge in self.edges if edge.rigid]):
+            limbs = [
+                branch
+                for branch in self._groups(set(part.links) - body, self.edges)
+                if self._ends_on(branch, self.base)
+                and not self._ends_on(branch, self.platform)
+                and self._drives(branch)
+            ]
+            if len(limbs) > 1 and not self._held(body, set().union(*limbs), model, home):
+                found |= body
+        return found
+
+    def _held(self, body: Set[str], limbs: Set[str], model: ClosureModel, home: Array) -> bool:
+        """True where limbs, with base and body alone and with their drives held, leave the body no motion."""
+        inside = self.base | body | limbs
+        loops = [loop for loop in model.loops if {loop.predecessor, loop.successor} <= inside]
+        locked = np.vstack((model.closure(home, loops)[1], model.joint_map(self._drives(limbs))))
+        return rank(model.twist_map(min(body), home) @ null_space(locked)) == 0
+
+    def _groups(self, links: Set[str], edges: Sequence[_Edge]) -> list[set[str]]:
+        """Connected sets of the given links, in the order of the description."""
+        beside: dict[str, list[str]] = {link: [] for link in links}
+        for edge in edges:
+            for link in edge.ends & links:
+                beside[link] += edge.ends & links
+        groups: list[set[str]] = []
+        seen: set[str] = set()
+        for link in self.links:
+            if link not in links or link in seen:
+                continue
+            group, waiting = {link}, [link]
+            while waiting:
+                reached = set(beside[waiting.pop()]) - group
+                group |= reached
+                waiting += reached
+            seen |= group
+            groups.append(group)
+        return groups
+
+    def _ends_on(self, group: Set[str], other: Set[str]) -> bool:
+        return any(edge.ends & other for edge in self._touching(group))
+
+    def _drives(self, group: Set[str]) -> list[str]:
+        return [edge.name for edge in self._touching(group) if edge.driven]
+
+    def _touching(self, group: Set[str]) -> list[_Edge]:
+        return [edge for edge in self.edges if edge.ends & group]
+
+    def _limb(self, name: str, links: Set[str], edges: Sequence[_Edge]) -> Limb:
+        return Limb(
+            name=name,
+            links=tuple(link for link in self.links if link in links),
+            joints=tuple(edge.name for edge in edges if not edge.loop),
+            loops=tuple(edge.name for edge in edges if edge.loop),
+            actuated=tuple(edge.name for edge in edges if edge.driven),
+        )
+
+
+def _common_beginning(links: Set[str]) -> str:
+    """What the links' names begin with, up to an underscore."""
+    ordered = sorted(links)
+    first, last = ordered[0], ordered[-1]
+    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
+    common = first[:length]
+    if length < max(len(first), len(last)):
+        common = common.rpartition("_")[0]
+    return common
+
+
+def _with_unique_names(found: list[Limb]) -> tuple[Limb, ...]:
+    """Call `limb<number>` those without a name, and those that share one."""
+    names = [limb.name for limb in found]
+    kept = {name for name in names if name and names.count(name) == 1}
+    free = (f"limb{number}" for number in count(1) if f"limb{number}" not in kept)
+    return tuple(limb if limb.name in kept else replace(limb, name=next(free)) for limb in found)

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mobility: the freedoms of the closed mechanism, counted by the rank of its loop equations.
+
+The Chebychev-Gruebler-Kutzbach count is wrong for overconstrained robots (parallelograms, translational robots with
+revolute joints only), so the rank is taken numerically at closed configurations in general position near home; see
+Gogu, "Mobility of mechanisms: a critical review", Mechanism and Machine Theory 40 (2005).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pkm_description.errors import DescriptionError
+from pkm_description.joint_geometry import position_at
+from pkm_description.loops.closure import ClosureModel, advance
+from pkm_description.loops.home import CLOSED, close
+from pkm_description.loops.rank import null_space, rank
+from pkm_description.mechanism import Array, Joint, JointType, Mechanism, Mobility, frozen
+from pkm_description.rotations import inverse_transform
+
+SAMPLES = 4
+STRAY = 0.05  # rad, or in units of the characteristic length
+
+
+@dataclass(frozen=True)
+class _Freedoms:
+    constraints: int
+    total: int
+    platform: int
+    rotations: int
+    left_when_locked: int  # freedoms of the platform that remain when every actuator is held
+    idle: int
+
+
+def mobility(
+    model: ClosureModel,
+    home: Array,
+    platform: str,
+    actuated: Sequence[str],
+    chain: Sequence[str] = (),
+    accept_singular: bool = False,
+) -> Mobility:
+    """Count the freedoms near home and compare them with the actuators.
+
+    More actuators than freedoms are redundant actuation and allowed.
+
+    Args:
+        model: the tree and its loops.
+        home: coordinates (size,) at which the loops are closed.
+        platform: name of the platform link.
+        actuated: names of the actuated joints.
+        chain: names of the virtual joints that carry the platform, if it has such a branch.
+        accept_singular: admits a robot that is singular everywhere although it has enough actuators (an architecture
+            singularity).
+
+    Returns:
+        The counts, at a configuration in general position near home.
+
+    Raises:
+        DescriptionError: the loops leave the platform no freedom, the actuators cannot hold it, or the mechanism has
+            freedoms beyond the platform's that are not idle (kinematic redundancy).
+    """
+    at_home = _freedoms(model, home, platform, actuated)
+    configurations = _generic_configurations(model, home) or [home]
+    nearby = [_freedoms(model, q, platform, actuated) for q in configurations]
+    # In general position the loops have their highest rank; every sample that closed is a lower bound of it.
+    generic = max(nearby, key=lambda f: (f.constraints, -f.left_when_locked))
+    generic_configuration = configurations[nearby.index(generic)]
+    _check_actuators(generic, actuated, platform, accept_singular)
+    equations = sum(6 - loop.type.dof for loop in model.loops)
+    # The kind of the freedoms may differ at a regular home: the legs of a robot that turn there without sliding may
+    # couple the two elsewhere. Home is where the literature tells the kind.
+    regular = replace(at_home, rotations=generic.rotations) == generic
+    freed, size = _freed_rank(model, generic_configuration, platform, chain)
+    counted = Mobility(
+        platform=generic.platform,
+        motion=_motion(at_home if regular else generic),
+        total=generic.total,
+        idle=generic.idle,
+        gruebler=size - equations,
+        redundant_constraints=equations - freed,
+        left_out=size - freed - generic.total,
+        actuators=len(actuated),
+        singular_home=not regular,
+        uncontrolled=generic.left_when_locked,
+    )
+    if counted.kinematic_redundancy:
+        _refuse_kinematic_redundancy(counted, _surplus_drives(model, generic_configuration, platform, actuated))
+    return counted
+
+
+def _motion(freedoms: _Freedoms) -> str:
+    translations = freedoms.platform - freedoms.rotations
+    return "".join(f"{count}{kind}" for count, kind in ((translations, "T"), (freedoms.rotations, "R")) if count)
+
+
+def _freed_rank(model: ClosureModel, q: Array, platform: str, chain: Sequence[str]) -> tuple[int, int]:
+    """Rank of the loop equations and number of coordinates when the virtual chain is replaced by a free body."""
+    if not chain:
+        return rank(model.closure(q)[1]), model.size
+    base = next(joint.parent for joint in model.joints if joint.name == chain[0])
+    floating = Joint("platform", JointType.FLOATING, base, platform, frozen(np.eye(4)), frozen((0.0, 0.0, 1.0)))
+    joints = [floating] + [joint for joint in model.joints if joint.name not in chain]
+    freed = ClosureModel(model.links, joints, model.loops, next(iter(model.link_index)))
+    moved = np.zeros(freed.size)
+    for joint in freed.free:
+        if joint.name in model.slices:
+            moved[freed.slices[joint.name]] = q[model.slices[joint.name]]
+    target = model.pose_of(platform, q)
+    origin = freed.pose_of(platform, moved)
+    local = inverse_transform(origin) @ target
+    moved[freed.slices["platform"]] = position_at(floating, local)
+    return rank(freed.closure(moved)[1]), freed.size
+
+
+def _generic_configurations(model: ClosureModel, home: Array) -> list[Array]:
+    random = np.random.default_rng(1)
+    everything = np.ones(model.size, dtype=bool)
+    found = []
+    for _ in range(SAMPLES):
+        motions = null_space(model.closure(home)[1])
+        if motions.shape[1] == 0:
+            break
+        step = motions @ random.uniform(-1.0, 1.0, motions.shape[1])
+        step *= STRAY / max(float(np.abs(step).max()), 1e-12)
+        q, gap = close(model, model.closure, everything, advance(model, home, step))
+        if gap < CLOSED * 1e-2:
+            found.append(q)
+    return found
+
+
+def _freedoms(model: ClosureModel, q: Array, platform: str, actuated: Sequence[str]) -> _Freedoms:
+    jacobian = model.closure(q)[1]
+    motions = null_space(jacobian)
+    platform_map, held = model.twist_map(platform, q), model.joint_map(actuated)
+    locked = null_space(np.vstack((jacobian, held)))
+    seen = np.vstack((platform_map, held))
+    return _Freedoms(
+        constraints=model.size - motions.shape[1],
+        total=motions.shape[1],
+        platform=rank(platform_map @ motions),
+        rotations=rank(platform_map[3:] @ motions),
+        left_when_locked=rank(platform_map @ locked),
+        idle=motions.shape[1] - rank(seen @ motions),
+    )
+
+
+def _check_actuators(generic: _Freedoms, actuated: Sequence[str], platform: str, accept_singular: bool) -> None:
+    names = ", ".join(actuated)
+    if generic.platform == 0:
+        raise DescriptionError(
+            f"<pkm> platform_link {platform!r}",
+            "the loops leave it no freedom (mobility 0)",
+            "check directions of axes and types of loops: a closure is too strict",
+        )
+    if generic.left_when_locked == 0:
+        return
+    if generic.platform > len(actuated):
+        raise DescriptionError(
+            "<ros2_control>",
+            f"wrong number of actuators: the platform has {generic.platform} freedoms ({_motion(generic)}) "
+            f"but {len(actuated)} joint(s) are actuated ({names})",
+            "give further joints a command_interface, or remove freedoms",
+        )
+    if accept_singular:
+        return
+    raise DescriptionError(
+        "<ros2_control>",
+        f"the actuated joints ({names}) leave the platform {generic.left_when_locked} of its "
+        f"{generic.platform} freedoms ({_motion(generic)})",
+        "actuate joints in other limbs: these depend on each other or move the platform not at all "
+        '(a robot that is meant to be singular everywhere says <pkm accept_singular="true">)',
+    )
+
+
+def _refuse_kinematic_redundancy(counted: Mobility, drives: Sequence[str]) -> None:
+    """Raise `DescriptionError`: drives can move the mechanism and leave the platform where it is.
+
+    The pose of the platform then no longer tells where the limbs are. To support such robots, this is the place that
+    would let them pass: each of these freedoms needs a task coordinate of its own beside those of the platform
+    (`pkm_kinematics/model/task.py`).
+    """
+    raise DescriptionError(
+        "<ros2_control>",
+        f"kinematic redundancy: the mechanism has {counted.total - counted.idle} freedoms, "
+        f"{counted.kinematic_redundancy} more than its platform ({counted.motion}), whose pose leaves them open; "
+        f"surplus drives: {', '.join(drives)}",
+        "make the joints of these drives fixed, or describe each stage as a robot of its own",
+    )
+
+
+def _surplus_drives(model: ClosureModel, q: Array, platform: str, actuated: Sequence[str]) -> list[str]:
+    """Drives that can be held while the platform keeps all its freedoms, those nearest to the base first."""
+    carrier = {joint.child: joint for joint in model.joints}
+
+    def depth(link: str) -> int:
+        return 0 if link not in carrier else 1 + depth(carrier[link].parent)
+
+    child = {joint.name: joint.child for joint in model.joints}
+    motions = null_space(model.closure(q)[1])
+    held = model.twist_map(platform, q) @ motions
+    surplus = []
+    for name in sorted(actuated, key=lambda name: depth(child[name])):
+        more = np.vstack((held, model.joint_map([name]) @ motions))
+        if rank(more) > rank(held):
+            held = more
+            surplus.append(name)
+    return surplus
+
+
+def beside_home(mechanism: Mechanism) -> Mechanism:
+    """The same robot with a home in general position near its own; unchanged where none is found."""
+    model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
+    home = model.reduced(mechanism.home_joints)
+    found = _generic_configurations(model, home)
+    if not found:
+        return mechanism
+    q = max(found, key=lambda values: rank(model.closure(values)[1]))
+    return replace(
+        mechanism,
+        home=frozen(model.pose_of(mechanism.platform_link, q)),
+        home_joints=frozen(model.positions(q)),
+    )
+
+
+def check_gears(mechanism: Mechanism) -> None:
+    """Refuse a mimic joint that takes a freedom from the platform which the loops leave it.
+
+    The solvers follow the loops only. A mimic joint that repeats what the loops say already (the coupled arms of a
+    Par2) is fine.
+
+    Args:
+        mechanism: the robot.
+
+    Raises:
+        DescriptionError: without its mimic joints the platform would have more freedoms.
+    """
+    geared = [joint.name for joint in mechanism.joints if joint.mimic is not None]
+    if not geared:
+        return
+    joints = [replace(joint, mimic=None) for joint in mechanism.joints]
+    model = ClosureModel(mechanism.links, joints, mechanism.loops, mechanism.base_link)
+    side = beside_home(mechanism)
+    loose = _freedoms(model, model.reduced(side.home_joints), mechanism.platform_link, mechanism.actuated_joints)
+    if loose.platform > mechanism.mobility.platform:
+        raise DescriptionError(
+            f'<joint name="{geared[0]}"> <mimic>',
+            f"without {', '.join(geared)} as mimic joint(s) the platform would have {loose.platform} freedoms instead "
+            f"of {mechanism.mobility.platform}: the solvers follow loops, not gears",
+            "leave <mimic> out and drive both joints, or write the coupling as <loop>",
+        )
+
+
+def check_moves_mass(model: ClosureModel, home: Array, platform: str, actuated: Sequence[str]) -> None:
+    """Refuse an actuated joint that can move without moving any mass: its effort means nothing.
+
+    Massless links inside (crosses of universal joints, virtual joints of the platform) are normal; the test is that
+    the inertia of the closed mechanism, seen by platform and actuators, is positive definite.
+
+    Args:
+        model: the tree and its loops.
+        home: coordinates (size,) at which the loops are closed.
+        platform: name of the platform link.
+        actuated: names of the actuated joints.
+
+    Raises:
+        DescriptionError: there is such a joint.
+    """
+    motions = null_space(model.closure(home)[1])
+    poses, columns = model.forward(home)
+    twists = model.twists(columns) * model.scale
+    inertia = np.zeros((model.size, model.size))
+    for link in model.links:
+        body = link.inertial
+        index = model.link_index.get(link.name)
+        if index is None or body.massless:
+            continue
+        rotation = poses[index][:3, :3]
+        com = poses[index][:3, :3] @ body.com + poses[index][:3, 3]
+        linear = twists[index][:3] - np.cross(com, twists[index][3:], axisa=0, axisb=0, axisc=0)
+        angular = twists[index][3:]
+        inertia += body.mass * linear.T @ linear
+        inertia += angular.T @ (rotation @ body.inertia @ rotation.T) @ angular
+    for joint in model.free:
+        if joint.drive is not None:
+            at = model.slices[joint.name].start
+            inertia[at, at] += joint.drive.armature * model.scale[at] ** 2
+    projected = motions.T @ inertia @ motions
+    values, vectors = np.linalg.eigh(projected)
+    for value, vector in zip(values, vectors.T, strict=True):
+        if value > 1e-10 * max(float(values.max(initial=0.0)), 1e-12):
+            continue
+        motion = motions @ vector
+        for name in actuated:
+            if abs(motion[model.slices[name]][0]) > 1e-3:
+                child = next(joint.child for joint in model.joints if joint.name == name)
+                raise DescriptionError(
+                    f'<link name="{child}">',
+                    f"the actuated joint {name!r} can move without moving any mass",
+                    'give the bodies that it moves an <inertial>, or write <pkm kinematics_only="true">',
+                )

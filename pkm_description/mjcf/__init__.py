@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MuJoCo's own description format, read into a `Mechanism` and written from one."""

@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write a robot as MJCF, so that it runs in MuJoCo.
+
+`python -m pkm_description.mjcf.export delta -o delta.xml` writes a model that closes its loops at the keyframe `home`.
+
+Tree joints become MuJoCo joints of the same names. A massless link that only passes motion on (the cross of a universal
+joint, a virtual link of the platform's branch) becomes one more joint of the body behind it, because MuJoCo wants mass
+in every moving body. Loops become equality constraints between sites: `connect` for a spherical loop, `weld` for a
+fixed one, two `connect` along the axis for a revolute one. The other types are a small body that carries the loop's
+first freedoms and is closed by a revolute or fixed constraint. Such bodies, and massless links that cannot be passed
+over, weigh `SMALL` of the robot.
+
+MuJoCo's constraints are soft. They are written as stiff as MuJoCo admits (impedance 0.9999, time constant of two time
+steps) with Newton's solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten
+thousand. Motors take the joint effort [N m] or [N]; friction, damping and rotor inertia go along, ranges of the
+platform's virtual joints do not (they are no stops). Pictures are primitives without contact; meshes are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pkm_description.errors import DescriptionError
+from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
+from pkm_description.load import load_mechanism
+from pkm_description.loops.closure import ClosureModel
+from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
+from pkm_description.mjcf.mujoco_model import quaternion
+from pkm_description.rotations import inverse_transform, transform
+from pkm_description.urdf.visuals import visuals_of
+
+SMALL = 1e-7  # of the robot's mass, and of that times its length squared: where MuJoCo wants mass and there is none
+TIME_STEP = 0.0005  # s
+HALVES = {"box": (0.5, 0.5, 0.5), "cylinder": (1.0, 0.5), "sphere": (1.0,)}  # MuJoCo's numbers per URDF's
+SLIVER = 1e-9  # smallest principal moment over the largest: a thin rod has no inertia about its axis
+
+
+def export_mjcf(mechanism: Mechanism) -> str:
+    """MJCF text of a robot, with the keyframe `home`.
+
+    Args:
+        mechanism: the robot.
+
+    Returns:
+        The text of a `<mujoco>` element.
+
+    Raises:
+        DescriptionError: an element that has no counterpart in MuJoCo.
+    """
+    return _Export(mechanism).text()
+
+
+class _Export:
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
+        poses = self.model.forward(self.model.reduced(mechanism.home_joints))[0]
+        self.home_pose = {name: poses[index] for name, index in self.model.link_index.items()}
+        self.home = home_positions(mechanism)
+        self.children: dict[str, list[Joint]] = {}
+        for joint in mechanism.joints:
+            self.children.setdefault(joint.parent, []).append(joint)
+        self.ends = {link for loop in mechanism.loops for link in (loop.predecessor, loop.successor)}
+        mass = sum(link.inertial.mass for link in mechanism.links) or 1.0
+        self.small_mass = SMALL * mass
+        self.small_inertia = SMALL * mass * self.model.length**2
+        self.bodies: dict[str, ET.Element] = {}
+        self.qpos: list[float] = []  # of the keyframe, in MuJoCo's order: depth first
+        self.pictures = _Pictures(mechanism)
+
+    def text(self) -> str:
+        m = self.mechanism
+        root = ET.Element("mujoco", model=m.name)
+        _child(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        option = _child(root, "option", gravity=_row(m.gravity), timestep=_row([TIME_STEP]), solver="Newton")
+        option.set("integrator", "implicitfast")
+        option.set("tolerance", "1e-12")
+        option.set("iterations", "200")
+        _child(option, "flag", contact="disable")
+        default = _child(root, "default")
+        _child(default, "geom", contype="0", conaffinity="0", group="1", mass="0")
+        _child(default, "equality", solref=_row([2.0 * TIME_STEP, 1.0]), solimp="0.9999 0.9999 0.001 0.5 2")
+        world = _child(root, "worldbody")
+        _child(world, "light", pos="0 0 3", dir="0 0 -1", directional="true")
+        base = _child(world, "body", name=m.base_link)
+        self.bodies[m.base_link] = base
+        self._inertial(base, m.base_link)
+        self.pictures.add(base, m.base_link)
+        stubs = {name: self._stubs(name) for name in self.ends}
+        self._carry_on(m.base_link, stubs)
+        equality = _child(root, "equality")
+        for loop in m.loops:
+            self._close(equality, loop)
+        for joint in m.joints:
+            if joint.mimic:
+                coefficients = [joint.mimic.offset, joint.mimic.multiplier, 0.0, 0.0, 0.0]
+                _child(equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=_row(coefficients))
+        self._actuators(root)
+        keyframe = _child(root, "keyframe")
+        _child(keyframe, "key", name="home", qpos=_row(self.qpos))
+        ET.indent(root)
+        return ET.tostring(root, encoding="unicode") + "\n"
+
+    # -- the tree -----------------------------------------------------------------------------------------------------
+
+    def _carry_on(self, link: str, stubs: dict[str, list[Loop]]) -> None:
+        """Write everything that `link` carries; `stubs` are the loops that begin with a body of their own on a link."""
+        for loop in stubs.get(link, []):
+            self._stub(self.bodies[link], loop)
+        for joint in self.children.get(link, []):
+            joints = [joint]
+            while self._passed_over(joints[-1].child):
+                joints.append(self.children[joints[-1].child][0])
+            self._body(self.bodies[link], joints)
+            self._carry_on(joints[-1].child, stubs)
+
+    def _passed_over(self, link: str) -> bool:
+        """True where a link is only a step between two joints."""
+        below = self.children.get(link, [])
+        return (
+            self.mechanism.link_named[link].inertial.massless
+            and link not in self.ends
+            and link != self.mechanism.platform_link
+            and len(below) == 1
+            and below[0].type is not JointType.FIXED
+            and self.mechanism.parent_joint[link].type is not JointType.FIXED
+        )
+
+    def _body(self, parent: ET.Element, joints: Sequence[Joint]) -> None:
+        """One body behind a chain of joints: each joint's axis and point are written in the body's own frame."""
+        placed = np.eye(4)
+        frames = []
+        for joint in joints:
+            placed = placed @ joint.origin
+            frames.append(placed)
+        link = joints[-1].child
+        body = _child(parent, "body", name=link, **_pose(placed))
+        self.bodies[link] = body
+        back = inverse_transform(placed)
+        for joint, frame in zip(joints, frames, strict=True):
+            self._joint(body, joint, back @ frame)
+        moving = any(joint.type is not JointType.FIXED for joint in joints)
+        self._inertial(body, link, small=moving and not self._has_mass(link))
+        self.pictures.add(body, link)
+
+    def _has_mass(self, link: str) -> bool:
+        inertial = self.mechanism.link_named[link].inertial
+        return not inertial.massless
+
+    def _joint(self, body: ET.Element, joint: Joint, frame: Array) -> None:
+        R, p = frame[:3, :3], frame[:3, 3]
+        axis = R @ joint.axis
+        values = np.array([self.home[freedom.name] for freedom in freedoms(joint)])
+        kind = joint.type
+        if kind is JointType.FIXED:
+            return
+        if kind in (JointType.REVOLUTE, JointType.CONTINUOUS, JointType.PRISMATIC):
+            attributes = {"name": joint.name, "type": "slide" if kind is JointType.PRISMATIC else "hinge"}
+            attributes |= {"pos": _row(p), "axis": _row(axis)}
+            ends = (joint.limits.lower, joint.limits.upper)
+            if np.isfinite(ends).all() and joint.name not in self.mechanism.platform_chain:
+                attributes["range"] = _row(ends)
+            for name, value in (("damping", joint.viscous_friction), ("frictionloss", joint.coulomb_friction)):
+                if value:
+                    attributes[name] = _row([value])
+            if joint.drive and joint.drive.armature:
+                attributes["armature"] = _row([joint.drive.armature])
+            _child(body, "joint", **attributes)
+            self.qpos += [float(values[0])]
+        elif kind is JointType.PLANAR:
+            for freedom in freedoms(joint):
+                what = "slide" if freedom.slides else "hinge"
+                _child(body, "joint", name=freedom.name, type=what, pos=_row(p), axis=_row(R @ freedom.axis))
+            self.qpos += [float(v) for v in values]
+        else:
+            for freedom in freedoms(joint)[:3]:
+                _child(body, "joint", name=freedom.name, type="slide", pos=_row(p), axis=_row(R @ freedom.axis))
+            _child(body, "joint", name=f"{joint.name}/turn", type="ball", pos=_row(p))
+            # a ball's quaternion is in the body's axes at zero, the floating joint's rotation in the joint's
+            turned = R @ child_frame(joint, values)[:3, :3] @ R.T
+            self.qpos += [*(float(v) for v in values[:3]), *quaternion(turned)]
+
+    def _inertial(self, body: ET.Element, link: str, small: bool = False) -> None:
+        inertial = self.mechanism.link_named[link].inertial
+        if inertial.massless and not small:
+            return
+        mass = inertial.mass or self.small_mass
+        moments, axes = np.linalg.eigh(inertial.inertia)
+        if moments[2] <= 0.0:
+            moments = np.full(3, min(self.small_inertia, SMALL * mass * self.model.length**2))
+        else:
+            moments = np.maximum(moments, SLIVER * moments[2])
+        # MuJoCo refuses principal moments that no body can have; published tables and rounding come near.
+        moments[2] = min(moments[2], moments[0] + moments[1])
+        if np.linalg.det(axes) < 0.0:
+            axes[:, 0] = -axes[:, 0]
+        _write_inertial(body, mass, inertial.com, axes, moments)
+
+    # -- loops --------------------------------------------------------------------------------------------------------
+
+    def _stubs(self, link: str) -> list[Loop]:
+        """Loops whose predecessor is `link` and that need a body of their own."""
+        simple = (LoopType.SPHERICAL, LoopType.FIXED, LoopType.REVOLUTE)
+        return [loop for loop in self.mechanism.loops if loop.predecessor == link and loop.type not in simple]
+
+    def _stub(self, parent: ET.Element, loop: Loop) -> None:
+        """The first freedoms of a loop as the joints of a small body on the predecessor."""
+        body = _child(parent, "body", name=f"{loop.name}/stub", **_pose(loop.predecessor_frame))
+        self.bodies[f"{loop.name}/stub"] = body
+        first = self.home_pose[loop.predecessor] @ loop.predecessor_frame
+        second = self.home_pose[loop.successor] @ loop.successor_frame
+        gap = first[:3, :3].T @ (second[:3, 3] - first[:3, 3])
+        across = frame_along(loop.axis).T[:2]
+        if loop.type is LoopType.UNIVERSAL:
+            image = first[:3, :3].T @ second[:3, :3] @ loop.axis2
+            parts = [("hinge", loop.axis, float(np.arctan2(across[1] @ image, across[0] @ image)))]
+        elif loop.type is LoopType.PLANAR:
+            parts = [("slide", direction, float(direction @ gap)) for direction in across]
+        else:  # cylindrical, prismatic
+            parts = [("slide", loop.axis, float(loop.axis @ gap))]
+        for k, (kind, axis, value) in enumerate(parts):
+            _child(body, "joint", name=f"{loop.name}/{k + 1}", type=kind, axis=_row(axis))
+            self.qpos.append(value)
+        _write_inertial(body, self.small_mass, np.zeros(3), np.eye(3), np.full(3, self.small_inertia))
+
+    def _close(self, equality: ET.Element, loop: Loop) -> None:
+        at, there = loop.predecessor_frame, loop.successor_frame
+        carrier, axis = loop.predecessor, loop.axis
+        kind = loop.type
+        if f"{loop.name}/stub" in self.bodies:
+            carrier, at = f"{loop.name}/stub", np.eye(4)
+            axis = frame_along(loop.axis)[:, 0] if kind is LoopType.UNIVERSAL else loop.axis
+            kind = LoopType.FIXED if kind is LoopType.PRISMATIC else LoopType.REVOLUTE
+        sites = self._sites(loop, "", carrier, at, there)
+        if kind is LoopType.FIXED:
+            _child(equality, "weld", name=loop.name, **sites)
+            return
+        _child(equality, "connect", name=loop.name, **sites)
+        if kind is LoopType.REVOLUTE:
+            # a second point, so far along the axis that tilting weighs as much as shifting
+            reach = 0.5 * self.model.length
+            sites = self._sites(loop, "/axis", carrier, _shifted(at, reach * axis), _shifted(there, reach * loop.axis2))
+            _child(equality, "connect", name=f"{loop.name}/axis", **sites)
+
+    def _sites(self, loop: Loop, suffix: str, carrier: str, at: Array, there: Array) -> dict[str, str]:
+        names = {}
+        for key, body, frame in (("site1", carrier, at), ("site2", loop.successor, there)):
+            names[key] = f"{loop.name}{suffix}/{'predecessor' if key == 'site1' else 'successor'}"
+            _child(self.bodies[body], "site", name=names[key], size="0.002", group="4", **_pose(frame))
+        return names
+
+    # -- drives -------------------------------------------------------------------------------------------------------
+
+    def _actuators(self, root: ET.Element) -> None:
+        element = _child(root, "actuator")
+        for name in self.mechanism.actuated_joints:
+            motor = _child(element, "motor", name=name, joint=name, gear="1")
+            effort = self.mechanism.joint_named[name].limits.effort
+            if np.isfinite(effort):
+                motor.set("ctrlrange", _row([-effort, effort]))
+
+
+class _Pictures:
+    """Primitives of the `<visual>` elements."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.visuals = visuals_of(mechanism)[0]
+
+    def add(self, body: ET.Element, link: str) -> None:
+        """Write a geom for every primitive of a link."""
+        for visual in self.visuals:
+            if visual.link != link or visual.shape == "mesh":
+                continue
+            size = visual.size * np.array(HALVES[visual.shape])
+            _child(
+                body,
+                "geom",
+                rgba=_row(visual.colour),
+                type=visual.shape,
+                size=_row(size),
+                **(_pose(visual.frame) if (visual.frame != np.eye(4)).any() else {}),
+            )
+
+
+def _child(parent: ET.Element, tag: str, **attributes: str) -> ET.Element:
+    return ET.SubElement(parent, tag, attributes)
+
+
+def _write_inertial(body: ET.Element, mass: float, com: Array, axes: Array, moments: Array) -> None:
+    quat = _row(quaternion(axes))
+    _child(body, "inertial", pos=_row(com), quat=quat, mass=_row([mass]), diaginertia=_row(moments))
+
+
+def _shifted(frame: Array, by: Array) -> Array:
+    return frame @ transform(by, np.eye(3))
+
+
+def _pose(frame: Array) -> dict[str, str]:
+    return {"pos": _row(frame[:3, 3]), "quat": _row(quaternion(frame[:3, :3]))}
+
+
+def _row(values: Iterable[float]) -> str:
+    """Numbers with all digits, a zero without sign."""
+    return " ".join(repr(float(v) + 0.0) for v in values)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 1 where the description cannot be used."""
+    parser = argparse.ArgumentParser(prog="mjcf_export", description="Write a parallel robot as a MuJoCo model.")
+    parser.add_argument("robot", metavar="FILE|NAME", help="a .urdf or .xacro file, or a robot of the gallery")
+    parser.add_argument("-o", "--output", help="the MJCF file; standard output if not given")
+    given = parser.parse_args(arguments)
+    try:
+        text = export_mjcf(load_mechanism(given.robot))
+    except DescriptionError as error:
+        print(f"mjcf_export: {error}", file=sys.stderr)
+        return 1
+    if given.output:
+        Path(given.output).write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a MuJoCo model says of a mechanism: plain records, whoever read them. Frames are (4, 4) transforms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+from pkm_description.rotations import quaternion_from_rotation, rotation_from_quaternion, transform
+
+WORLD = "world"
+
+
+@dataclass
+class MjcfJoint:
+    """A joint: `kind` is hinge, slide, ball or free; `pos` and `axis` (3,) are in the body's frame."""
+
+    name: str
+    kind: str
+    pos: Array
+    axis: Array
+    limits: tuple[float, float] | None = None
+    damping: float = 0.0
+    friction: float = 0.0
+    armature: float = 0.0
+    reference: float = 0.0  # position at which the body stands as drawn
+
+
+@dataclass
+class MjcfGeom:
+    """A picture: `kind` is box, sphere, cylinder or capsule; `size` are radii and half lengths in MuJoCo's order."""
+
+    kind: str
+    size: list[float]
+    frame: Array
+    rgba: str
+
+
+@dataclass
+class MjcfBody:
+    """A body in its parent's frame, with its inertia (3, 3) about the centre of mass in body axes."""
+
+    name: str
+    parent: str
+    frame: Array
+    mass: float = 0.0
+    com: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
+    joints: list[MjcfJoint] = field(default_factory=list)
+    geoms: list[MjcfGeom] = field(default_factory=list)
+
+
+@dataclass
+class MjcfClosure:
+    """An equality constraint: `kind` is connect or weld; the two frames, each in its body, coincide."""
+
+    name: str
+    kind: str
+    first: str
+    second: str
+    first_frame: Array
+    second_frame: Array
+
+
+@dataclass
+class MjcfGear:
+    """An equality between joints: position(follower) = offset + ratio * position(leader)."""
+
+    follower: str
+    leader: str
+    offset: float
+    ratio: float
+
+
+@dataclass
+class MjcfActuator:
+    """A drive of a joint: `interface` is effort, position or velocity; `effort` its limit, infinite if none."""
+
+    joint: str
+    interface: str
+    effort: float = np.inf
+
+
+@dataclass
+class MjcfModel:
+    """A model; bodies in topological order, the world not among them. `home` are positions by MuJoCo's order."""
+
+    name: str
+    gravity: Array
+    bodies: list[MjcfBody] = field(default_factory=list)
+    closures: list[MjcfClosure] = field(default_factory=list)
+    gears: list[MjcfGear] = field(default_factory=list)
+    actuators: list[MjcfActuator] = field(default_factory=list)
+    home: list[float] | None = None
+
+
+def frame_of(pos: Array, quaternion: Array) -> Array:
+    """Transform (4, 4) from a position (3,) and a quaternion w x y z, as MuJoCo orders it, of any length."""
+    return transform(np.asarray(pos, dtype=np.float64), rotation_from_quaternion(np.roll(quaternion, -1)))
+
+
+def quaternion(rotation: Array) -> list[float]:
+    """Unit quaternion w x y z, as MuJoCo orders it, of a rotation (3, 3)."""
+    x, y, z, w = quaternion_from_rotation(rotation).tolist()
+    return [w, x, y, z]

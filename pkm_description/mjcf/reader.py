@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read MJCF without MuJoCo: files that state their inertias and need no compiler."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+
+import numpy as np
+
+from pkm_description.errors import DescriptionError
+from pkm_description.mechanism import Array
+from pkm_description.mjcf.mujoco_model import (
+    WORLD,
+    MjcfActuator,
+    MjcfBody,
+    MjcfClosure,
+    MjcfGear,
+    MjcfGeom,
+    MjcfJoint,
+    MjcfModel,
+    frame_of,
+)
+from pkm_description.rotations import inverse_transform, rotation_about, transform
+
+# What only MuJoCo's compiler resolves.
+COMPILED_TAGS = ("include", "frame", "replicate", "attach", "composite", "flexcomp", "asset/model")
+LARGEST = 1e18  # of any number
+SIZES = {"box": 3, "sphere": 1, "cylinder": 2, "capsule": 2}  # numbers that the size of a geom has
+INTERFACES = {"motor": "effort", "general": "effort", "position": "position", "velocity": "velocity"}
+
+
+class NeedsCompilerError(Exception):
+    """The file uses something that only MuJoCo resolves; the text says what."""
+
+
+def read(root: ET.Element) -> MjcfModel:
+    """The model of a `<mujoco>` element.
+
+    Args:
+        root: the element, with everything stated in full.
+
+    Returns:
+        Bodies, joints, closures, gears and drives by name.
+
+    Raises:
+        NeedsCompilerError: something that only MuJoCo resolves, such as a default or an include.
+        DescriptionError: an element that is wrong, or has no counterpart in the suite.
+    """
+    return _Reader(root).model
+
+
+class _Reader:
+    def __init__(self, root: ET.Element) -> None:
+        for tag in COMPILED_TAGS:
+            if root.find(f".//{tag}") is not None:
+                raise NeedsCompilerError(f"<{tag}>")
+        for element in root.iter():
+            if "class" in element.attrib or "childclass" in element.attrib:
+                raise NeedsCompilerError("classes of defaults")
+        compiler = root.find("compiler")
+        settings: Mapping[str, str] = {} if compiler is None else compiler.attrib
+        self.degrees = settings.get("angle", "degree") == "degree"
+        self.sequence = settings.get("eulerseq", "xyz")
+        if len(self.sequence) != 3 or not set(self.sequence.lower()) <= set("xyz"):
+            raise DescriptionError(
+                "<compiler>", f"eulerseq={self.sequence!r} is not made of three axes", "write three letters of xyz"
+            )
+        if settings.get("inertiafromgeom", "auto") == "true" or "coordinate" in settings:
+            raise NeedsCompilerError("<compiler inertiafromgeom or coordinate>")
+        self.defaults = {e.tag: dict(e.attrib) for group in root.findall("default") for e in group}
+        option = root.find("option")
+        gravity = "0 0 -9.81" if option is None else option.get("gravity", "0 0 -9.81")
+        self.model = MjcfModel(root.get("model", "robot"), _numbers(gravity, 3, "<option gravity>"))
+        self.sites: dict[str, tuple[str, Array]] = {}
+        self.drawn: dict[str, Array] = {WORLD: np.eye(4)}  # body frames in the world, every joint as drawn
+        for world in root.findall("worldbody"):
+            self._sites(world, WORLD)
+            for element in world.findall("body"):
+                self._body(element, WORLD)
+        for group in root.findall("equality"):
+            for element in group:
+                self._equality(element)
+        for group in root.findall("actuator"):
+            for element in group:
+                self._actuator(element)
+        keys = [key for group in root.findall("keyframe") for key in group.findall("key") if key.get("qpos")]
+        chosen = next((key for key in keys if key.get("name") == "home"), keys[0] if keys else None)
+        if chosen is not None:
+            text = chosen.get("qpos", "")
+            self.model.home = [float(v) for v in _numbers(text, len(text.split()), "<key>")]
+
+    def _attributes(self, element: ET.Element) -> dict[str, str]:
+        return {**self.defaults.get(element.tag, {}), **element.attrib}
+
+    def _frame(self, given: Mapping[str, str], label: str) -> Array:
+        pos = _numbers(given.get("pos", "0 0 0"), 3, label)
+        turn = 1.0 if not self.degrees else np.pi / 180.0
+        if "quat" in given:
+            return frame_of(pos, _direction(_numbers(given["quat"], 4, label), label))
+        rotation = np.eye(3)
+        if "axisangle" in given:
+            values = _numbers(given["axisangle"], 4, label)
+            rotation = rotation_about(_direction(values[:3], label), turn * values[3])
+        elif "euler" in given:
+            for letter, angle in zip(self.sequence, _numbers(given["euler"], 3, label), strict=True):
+                step = rotation_about(np.eye(3)["xyz".index(letter.lower())], turn * angle)
+                rotation = rotation @ step if letter.islower() else step @ rotation
+        elif "xyaxes" in given:
+            values = _numbers(given["xyaxes"], 6, label)
+            x = _direction(values[:3], label)
+            y = _direction(values[3:] - (values[3:] @ x) * x, label)
+            rotation = np.column_stack([x, y, np.cross(x, y)])
+        elif "zaxis" in given:
+            raise NeedsCompilerError("zaxis")
+        return transform(pos, rotation)
+
+    def _body(self, element: ET.Element, parent: str) -> None:
+        name = element.get("name") or f"body{len(self.model.bodies) + 1}"
+        label = f'<body name="{name}">'
+        if element.get("mocap") == "true":
+            raise DescriptionError(label, "mocap bodies are moved from outside", "leave it out")
+        body = MjcfBody(name, parent, self._frame(element.attrib, label))
+        self.drawn[name] = self.drawn[parent] @ body.frame
+        self.model.bodies.append(body)
+        for joint in (*element.findall("joint"), *element.findall("freejoint")):
+            body.joints.append(self._joint(joint, name, len(body.joints)))
+        inertial = element.find("inertial")
+        if inertial is not None:
+            self._inertial(body, inertial, label)
+        elif element.find("geom") is not None and (body.joints or parent != WORLD):
+            raise NeedsCompilerError(f"the inertia of {label}, which follows from its geoms")
+        for geom in element.findall("geom"):
+            self._geom(body, geom)
+        self._sites(element, name)
+        for child in element.findall("body"):
+            self._body(child, name)
+
+    def _inertial(self, body: MjcfBody, element: ET.Element, label: str) -> None:
+        frame = self._frame(element.attrib, f"{label} <inertial>")
+        body.mass = _number(element.attrib, "mass", 0.0, label)
+        if "fullinertia" in element.attrib:
+            xx, yy, zz, xy, xz, yz = _numbers(element.get("fullinertia", ""), 6, label)
+            inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        else:
+            inertia = np.diag(_numbers(element.get("diaginertia", "0 0 0"), 3, label))
+        body.com = frame[:3, 3]
+        body.inertia = frame[:3, :3] @ inertia @ frame[:3, :3].T
+
+    def _joint(self, element: ET.Element, body: str, number: int) -> MjcfJoint:
+        given = self._attributes(element)
+        kind = "free" if element.tag == "freejoint" else given.get("type", "hinge")
+        name = given.get("name") or (f"{body}_joint" + (str(number + 1) if number else ""))
+        label = f'<joint name="{name}">'
+        if _number(given, "stiffness", 0.0, label) != 0.0:
+            raise DescriptionError(label, "springs (stiffness) are not modelled", "leave stiffness out")
+        turn = np.pi / 180.0 if self.degrees and kind == "hinge" else 1.0
+        limits = None
+        if "range" in given and given.get("limited", "auto") != "false" and kind in ("hinge", "slide"):
+            low, high = turn * _numbers(given["range"], 2, label)
+            limits = (float(low), float(high)) if low < high else None
+        axis = _numbers(given.get("axis", "0 0 1"), 3, label)
+        return MjcfJoint(
+            name=name,
+            kind=kind,
+            pos=_numbers(given.get("pos", "0 0 0"), 3, label),
+            axis=_direction(axis, label),
+            limits=limits,
+            damping=_number(given, "damping", 0.0, label),
+            friction=_number(given, "frictionloss", 0.0, label),
+            armature=_number(given, "armature", 0.0, label),
+            reference=turn * _number(given, "ref", 0.0, label),
+        )
+
+    def _geom(self, body: MjcfBody, element: ET.Element) -> None:
+        given = self._attributes(element)
+        kind = given.get("type", "sphere")
+        label = f"<geom> of {body.name}"
+        if kind in SIZES and "size" in given and "fromto" not in given:
+            size = [float(v) for v in _numbers(given["size"], len(given["size"].split()), label)]
+            if len(size) < SIZES[kind]:
+                raise DescriptionError(label, f"a {kind} of {len(size)} number(s)", f"write {SIZES[kind]} as its size")
+            frame = self._frame(given, label)
+            body.geoms.append(MjcfGeom(kind, size, frame, given.get("rgba", "0.6 0.6 0.6 1")))
+
+    def _sites(self, element: ET.Element, body: str) -> None:
+        for site in element.findall("site"):
+            if site.get("name"):
+                self.sites[site.get("name", "")] = (body, self._frame(self._attributes(site), f"<site> of {body}"))
+
+    def _equality(self, element: ET.Element) -> None:
+        given = self._attributes(element)
+        name = given.get("name") or f"equality{len(self.model.closures) + len(self.model.gears) + 1}"
+        label = f'<{element.tag} name="{name}">'
+        if given.get("active") == "false":
+            return
+        if element.tag == "joint" and "joint2" in given:
+            text = given.get("polycoef", "0 1 0 0 0")
+            c = [*(float(v) for v in _numbers(text, len(text.split()), label)), 0.0, 0.0]
+            if any(c[2:]):
+                raise DescriptionError(label, "a gear that is not linear", "write a polycoef of two numbers")
+            if "joint1" not in given:
+                raise DescriptionError(label, "attribute joint1 is missing", "name the joint that follows")
+            self.model.gears.append(MjcfGear(given["joint1"], given["joint2"], c[0], c[1]))
+            return
+        if element.tag not in ("connect", "weld"):
+            raise DescriptionError(label, "such a constraint is not supported", "close loops with connect or weld")
+        if "site1" in given:
+            ends = []
+            for key in ("site1", "site2"):
+                if given.get(key) not in self.sites:
+                    raise DescriptionError(label, f"{key} {given.get(key)!r} is no site", "name an existing <site>")
+                ends.append(self.sites[given[key]])
+            (first, first_frame), (second, second_frame) = ends
+        else:
+            first, second = given.get("body1", ""), given.get("body2", WORLD)
+            for key, body in (("body1", first), ("body2", second)):
+                if body not in self.drawn:
+                    raise DescriptionError(label, f"{key} {body!r} is no body", "name an existing <body>")
+            # the second body's frame follows from the drawing, in which the constraint holds
+            between = inverse_transform(self.drawn[second]) @ self.drawn[first]
+            if element.tag == "connect":
+                first_frame = transform(_numbers(given.get("anchor", "0 0 0"), 3, label), np.eye(3))
+                second_frame = between @ first_frame
+            else:
+                relative = _numbers(given.get("relpose", "0 1 0 0 0 0 0"), 7, label)
+                stated = np.linalg.norm(relative[3:]) > 0.0
+                first_frame = frame_of(relative[:3], relative[3:]) if stated else inverse_transform(between)
+                second_frame = np.eye(4)
+        self.model.closures.append(MjcfClosure(name, element.tag, first, second, first_frame, second_frame))
+
+    def _actuator(self, element: ET.Element) -> None:
+        given = self._attributes(element)
+        label = f'<{element.tag} name="{given.get("name", "")}">'
+        if element.tag not in INTERFACES or "joint" not in given:
+            raise DescriptionError(label, "only motors of joints are supported", "use <motor joint=...>")
+        gear = _number(given, "gear", 1.0, label)
+        span = given.get("forcerange") or (given.get("ctrlrange") if INTERFACES[element.tag] == "effort" else None)
+        limit = abs(gear) * max(abs(v) for v in _numbers(span, 2, label)) if span else np.inf
+        self.model.actuators.append(MjcfActuator(given["joint"], INTERFACES[element.tag], float(limit) or np.inf))
+
+
+def _number(given: Mapping[str, str], name: str, default: float, label: str) -> float:
+    """The first number of an attribute, or the default where it is left out."""
+    if name not in given:
+        return default
+    return float(_numbers(" ".join(given[name].split()[:1]), 1, f"{label} {name}")[0])
+
+
+def _direction(vector: Array, label: str) -> Array:
+    """The vector at unit length."""
+    length = float(np.linalg.norm(vector))
+    if not 0.0 < length < np.inf:
+        raise DescriptionError(label, "a direction of no length", "write a vector that points somewhere")
+    return vector / length
+
+
+def _numbers(text: str, count: int, label: str) -> Array:
+    try:
+        values = np.array([float(v) for v in text.split()])
+    except ValueError:
+        values = np.zeros(0)
+    if len(values) != count or not (np.abs(values) < LARGEST).all():
+        raise DescriptionError(label, f'"{text}" is not made of {count} numbers', f"write {count} numbers")
+    return values

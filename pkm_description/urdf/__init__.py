@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""URDF with loops as text: xacro expanded, elements parsed and checked."""

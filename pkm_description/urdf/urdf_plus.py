@@ -1,0 +1,497 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parser of URDF+ text: every element read into plain data, or refused by an error that names it.
+
+URDF+ (Chignoli, Slotine, Wensing, Kim, "URDF+: an enhanced URDF for robots with kinematic loops", 2024) adds `<loop>`
+to URDF; `<pkm>` is ours. Elements that mean nothing to the model (visuals, sensors, plugins) are skipped. What the
+elements mean together (a tree, closable loops, enough actuators) is checked elsewhere.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from pkm_description.errors import DescriptionError
+from pkm_description.joint_geometry import freedoms
+from pkm_description.mechanism import (
+    Array,
+    Drive,
+    Inertial,
+    Joint,
+    JointType,
+    Limits,
+    Link,
+    Loop,
+    LoopType,
+    Mimic,
+    frozen,
+)
+from pkm_description.rotations import rotation_from_rpy, transform
+from pkm_description.urdf.inertia import inertia_problem
+from pkm_description.urdf.xacro_expansion import XACRO_NAMESPACE
+from pkm_description.xml_text import read_xml
+
+ZERO_LENGTH = 1e-9
+PARTS = {"link": 500, "joint": 500, "loop": 200}  # at most; the largest robot of the gallery has 32 links, 9 loops
+LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
+NAME = 200  # letters of a name, at most
+
+
+@dataclass
+class Description:
+    """The elements of a URDF+ text, before they are checked as a whole."""
+
+    name: str
+    base_link: str
+    platform_link: str
+    gravity: Array
+    home: Array | None
+    home_joints: dict[str, float]  # positions of freedoms by name: initial values, and joints of <home>
+    kinematics_only: bool
+    accept_singular: bool
+    links: list[Link]
+    joints: list[Joint]
+    loops: list[Loop]
+    actuated: list[str] = field(default_factory=list)
+
+
+def parse(text: str, source: str = "") -> Description:
+    """Read URDF+ text.
+
+    Args:
+        text: plain URDF+ text.
+        source: the file that it came from, for messages.
+
+    Returns:
+        Every element as plain data.
+
+    Raises:
+        DescriptionError: the first element that cannot be used.
+    """
+    root = _root(text, source)
+    name = root.get("name") or "robot"
+    pkm = _single_pkm(root)
+    accept = _flag(pkm, "<pkm>", "accept_invalid_inertia")
+    links = [_link(element, accept) for element in _named(root, "link")]
+    if not links:
+        raise DescriptionError("<robot>", "it has no links", "add a <link> for each body")
+    joints = [_joint(element) for element in _named(root, "joint")]
+    loops = [_loop(element) for element in _named(root, "loop")]
+    if not loops:
+        raise DescriptionError(
+            "<robot>",
+            "it has no <loop>: a serial robot or a tree",
+            'close each limb on the platform with <loop name="..." type="...">',
+        )
+    link_names = [link.name for link in links]
+    for loop in loops:
+        _check_loop_links(loop, link_names)
+    drives, starts = _drives(root, {joint.name: joint for joint in joints})
+    description = Description(
+        name=name,
+        base_link=_link_of_pkm(pkm, "base_link", link_names),
+        platform_link=_link_of_pkm(pkm, "platform_link", link_names),
+        gravity=_vector(pkm, "gravity", "<pkm>", default="0 0 -9.81"),
+        home=None,
+        home_joints=starts,
+        kinematics_only=_flag(pkm, "<pkm>", "kinematics_only"),
+        accept_singular=_flag(pkm, "<pkm>", "accept_singular"),
+        links=links,
+        joints=[_with_drive(joint, drives.get(joint.name)) for joint in joints],
+        loops=loops,
+        actuated=list(drives),
+    )
+    if description.base_link == description.platform_link:
+        raise DescriptionError(
+            "<pkm>",
+            f"base_link and platform_link are both {description.base_link!r}",
+            "name the fixed body as base_link and the moved one as platform_link",
+        )
+    _read_home(pkm, description)
+    return description
+
+
+def _root(text: str, source: str) -> ET.Element:
+    place = f"file {source}" if source else "URDF text"
+    root = read_xml(text, place)
+    if _tag(root) != "robot":
+        raise DescriptionError(place, f"the root element is <{_tag(root)}>", "start with <robot name='...'>")
+    foreign = next((element for element in root.iter() if str(element.tag).startswith(f"{{{XACRO_NAMESPACE}}}")), None)
+    if foreign is not None:
+        raise DescriptionError(
+            place, f"it holds <xacro:{_tag(foreign)}>, and only files are expanded", "give the text that xacro makes"
+        )
+    return root
+
+
+def _tag(element: ET.Element) -> str:
+    return element.tag.rsplit("}", 1)[-1]
+
+
+def _single_pkm(root: ET.Element) -> ET.Element:
+    found = root.findall("pkm")
+    remedy = 'write <pkm base_link="..." platform_link="..."/> once, directly under <robot>'
+    if not found:
+        raise DescriptionError("<pkm>", "it is missing: base and platform are not named", remedy)
+    if len(found) > 1:
+        raise DescriptionError("<pkm>", f"it is there {len(found)} times", remedy)
+    return found[0]
+
+
+def _named(root: ET.Element, tag: str) -> Iterable[ET.Element]:
+    """All elements `tag` directly under the root, with names that are there and unique."""
+    seen = set()
+    for number, element in enumerate(root.findall(tag), start=1):
+        name = element.get("name")
+        if not name:
+            raise DescriptionError(f"<{tag}> number {number}", "it has no name", 'add the attribute name="..."')
+        if len(name) > NAME:
+            raise DescriptionError(
+                f"<{tag}> number {number}", f"its name has {len(name)} letters", f"write {NAME} at most"
+            )
+        if number > PARTS[tag]:
+            raise DescriptionError("<robot>", f"it has more than {PARTS[tag]} {tag}s", "describe one robot in a file")
+        if name in seen:
+            raise DescriptionError(f'<{tag} name="{name}">', "the name is used twice", f"give each {tag} its own name")
+        seen.add(name)
+        yield element
+
+
+def _flag(element: ET.Element, label: str, attribute: str) -> bool:
+    text = element.get(attribute, "false").strip().lower()
+    if text not in ("true", "false", "1", "0"):
+        raise DescriptionError(label, f'{attribute}="{text}" is neither true nor false', "write true or false")
+    return text in ("true", "1")
+
+
+def _numbers(text: str, label: str, what: str, count: int, largest: float = LARGEST) -> Array:
+    parts = text.split()
+    try:
+        values = np.array([float(part) for part in parts])
+    except ValueError:
+        raise DescriptionError(
+            label, f'{what}="{text}" is not made of numbers', f"write {count} number(s), with a point as decimal sign"
+        ) from None
+    if len(values) != count:
+        raise DescriptionError(
+            label, f'{what}="{text}" has {len(values)} number(s)', f"write {count}, separated by blanks"
+        )
+    if not np.isfinite(values).all():
+        raise DescriptionError(label, f'{what}="{text}" is not finite', "write finite numbers")
+    if (np.abs(values) > largest).any():
+        raise DescriptionError(label, f'{what}="{text}" is larger than {largest:g}', "write SI units: m, rad, kg, N")
+    return values
+
+
+def _number(
+    element: ET.Element, attribute: str, label: str, default: float | None = None, largest: float = LARGEST
+) -> float:
+    text = element.get(attribute)
+    if text is None:
+        if default is None:
+            raise DescriptionError(label, f"attribute {attribute} is missing", f'add {attribute}="..."')
+        return default
+    return float(_numbers(text, label, attribute, 1, largest)[0])
+
+
+def _vector(element: ET.Element, attribute: str, label: str, default: str = "0 0 0") -> Array:
+    return frozen(_numbers(element.get(attribute, default), label, attribute, 3))
+
+
+def _origin(parent: ET.Element, label: str) -> Array:
+    """Transform (4, 4) of the `<origin>` child; the identity where there is none."""
+    element = parent.find("origin")
+    if element is None:
+        return frozen(np.eye(4))
+    return frozen(_pose(element, f"{label} <origin>"))
+
+
+def _pose(element: ET.Element, label: str) -> Array:
+    return transform(_vector(element, "xyz", label), rotation_from_rpy(_vector(element, "rpy", label)))
+
+
+def _axis(parent: ET.Element, tag: str, label: str) -> Array | None:
+    """Unit vector (3,) of the child `tag`, or None where there is none."""
+    element = parent.find(tag)
+    if element is None:
+        return None
+    if element.get("xyz") is None:
+        raise DescriptionError(f"{label} <{tag}>", "attribute xyz is missing", f'write <{tag} xyz="0 0 1"/>')
+    vector = _vector(element, "xyz", f"{label} <{tag}>")
+    length = float(np.linalg.norm(vector))
+    if length < ZERO_LENGTH:
+        raise DescriptionError(
+            f"{label} <{tag}>", "its length is zero", f'write a direction, for example <{tag} xyz="0 0 1"/>'
+        )
+    return frozen(vector / length)
+
+
+def _link(element: ET.Element, accept_invalid: bool) -> Link:
+    name = element.get("name", "")
+    label = f'<link name="{name}">'
+    child = element.find("inertial")
+    if child is None:
+        return Link(name, Inertial())
+    mass_element, inertia_element = child.find("mass"), child.find("inertia")
+    if mass_element is None:
+        raise DescriptionError(label, "<inertial> has no <mass>", 'add <mass value="..."/> or leave <inertial> out')
+    mass = _number(mass_element, "value", f"{label} <mass>")
+    inertia = np.zeros((3, 3))
+    if inertia_element is not None:
+        place = f"{label} <inertia>"
+        for (row, column), key in zip(
+            ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)), ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), strict=True
+        ):
+            # URDF wants all six; products of inertia that are left out are zero.
+            value = _number(inertia_element, key, place, default=None if row == column else 0.0)
+            inertia[row, column] = inertia[column, row] = value
+    frame = _origin(child, f"{label} <inertial>")
+    rotated = frame[:3, :3] @ inertia @ frame[:3, :3].T
+    inertial = Inertial(mass, frozen(frame[:3, 3]), frozen(0.5 * (rotated + rotated.T)))
+    problem = inertia_problem(inertial)
+    if problem and not (accept_invalid and mass >= 0.0):
+        raise DescriptionError(
+            label,
+            problem,
+            "correct mass or inertia"
+            + (
+                '; for a published table that is known to be so, <pkm accept_invalid_inertia="true">'
+                if mass >= 0
+                else ""
+            ),
+        )
+    return Link(name, inertial)
+
+
+def _joint(element: ET.Element) -> Joint:
+    name = element.get("name", "")
+    label = f'<joint name="{name}">'
+    try:
+        kind = JointType(element.get("type", ""))
+    except ValueError:
+        raise DescriptionError(
+            label, f"unknown type {element.get('type')!r}", f"use one of {', '.join(t.value for t in JointType)}"
+        ) from None
+    axis = _axis(element, "axis", label)
+    dynamics = element.find("dynamics")
+    damping = friction = 0.0
+    if dynamics is not None:
+        damping = _number(dynamics, "damping", f"{label} <dynamics>", default=0.0)
+        friction = _number(dynamics, "friction", f"{label} <dynamics>", default=0.0)
+        if damping < 0.0 or friction < 0.0:
+            raise DescriptionError(f"{label} <dynamics>", "negative friction", "write damping and friction >= 0")
+    return Joint(
+        name=name,
+        type=kind,
+        parent=_link_name(element, "parent", label),
+        child=_link_name(element, "child", label),
+        origin=_origin(element, label),
+        axis=frozen((1.0, 0.0, 0.0)) if axis is None else axis,
+        limits=_limits(element, kind, label),
+        viscous_friction=damping,
+        coulomb_friction=friction,
+        mimic=_mimic(element, label),
+    )
+
+
+def _link_name(element: ET.Element, tag: str, label: str) -> str:
+    child = element.find(tag)
+    name = child.get("link") if child is not None else None
+    if not name:
+        raise DescriptionError(label, f"no <{tag}> link", f'add <{tag} link="..."/>')
+    return name
+
+
+def _limits(element: ET.Element, kind: JointType, label: str) -> Limits:
+    limit = element.find("limit")
+    if limit is None:
+        return Limits()
+    place = f"{label} <limit>"
+    lower = _number(limit, "lower", place, -np.inf, np.inf)
+    upper = _number(limit, "upper", place, np.inf, np.inf)
+    velocity = _number(limit, "velocity", place, 0.0, np.inf)
+    effort = _number(limit, "effort", place, 0.0, np.inf)
+    if velocity < 0.0 or effort < 0.0:
+        raise DescriptionError(place, "negative velocity or effort", "write both as magnitudes, >= 0")
+    if kind not in (JointType.REVOLUTE, JointType.PRISMATIC) or lower == upper == 0.0:
+        # CAD exporters write zeros where the author stated no range.
+        lower, upper = -np.inf, np.inf
+    # Others write the largest number they know.
+    lower, upper = -np.inf if lower < -LARGEST else lower, np.inf if upper > LARGEST else upper
+    if lower > LARGEST or upper < -LARGEST:
+        raise DescriptionError(place, f"nothing is between {lower:g} and {upper:g}", "write rad or m")
+    if lower > upper:
+        raise DescriptionError(place, f"lower {lower:g} is above upper {upper:g}", "exchange them")
+    if lower == upper:
+        raise DescriptionError(place, f"no room between lower and upper, both {lower:g}", 'use type="fixed"')
+    return Limits(lower, upper, velocity or np.inf, effort or np.inf)
+
+
+def _mimic(element: ET.Element, label: str) -> Mimic | None:
+    mimic = element.find("mimic")
+    if mimic is None:
+        return None
+    place = f"{label} <mimic>"
+    joint = mimic.get("joint")
+    if not joint:
+        raise DescriptionError(place, "attribute joint is missing", 'write <mimic joint="..."/>')
+    return Mimic(joint, _number(mimic, "multiplier", place, 1.0), _number(mimic, "offset", place, 0.0))
+
+
+_NEEDS_AXIS = {LoopType.UNIVERSAL, LoopType.REVOLUTE, LoopType.CYLINDRICAL, LoopType.PRISMATIC, LoopType.PLANAR}
+
+
+def _loop(element: ET.Element) -> Loop:
+    name = element.get("name", "")
+    label = f'<loop name="{name}">'
+    try:
+        kind = LoopType(element.get("type", ""))
+    except ValueError:
+        raise DescriptionError(
+            label, f"unknown type {element.get('type')!r}", f"use one of {', '.join(t.value for t in LoopType)}"
+        ) from None
+    sides = []
+    for tag in ("predecessor", "successor"):
+        side = element.find(tag)
+        if side is None or not side.get("link"):
+            raise DescriptionError(label, f"no <{tag}> link", f'add <{tag} link="..."><origin xyz="..."/></{tag}>')
+        sides.append((side.get("link", ""), _origin(side, f"{label} <{tag}>")))
+    axis, axis2 = _axis(element, "axis", label), _axis(element, "axis2", label)
+    if kind in _NEEDS_AXIS and axis is None:
+        raise DescriptionError(label, f"a {kind.value} loop needs an axis", 'add <axis xyz="..."/>')
+    if kind is LoopType.UNIVERSAL and axis2 is None:
+        raise DescriptionError(
+            label, "a universal loop needs a second axis", 'add <axis2 xyz="..."/> in the successor\'s loop frame'
+        )
+    if axis is None:
+        axis = frozen((0.0, 0.0, 1.0))
+    return Loop(
+        name=name,
+        type=kind,
+        predecessor=sides[0][0],
+        successor=sides[1][0],
+        predecessor_frame=sides[0][1],
+        successor_frame=sides[1][1],
+        axis=axis,
+        axis2=axis if axis2 is None else axis2,
+    )
+
+
+def _check_loop_links(loop: Loop, links: list[str]) -> None:
+    label = f'<loop name="{loop.name}">'
+    for side, link in (("predecessor", loop.predecessor), ("successor", loop.successor)):
+        if link not in links:
+            raise DescriptionError(label, f"its {side} {link!r} is not a link", "name an existing <link>")
+    if loop.predecessor == loop.successor:
+        raise DescriptionError(label, f"it joins {loop.predecessor!r} to itself", "name two different links")
+
+
+def _link_of_pkm(pkm: ET.Element, attribute: str, links: list[str]) -> str:
+    name = pkm.get(attribute)
+    if not name:
+        raise DescriptionError("<pkm>", f"attribute {attribute} is missing", f'add {attribute}="..."')
+    if name not in links:
+        raise DescriptionError("<pkm>", f"{attribute} {name!r} is not a link", "name an existing <link>")
+    return name
+
+
+def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive], dict[str, float]]:
+    """Drives of the actuated joints and initial positions, by joint, in the order of the `<ros2_control>` blocks."""
+    drives: dict[str, Drive] = {}
+    starts: dict[str, float] = {}
+    seen = set()
+    for block in root.findall("ros2_control"):
+        for element in block.findall("joint"):
+            name = element.get("name", "")
+            label = f'<ros2_control> <joint name="{name}">'
+            if name in seen:
+                raise DescriptionError(label, "the joint is listed twice", "list it once")
+            seen.add(name)
+            commands = tuple(e.get("name", "") for e in element.findall("command_interface"))
+            states = element.findall("state_interface")
+            if name not in joints:
+                raise DescriptionError(label, "no such joint", "name an existing <joint>")
+            initial = _initial_value(states, label)
+            if initial is not None:
+                starts[name] = initial
+            if not commands:
+                continue
+            _check_can_be_driven(joints[name], commands, label)
+            parameters = {e.get("name"): (e.text or "").strip() for e in element.findall("param")}
+            drives[name] = Drive(
+                command_interfaces=commands,
+                state_interfaces=tuple(e.get("name", "") for e in states) or ("position", "velocity"),
+                gear_ratio=_parameter(parameters, "gear_ratio", 1.0, label),
+                rotor_inertia=_parameter(parameters, "rotor_inertia", 0.0, label),
+                initial_value=initial,
+            )
+            if drives[name].rotor_inertia < 0.0 or drives[name].gear_ratio == 0.0:
+                raise DescriptionError(
+                    label, "negative rotor_inertia or zero gear_ratio", "write rotor_inertia >= 0, gear_ratio not 0"
+                )
+    if not drives:
+        raise DescriptionError(
+            "<ros2_control>",
+            "no joint is actuated",
+            'give each driven joint a <command_interface name="effort"/> in the <ros2_control> block',
+        )
+    return drives, starts
+
+
+def _initial_value(states: Iterable[ET.Element], label: str) -> float | None:
+    for state in states:
+        if state.get("name") == "position":
+            for parameter in state.findall("param"):
+                if parameter.get("name") == "initial_value":
+                    return float(_numbers((parameter.text or "").strip(), label, "initial_value", 1)[0])
+    return None
+
+
+def _parameter(parameters: dict[str | None, str], name: str, default: float, label: str) -> float:
+    return float(_numbers(parameters[name], label, name, 1)[0]) if name in parameters else default
+
+
+def _check_can_be_driven(joint: Joint, commands: tuple[str, ...], label: str) -> None:
+    if joint.type.dof != 1:
+        raise DescriptionError(
+            label,
+            f"a {joint.type.value} joint cannot have a command_interface",
+            "drive revolute, continuous or prismatic joints only",
+        )
+    if joint.mimic is not None:
+        raise DescriptionError(
+            label,
+            f"it mimics {joint.mimic.joint!r} and cannot have a command_interface",
+            f"drive {joint.mimic.joint!r} instead",
+        )
+    known = ("position", "velocity", "effort", "acceleration")
+    for command in commands:
+        if command not in known:
+            raise DescriptionError(label, f"unknown command_interface {command!r}", f"use one of {', '.join(known)}")
+
+
+def _with_drive(joint: Joint, drive: Drive | None) -> Joint:
+    return joint if drive is None else replace(joint, drive=drive)
+
+
+def _read_home(pkm: ET.Element, description: Description) -> None:
+    homes = pkm.findall("home")
+    if len(homes) > 1:
+        raise DescriptionError("<home>", f"it is there {len(homes)} times", "write it once")
+    if not homes:
+        return
+    home = homes[0]
+    if home.get("xyz") is not None or home.get("rpy") is not None:
+        description.home = frozen(_pose(home, "<home>"))
+    named = {freedom.name for joint in description.joints for freedom in freedoms(joint)}
+    for element in home.findall("joint"):
+        name = element.get("name", "")
+        label = f'<home> <joint name="{name}">'
+        if name not in named:
+            raise DescriptionError(
+                label, "no such joint of one freedom", "name an existing <joint>, or a freedom of one as <joint>/x"
+            )
+        description.home_joints[name] = _number(element, "position", label)

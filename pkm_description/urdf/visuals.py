@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the `<visual>` elements of a description draw, and what of it cannot be drawn, in words.
+
+A picture is no part of the model: whatever is wrong with a visual leaves that visual out. Files are taken from packages
+(`package://name/path`) and from the folder of the description itself, from nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.rotations import rotation_from_rpy, transform
+from pkm_description.urdf.xacro_expansion import PACKAGE
+from pkm_description.xml_text import read_xml
+
+GREY = (0.6, 0.6, 0.6, 1.0)
+MOST = 2000  # visuals of a robot
+MESH_BYTES = 50_000_000
+_SCHEME = "package://"
+_NUMBERS = {"box": ("size", 3), "sphere": ("radius", 1)}
+
+
+@dataclass(frozen=True, eq=False)
+class Visual:
+    """A shape on a link: `shape` is box, cylinder, sphere or mesh, at `frame` (4, 4) in the link's frame.
+
+    `size` [m]: edges of a box (3,); radius and length of a cylinder along z (2,); radius of a sphere (1,); for a mesh
+    the factors along x, y, z (3,) of what the file `mesh` holds. `colour` is red, green, blue, opacity, 0 to 1.
+    """
+
+    link: str
+    frame: Array
+    shape: str
+    size: Array
+    colour: tuple[float, float, float, float]
+    mesh: Path | None = None
+
+
+class _UnusableError(Exception):
+    """A visual that cannot be drawn; the text says why."""
+
+
+def visuals_of(mechanism: Mechanism) -> tuple[list[Visual], list[str]]:
+    """What a robot looks like.
+
+    Args:
+        mechanism: the robot.
+
+    Returns:
+        Its visuals, link by link, and a sentence for each that is left out.
+    """
+    root = read_xml(mechanism.urdf, "URDF text")
+    palette = {
+        material.get("name", ""): material for material in root.iter("material") if material.find("color") is not None
+    }
+    found: list[Visual] = []
+    left_out: list[str] = []
+    for link in root.findall("link"):
+        name = link.get("name", "")
+        for element in link.findall("visual"):
+            if len(found) == MOST:
+                left_out.append(f"all but {MOST} visuals")
+                return found, left_out
+            try:
+                found.append(_visual(name, element, palette, mechanism.source))
+            except _UnusableError as problem:
+                left_out.append(f"a visual of link {name!r}: {problem}")
+    return found, left_out
+
+
+def mesh_path(filename: str, source: str) -> Path:
+    """The file of a mesh.
+
+    Args:
+        filename: as in `<mesh filename>`.
+        source: the file that the description was read from; empty for a text.
+
+    Returns:
+        A path, which may be that of no file.
+
+    Raises:
+        ValueError: the name leads anywhere but into a package or the description's folder.
+    """
+    text = filename.strip()
+    package, separator, rest = text.removeprefix(_SCHEME).partition("/")
+    if text.startswith(_SCHEME) and separator:
+        folder, path = package_folder(package), rest
+    elif "://" in text or ":" in text.split("/")[0]:
+        raise ValueError(f"mesh {text[:80]!r} is not in a package: write package://name/path")
+    elif not source:
+        raise ValueError(f"mesh {text[:80]!r} has no package: a text has no folder of its own")
+    else:
+        folder, path = Path(source).parent, text
+    parts = PurePosixPath(path)
+    if not path or parts.is_absolute() or ".." in parts.parts or "\\" in path or "\0" in path:
+        raise ValueError(f"mesh {text[:80]!r} leads out of its package or folder")
+    return folder / parts
+
+
+def package_folder(package: str) -> Path:
+    """The share folder of an installed ROS package, or of this one wherever it is.
+
+    Args:
+        package: name of the package.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ValueError: no such package is installed.
+    """
+    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
+        index = Path(prefix, "share", "ament_index", "resource_index", "packages")
+        if prefix and package and Path(package).name == package and (index / package).is_file():
+            return Path(prefix, "share", package)
+    if package == PACKAGE:
+        return Path(__file__).resolve().parents[2]
+    raise ValueError(f"package {package[:80]!r} is not installed")
+
+
+def _visual(link: str, element: ET.Element, palette: dict[str, ET.Element], source: str) -> Visual:
+    geometry = element.find("geometry")
+    shape = next(iter(geometry), None) if geometry is not None else None
+    if shape is None:
+        raise _UnusableError("it has no geometry")
+    frame = _frame(element.find("origin"))
+    colour = _colour(element.find("material"), palette)
+    if shape.tag == "mesh":
+        try:
+            path = mesh_path(shape.get("filename", ""), source)
+            size = path.stat().st_size
+        except (ValueError, OSError) as error:
+            raise _UnusableError(str(error)) from error
+        if size > MESH_BYTES:
+            raise _UnusableError(f"{path} has {size} bytes, more than {MESH_BYTES}")
+        return Visual(link, frame, "mesh", _row(shape.get("scale", "1 1 1"), 3, "scale"), colour, path)
+    if shape.tag == "cylinder":
+        extent = np.concatenate([_row(shape.get(key, ""), 1, key) for key in ("radius", "length")])
+    elif shape.tag in _NUMBERS:
+        key, count = _NUMBERS[str(shape.tag)]
+        extent = _row(shape.get(key, ""), count, key)
+    else:
+        raise _UnusableError(f"<{str(shape.tag)[:80]}> is no shape of URDF")
+    if not (extent > 0.0).all():
+        raise _UnusableError(f"the size of its {shape.tag} is not greater than zero")
+    return Visual(link, frame, str(shape.tag), extent, colour)
+
+
+def _frame(origin: ET.Element | None) -> Array:
+    if origin is None:
+        return np.eye(4)
+    xyz, rpy = (_row(origin.get(key, "0 0 0"), 3, key) for key in ("xyz", "rpy"))
+    return transform(xyz, rotation_from_rpy(rpy))
+
+
+def _colour(material: ET.Element | None, palette: dict[str, ET.Element]) -> tuple[float, float, float, float]:
+    """Red, green, blue, opacity of a material; grey where it has none that can be read."""
+    if material is None:
+        return GREY
+    colour = material.find("color")
+    if colour is None and material.get("name", "") in palette:
+        colour = palette[material.get("name", "")].find("color")
+    if colour is None:
+        return GREY
+    try:
+        red, green, blue, opacity = np.clip(_row(colour.get("rgba", ""), 4, "rgba"), 0.0, 1.0)
+    except _UnusableError:
+        return GREY
+    return float(red), float(green), float(blue), float(opacity)
+
+
+def _row(text: str, count: int, what: str) -> Array:
+    try:
+        values = np.array([float(word) for word in text.split()])
+    except ValueError:
+        values = np.zeros(0)
+    if len(values) != count or not (np.abs(values) < 1e6).all():
+        raise _UnusableError(f"{what}={text[:80]!r} is not made of {count} number(s) below 1e6")
+    return values

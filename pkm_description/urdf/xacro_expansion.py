@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expansion of xacro files and texts to plain URDF+ text, with or without a ROS installation.
+
+A xacro file is a program: its expressions are Python, and it may read files. It is expanded where somebody names it, on
+a command line or in a script, never where it comes from the ROS graph. Expansion runs in a process of its own, which
+ends when it takes too long.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pkm_description.errors import DescriptionError
+from pkm_description.xml_text import LETTERS
+
+PACKAGE = "pkm_control"
+XACRO_NAMESPACE = "http://www.ros.org/wiki/xacro"
+PATIENCE = 30.0  # s; robots of the gallery take a tenth of a second
+
+_WORKER = Path(__file__).with_name("xacro_worker.py")
+
+
+def needs_expansion(text: str) -> bool:
+    """True where the text uses xacro."""
+    return XACRO_NAMESPACE in text or "<xacro:" in text
+
+
+def expand_file(path: Path, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE) -> str:
+    """Expand a xacro file; includes are resolved relative to the file that includes.
+
+    Args:
+        path: the file.
+        arguments: values of `<xacro:arg>` arguments, by name.
+        patience: longest time [s] that the expansion may take.
+
+    Returns:
+        Plain URDF+ text.
+
+    Raises:
+        DescriptionError: xacro or the XML parser refuses the file, or the expansion takes too long.
+    """
+    return _expand(str(path.resolve()), None, arguments, patience)
+
+
+def expand_text(text: str, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE) -> str:
+    """Expand xacro text; relative includes are resolved from the working directory.
+
+    Args:
+        text: the text.
+        arguments: as for `expand_file`.
+        patience: as for `expand_file`.
+
+    Returns:
+        Plain URDF+ text.
+
+    Raises:
+        DescriptionError: as of `expand_file`.
+    """
+    return _expand(None, text, arguments, patience)
+
+
+def _expand(path: str | None, text: str | None, arguments: Mapping[str, str] | None, patience: float) -> str:
+    element = f"file {path}" if path else "xacro text"
+    task = {
+        "path": path,
+        "text": text,
+        "arguments": {name: str(value) for name, value in (arguments or {}).items()},
+        "package": PACKAGE,
+        # The directory that holds `pkm_description/`, however the package was installed.
+        "directory": str(Path(__file__).resolve().parents[2]),
+        "longest": LETTERS,
+    }
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        worker = subprocess.run(
+            [sys.executable, str(_WORKER)],
+            input=json.dumps(task),
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=patience,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise DescriptionError(
+            element, f"its expansion takes longer than {patience:g} s", "correct the xacro expression"
+        ) from error
+    try:
+        answer = json.loads(worker.stdout)
+    except ValueError as error:
+        last = worker.stderr.strip().splitlines()[-1:] or [f"exit status {worker.returncode}"]
+        raise DescriptionError(
+            element, f"its expansion ended without an answer: {last[0]}", "correct the xacro expression"
+        ) from error
+    if "text" not in answer:
+        raise DescriptionError(element, answer["problem"], answer["remedy"])
+    return str(answer["text"])

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""XML texts, read within limits: no text makes a program run, opens a file, or takes more than moments to refuse.
+
+Whoever reads a description does so by `read_xml`. Entities and document types are refused, since a few lines of them
+make gigabytes of text; so are texts that are longer, nest deeper or have more elements than any machine needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import xml.etree.ElementTree as ET
+import xml.parsers.expat
+from pathlib import Path
+
+from pkm_description.errors import DescriptionError
+
+LETTERS = 10_000_000  # of a text; the longest of the gallery has 31,000
+DEPTH = 200  # elements within elements; bodies of MJCF nest, those of URDF do not
+ELEMENTS = 100_000
+
+
+def read_xml(text: str, place: str) -> ET.Element:
+    """Parse an XML text.
+
+    Args:
+        text: the text.
+        place: what messages call it.
+
+    Returns:
+        The root element.
+
+    Raises:
+        DescriptionError: the text is not XML, or goes beyond the limits above.
+    """
+    check_length(text, place)
+    parser = ET.XMLParser(target=_LimitedBuilder(place))
+    try:
+        parser.feed(text.strip().removeprefix("\ufeff"))
+        root: ET.Element = parser.close()
+    except ET.ParseError as error:
+        raise DescriptionError(place, f"not well-formed XML: {error}", "correct the XML at that line") from error
+    except (UnicodeError, ValueError) as error:  # lone surrogates, an encoding that the text names
+        raise DescriptionError(place, f"not an XML text: {error}", "give UTF-8 text") from error
+    return root
+
+
+def read_file(path: Path) -> str:
+    """Read a text file.
+
+    Args:
+        path: the file, in UTF-8.
+
+    Returns:
+        Its text.
+
+    Raises:
+        DescriptionError: it cannot be read, or is too long.
+    """
+    try:
+        size = path.stat().st_size
+        if size > 4 * LETTERS:  # bytes of UTF-8
+            raise DescriptionError(f"file {path}", f"it has {size} bytes", "give the description of a robot")
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DescriptionError(f"file {path}", f"it cannot be read: {error}", "give a UTF-8 text file") from error
+    check_length(text, f"file {path}")
+    return text
+
+
+def check_length(text: str, place: str) -> None:
+    """Refuse a text that is longer than any description.
+
+    Args:
+        text: the text.
+        place: what the message calls it.
+
+    Raises:
+        DescriptionError: it has more than `LETTERS` letters.
+    """
+    if len(text) > LETTERS:
+        raise DescriptionError(
+            place, f"it has {len(text)} letters, more than {LETTERS}", "leave out what is no description of a robot"
+        )
+
+
+def root_tag(text: str) -> str:
+    """Return the name of the root element as far as the text is XML; empty where it has none."""
+    parser = xml.parsers.expat.ParserCreate()
+    found: list[str] = []
+
+    def start(tag: str, _attributes: dict[str, str]) -> None:
+        found.append(tag)
+        raise _EnoughError
+
+    def doctype(*_: object) -> None:
+        raise _EnoughError
+
+    parser.StartElementHandler = start
+    parser.StartDoctypeDeclHandler = doctype
+    with contextlib.suppress(_EnoughError, xml.parsers.expat.ExpatError, UnicodeError, ValueError):
+        parser.Parse(text.strip().removeprefix("\ufeff"), True)
+    return found[0] if found else ""
+
+
+class _EnoughError(Exception):
+    """The root element has begun, or a document type, before which none is read."""
+
+
+class _LimitedBuilder(ET.TreeBuilder):
+    """Builds the tree, and stops where it grows beyond the limits."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__()
+        self._place = place
+        self._depth = 0
+        self._elements = 0
+
+    def start(self, tag: str, attrs: dict[str, str]) -> ET.Element:
+        """Open an element."""
+        self._depth += 1
+        self._elements += 1
+        if self._depth > DEPTH:
+            raise DescriptionError(self._place, f"its elements nest deeper than {DEPTH}", "write them side by side")
+        if self._elements > ELEMENTS:
+            raise DescriptionError(
+                self._place, f"it has more than {ELEMENTS} elements", "leave out what is no description of a robot"
+            )
+        return super().start(tag, attrs)
+
+    def end(self, tag: str) -> ET.Element:
+        """Close an element."""
+        self._depth -= 1
+        return super().end(tag)
+
+    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
+        """Refuse a document type before its entities are read."""
+        raise DescriptionError(self._place, "it has a <!DOCTYPE>", "leave it out: entities are not expanded")

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Direct dynamics: platform accelerations for actuator efforts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_description.mechanism import Array
+from pkm_dynamics.codegen.recordings import record_direct
+from pkm_dynamics.codegen.step_code import straight_direct_many
+from pkm_dynamics.kernels.over_rows import direct_dynamics_many
+from pkm_dynamics.problem import Problem
+from pkm_kinematics import Status
+from pkm_kinematics.batch import as_rows
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+
+
+@dataclass(frozen=True, eq=False)
+class Accelerations:
+    """Answer of the direct dynamics: NaN where the status is not CONVERGED."""
+
+    acceleration: Array  # (..., 6) linear m/s^2, angular rad/s^2
+    status: NDArray[np.int64]  # (...,)
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Where the solve converged."""
+        return self.status == Status.CONVERGED
+
+
+def direct(problem: Problem, effort: ArrayLike) -> Accelerations:
+    """See `Dynamics.direct`; the accelerations of the problem are replaced."""
+    problem.keep_velocity()
+    motions, status = problem.motions, problem.status
+    efforts, _ = as_rows(effort, problem.robot.n_actuated, "effort")
+    efforts = np.ascontiguousarray(np.broadcast_to(efforts, (len(problem), efforts.shape[1])))
+    status[~np.isfinite(efforts).all(axis=1)] = Status.INVALID_INPUT
+    out = np.full((len(problem), 6), np.nan)
+
+    def kernel(model: Model, data: Data, choice: Choice, at: slice) -> None:
+        direct_dynamics_many(model, data, choice, motions[at], efforts[at], out[at], status[at])
+
+    def code(address: int, at: slice) -> None:
+        straight_direct_many(address, motions[at], efforts[at], out[at], status[at])
+
+    problem.solve(kernel, out, (code, record_direct))
+    return Accelerations(problem.shaped(out), problem.shaped(problem.status))

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lean calls of the dynamics: kernels with the robot bound to them, and before them machine code of the same work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array
+from pkm_dynamics.codegen.recordings import record_direct, record_inverse
+from pkm_dynamics.codegen.step_code import straight_direct, straight_inverse, straight_step
+from pkm_dynamics.kernels.carried_dynamics import carried_direct_dynamics, carried_inverse_dynamics, carried_step
+from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
+from pkm_dynamics.kernels.integration_step import semi_implicit_step
+from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
+from pkm_dynamics.robot_model import MANY, Record, RobotModel
+from pkm_kinematics.kernels.binding import bind, or_else
+
+
+def lean_inverse(robot: RobotModel, mode: int) -> Callable[[Array, Array], int]:
+    """See `Dynamics.lean_inverse`."""
+    kernel = carried_inverse_dynamics if robot.kinematics.engine.iterated else inverse_dynamics
+    example = _at_home(robot), np.zeros(robot.n_actuated)
+    return _lean(robot, kernel, (), example, (straight_inverse, record_inverse), mode)
+
+
+def lean_direct(robot: RobotModel, mode: int) -> Callable[[Array, Array, Array], int]:
+    """See `Dynamics.lean_direct`."""
+    kernel = carried_direct_dynamics if robot.kinematics.engine.iterated else direct_dynamics
+    example = _at_home(robot), np.zeros(robot.n_actuated), np.zeros(6)
+    return _lean(robot, kernel, (), example, (straight_direct, record_direct), mode)
+
+
+def lean_step(robot: RobotModel, dt: float, mode: int) -> Callable[[Array, Array, Array], int]:
+    """See `Dynamics.lean_step`."""
+    kernel = carried_step if robot.kinematics.engine.iterated else semi_implicit_step
+    example = _at_home(robot), np.zeros(robot.n_actuated), np.zeros(6)
+    return _lean(robot, kernel, (dt,), example, (straight_step, record_direct), mode)
+
+
+def _lean(
+    robot: RobotModel,
+    kernel: Any,
+    more: tuple[Any, ...],
+    example: tuple[Any, ...],
+    straight: tuple[Any, Record],
+    mode: int,
+) -> Callable[..., int]:
+    """A kernel with all but the `example` arguments fixed, `more` the last; before it, code of the same work."""
+    modes, engine = robot.kinematics.modes, robot.kinematics.engine
+    branch = modes.branch(mode)
+    fixed = robot.model(), engine.data(modes.start(mode)), branch
+    general = bind(kernel, (*fixed, *more), example)
+    call, record = straight
+    code = robot.code(record, branch, MANY)
+    return general if code is None else or_else(bind(call, (code.address, *more), example), general, code)
+
+
+def _at_home(robot: RobotModel) -> Array:
+    """A motion (25,) at rest at home, from which limbs solved by iteration set out."""
+    if not robot.kinematics.constant_space:
+        raise PkmError("lean calls need a motion space that is the same at every pose")
+    motion = np.zeros(25)
+    motion[:7] = robot.kinematics.home
+    return motion

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of straight-line code (see `recordings`); they answer ANOTHER_BRANCH where it has no result."""
+
+from pkm_dynamics.kernels.integration_step import advance
+from pkm_kinematics.codegen.call_code import call_code
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.position.positions import CONVERGED
+
+SOLVED = -2  # status of what the kernels need not look at, having passed over all that is not CONVERGED
+
+
+@compiled
+def straight_inverse(code, motion, effort):
+    """Efforts (m,) for a motion (25,)."""
+    return call_code(code, motion, effort)
+
+
+@compiled
+def straight_direct(code, motion, effort, out):
+    """Platform acceleration (6,) for a motion (25,) and efforts (m,)."""
+    return call_code(code, motion, effort, out)
+
+
+@compiled
+def straight_step(code, dt, motion, effort, out):
+    """As `semi_implicit_step`, by the code of `straight_direct`."""
+    status = call_code(code, motion, effort, out)
+    if status == CONVERGED:
+        advance(motion, out, dt)
+    return status
+
+
+@compiled
+def straight_inverse_many(code, motions, efforts, status):
+    """Efforts (k, m) for motions (k, 25) with status (k,): where it is CONVERGED and the code has a result, SOLVED."""
+    for k in range(motions.shape[0]):
+        if status[k] == CONVERGED and call_code(code, motions[k], efforts[k]) == CONVERGED:
+            status[k] = SOLVED
+
+
+@compiled
+def straight_direct_many(code, motions, efforts, out, status):
+    """Platform accelerations (k, 6) for motions (k, 25) and efforts (k, m), else as `straight_inverse_many`."""
+    for k in range(motions.shape[0]):
+        if status[k] == CONVERGED and call_code(code, motions[k], efforts[k], out[k]) == CONVERGED:
+            status[k] = SOLVED

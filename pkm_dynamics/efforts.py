@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse dynamics: actuator efforts for platform motions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array
+from pkm_dynamics.codegen.recordings import record_inverse
+from pkm_dynamics.codegen.step_code import straight_inverse_many
+from pkm_dynamics.distribution import Distribution, distribute
+from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
+from pkm_dynamics.problem import Problem
+from pkm_kinematics import Status
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+
+
+@dataclass(frozen=True, eq=False)
+class Efforts:
+    """Answer of the inverse dynamics: NaN where the status is not CONVERGED."""
+
+    effort: Array  # (..., n_actuated) N m or N
+    status: NDArray[np.int64]  # (...,)
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Where the solve converged."""
+        return self.status == Status.CONVERGED
+
+
+def inverse(problem: Problem, distribution: Distribution | None = None) -> Efforts:
+    """See `Dynamics.inverse`."""
+    efforts = efforts_of(problem, distribution)
+    return Efforts(problem.shaped(efforts), problem.shaped(problem.status))
+
+
+def efforts_of(problem: Problem, distribution: Distribution | None = None) -> Array:
+    """Efforts (k, n_actuated) of the rows of a problem, which gets their status. Raises `DistributionError`."""
+    motions, status = problem.motions, problem.status
+    efforts = np.full((len(problem), problem.robot.n_actuated), np.nan)
+
+    def kernel(model: Model, data: Data, choice: Choice, at: slice) -> None:
+        inverse_dynamics_many(model, data, choice, motions[at], efforts[at], status[at])
+
+    def code(address: int, at: slice) -> None:
+        straight_inverse_many(address, motions[at], efforts[at], status[at])
+
+    problem.solve(kernel, efforts, (code, record_inverse))
+    if distribution is not None:
+        mechanism = problem.robot.kinematics.mechanism
+        limits = {name: mechanism.joint_named[name].limits.effort for name in problem.robot.kinematics.actuated_names}
+        distribute(distribution, limits, problem.motion_jacobians(), efforts, status)
+    return efforts

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The linear form: what each unknown parameter contributes to the actuator efforts.
+
+    K_a^T tau = K^T Y(q, qd, qdd) p
+
+Y is built body by body (Codourey and Burdet, "A body-oriented method for finding a linear form of the dynamic equation
+of fully parallel robots", ICRA 1997, equations 28 and 34: `J_A^T Omega_i`), about the body's origin in base axes; J_A
+is the body's share of K. Parameters of a body are its mass, first moments and inertias about its origin, in the axes
+of its link.
+"""
+
+from math import tanh
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pkm_dynamics.kernels.inverse_dynamics import distribute, motion_jacobian
+from pkm_dynamics.kernels.over_rows import seed_joints
+from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
+from pkm_kinematics.kernels.rates.columns import joint_columns
+from pkm_kinematics.kernels.rates.projection import inverse_jacobian
+from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.vectors import add, cross, dot, get, scale, sub
+
+NOTHING = (0.0, 0.0, 0.0)
+
+
+class LinearForm(NamedTuple):
+    """Which parameters there are, and scratch."""
+
+    layout: Any  # (n_bodies, 4) first column of a body's inertial parameters, then those of its joint's armature,
+    # viscous and Coulomb friction; -1 where there is none
+    axes: Any  # (n_bodies, 3, 3) link axes in the body frame
+    jacobians: Any  # (n_bodies, 6, n) scratch
+    Y: Any  # (n, n_parameters) scratch
+    share: Any  # (m, n) scratch
+
+
+@compiled
+def body_jacobians(bodies, state, subspace, jacobians):
+    """Twist of every body (n_bodies, 6, n) per velocity in the motion space: linear at its origin, then angular."""
+    n = subspace.shape[1]
+    for c in range(n):
+        for r in range(6):
+            jacobians[0, r, c] = 0.0
+            jacobians[PLATFORM, r, c] = subspace[r, c]
+    for i in range(2, bodies.shape[0]):
+        me = state[i]
+        parent = bodies[i].parent
+        arm = sub(get(me.p), get(state[parent].p))
+        for c in range(n):
+            v = (jacobians[parent, 0, c], jacobians[parent, 1, c], jacobians[parent, 2, c])
+            w = (jacobians[parent, 3, c], jacobians[parent, 4, c], jacobians[parent, 5, c])
+            v = add(v, cross(w, arm))
+            step = scale(me.column[c], (me.R[0, 2], me.R[1, 2], me.R[2, 2]))
+            if bodies[i].prismatic == 1:
+                v = add(v, step)
+            else:
+                w = add(w, step)
+            for r in range(3):
+                jacobians[i, r, c] = v[r]
+                jacobians[i, 3 + r, c] = w[r]
+
+
+@compiled
+def link_axis(R, axes, k):
+    """Axis `k` of a body's link, in base axes: column k of R axes."""
+    return (
+        R[0, 0] * axes[0, k] + R[0, 1] * axes[1, k] + R[0, 2] * axes[2, k],
+        R[1, 0] * axes[0, k] + R[1, 1] * axes[1, k] + R[1, 2] * axes[2, k],
+        R[2, 0] * axes[0, k] + R[2, 1] * axes[1, k] + R[2, 2] * axes[2, k],
+    )
+
+
+@compiled
+def put_work(jacobian, force, torque, Y, at):
+    """Y[:, at] = jacobian^T (force, torque)."""
+    for c in range(Y.shape[0]):
+        Y[c, at] = (
+            jacobian[0, c] * force[0]
+            + jacobian[1, c] * force[1]
+            + jacobian[2, c] * force[2]
+            + jacobian[3, c] * torque[0]
+            + jacobian[4, c] * torque[1]
+            + jacobian[5, c] * torque[2]
+        )
+
+
+@compiled
+def body_columns(me, axes, jacobian, Y, at):
+    """Ten columns of Y from `at` on: m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of one body.
+
+    The wrench at the origin is that of `inertia_wrench`, taken apart; weight is in `dv`.
+    """
+    w, dw, dv = get(me.w), get(me.dw), get(me.dv)
+    put_work(jacobian, dv, NOTHING, Y, at)
+    for k in range(3):
+        e = link_axis(me.R, axes, k)
+        put_work(jacobian, add(cross(dw, e), cross(w, cross(w, e))), cross(e, dv), Y, at + 1 + k)
+    column = at + 4
+    for a in range(3):
+        for b in range(a, 3):
+            ea = link_axis(me.R, axes, a)
+            eb = link_axis(me.R, axes, b)
+            # the unit inertia is ea eb^T + eb ea^T, or ea ea^T on the diagonal
+            Iw = scale(dot(eb, w), ea)
+            Idw = scale(dot(eb, dw), ea)
+            if a != b:
+                Iw = add(Iw, scale(dot(ea, w), eb))
+                Idw = add(Idw, scale(dot(ea, dw), eb))
+            put_work(jacobian, NOTHING, add(Idw, cross(w, Iw)), Y, column)
+            column += 1
+
+
+@compiled
+def joint_column(me, value, Y, at):
+    """Column of Y for a joint's own effort of size `value` per unit of the parameter."""
+    for c in range(Y.shape[0]):
+        Y[c, at] = me.column[c] * value
+
+
+@compiled
+def columns_here(bodies, state, subspace, form):
+    """Y (n, n_parameters) for the motion in the state, with K in its columns."""
+    layout, axes, jacobians, Y = form.layout, form.axes, form.jacobians, form.Y
+    body_jacobians(bodies, state, subspace, jacobians)
+    for i in range(PLATFORM, bodies.shape[0]):
+        me = state[i]
+        if layout[i, 0] >= 0:
+            body_columns(me, axes[i], jacobians[i], Y, layout[i, 0])
+        if layout[i, 1] >= 0:
+            joint_column(me, me.qdd, Y, layout[i, 1])
+        if layout[i, 2] >= 0:
+            joint_column(me, me.qd, Y, layout[i, 2])
+        if layout[i, 3] >= 0:
+            joint_column(me, tanh(me.qd / COULOMB_SPEED), Y, layout[i, 3])
+
+
+@compiled
+def regressor(model, data, branch, form, motion, out):
+    """Psi (m, n_parameters) at one platform motion (25,), `effort = out @ p`. Returns a status.
+
+    `motion` and `branch` as in `inverse_dynamics`, the external wrench left out; `form` is a `LinearForm`.
+    """
+    bodies, subspace, state, system = model.bodies, model.subspace, data.state, data.system
+    m, n = out.shape[0], subspace.shape[1]
+    status = solve_motion(model, data, branch, motion)
+    if status != CONVERGED:
+        return status
+    joint_columns(model, data, system[2])
+    Y, share = form.Y, form.share
+    columns_here(bodies, state, subspace, form)
+    K = system[0, :m, :n]
+    A = system[1, :n, :n]
+    b = system[3, 0]
+    J = system[2, :m, :6]
+    inverse_jacobian(model, data, J)
+    motion_jacobian(J, subspace, K)
+    # efforts are linear in the task force: one column of the map at a time
+    for c in range(n):
+        for r in range(n):
+            b[r] = 1.0 if r == c else 0.0
+        if not distribute(K, A, b, share[:, c]):
+            return SINGULAR
+    for a in range(m):
+        for k in range(Y.shape[1]):
+            value = 0.0
+            for c in range(n):
+                value += share[a, c] * Y[c, k]
+            out[a, k] = value
+    return CONVERGED
+
+
+@compiled
+def regressor_many(model, data, choice, form, motions, out, status):
+    """Psi (k, m, n_parameters) for motions (k, 25) with status (k,).
+
+    Motions whose status is not CONVERGED before are passed over.
+    """
+    for k in range(motions.shape[0]):
+        if status[k] != CONVERGED:
+            continue
+        seed_joints(model, data, choice, k)
+        status[k] = regressor(model, data, choice.branch, form, motions[k], out[k])
+        if status[k] != CONVERGED:
+            out[k, :, :] = np.nan

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Direct dynamics: platform acceleration for actuator efforts.
+
+    (K^T M K) ud = K_a^T tau + S^T w - K^T h,   acceleration = S ud + bias
+
+with u the platform's velocity in its motion space S, w an external wrench, and h what inertia, weight and friction take
+at ud = 0 (seed 002, `M_rob Vdot + c = J_inv^T tau`; seed 004, section 6.5).
+"""
+
+from pkm_dynamics.kernels.inverse_dynamics import task_force
+from pkm_dynamics.kernels.mass_matrix import mass_matrix
+from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.dense import solve_positive
+from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
+from pkm_kinematics.kernels.rates.columns import joint_columns
+from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_kinematics.kernels.records import PLATFORM
+
+
+@compiled
+def add_actuators(bodies, state, effort, b):
+    """b (n,) += K_a^T effort, with K in the columns of the state."""
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            for c in range(b.shape[0]):
+                b[c] += state[i].column[c] * effort[a]
+
+
+@compiled
+def acceleration_here(model, data, external, bias, effort, out):
+    """Platform acceleration `out` (6,) for the positions and velocities in the state, accelerations solved for `bias`.
+
+    Afterwards `system[3, 0]` holds the acceleration in the motion space, and the columns of the state K.
+    Returns a status.
+    """
+    bodies, subspace, state, system = model.bodies, model.subspace, data.state, data.system
+    n = subspace.shape[1]
+    M = system[1, :n, :n]
+    b = system[3, 0, :n]
+    joint_columns(model, data, system[2])
+    limb_wrenches(bodies, state)
+    platform_wrench(bodies, state, external)
+    project(model, data)
+    task_force(state[PLATFORM], subspace, b)
+    for c in range(n):
+        b[c] = -b[c]
+    add_actuators(bodies, state, effort, b)
+    mass_matrix(bodies, state, subspace, M)
+    if not solve_positive(M, b, n):
+        return SINGULAR
+    for r in range(6):
+        out[r] = bias[r]
+        for c in range(n):
+            out[r] += subspace[r, c] * b[c]
+    return CONVERGED
+
+
+@compiled
+def direct_dynamics(model, data, branch, motion, effort, out):
+    """Lean direct dynamics, inverse kinematics included: platform acceleration (6,) for efforts (m,). Returns a status.
+
+    `motion` (25,) as in `inverse_dynamics`; the acceleration in `motion` is the platform's while its
+    velocity in the motion space is constant: zero in a motion space that does not turn.
+    """
+    status = solve_motion(model, data, branch, motion)
+    if status != CONVERGED:
+        return status
+    return acceleration_here(model, data, motion[19:], motion[13:], effort, out)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The share of one limb, and of the platform, in the equations of motion of the robot."""
+
+from pkm_dynamics.kernels.inverse_dynamics import distribute, motion_jacobian, task_force
+from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
+from pkm_kinematics.kernels.rates.motion import move_platform
+from pkm_kinematics.kernels.rates.projection import clear_wrench, inverse_jacobian
+from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_kinematics.kernels.records import PLATFORM
+
+
+@compiled
+def put_wrench(platform, out):
+    """out (6,) = force, torque of the platform."""
+    for r in range(3):
+        out[r] = platform.force[r]
+        out[3 + r] = platform.torque[r]
+
+
+@compiled
+def limb_share(model, data, branch, motion, jacobian, out):
+    """Wrench `out` (6,) on the platform that moves one limb, alone in the tables, and its rows of the inverse Jacobian.
+
+    `motion` (19,) or longer, as in `solve_motion`; `jacobian` (n_actuated, 6) is written at the limb's own actuators.
+    Returns a status.
+    """
+    bodies, state = model.bodies, data.state
+    status = solve_motion(model, data, branch, motion)
+    if status != CONVERGED:
+        return status
+    inverse_jacobian(model, data, jacobian)
+    limb_wrenches(bodies, state)
+    clear_wrench(state[PLATFORM])
+    project(model, data)
+    put_wrench(state[PLATFORM], out)
+    return CONVERGED
+
+
+@compiled
+def efforts_from_shares(model, data, motion, jacobian, shares, wrench, effort):
+    """Efforts (m,) from the shares (k, 6) of all limbs: the platform's own is added, and all are projected at once.
+
+    `bodies` and `state` need hold no more than base and platform; `wrench` (6,) gets the sum. Returns a status.
+    """
+    bodies, subspace, state, system = model.bodies, model.subspace, data.state, data.system
+    m, n = effort.shape[0], subspace.shape[1]
+    platform = state[PLATFORM]
+    place_platform(state, motion)
+    move_platform(state, motion[7:], motion[13:])
+    platform_wrench(bodies, state, motion[19:])
+    for k in range(shares.shape[0]):
+        for r in range(3):
+            platform.force[r] += shares[k, r]
+            platform.torque[r] += shares[k, 3 + r]
+    put_wrench(platform, wrench)
+    K = system[0, :m, :n]
+    b = system[3, 0]
+    motion_jacobian(jacobian, subspace, K)
+    task_force(platform, subspace, b)
+    return CONVERGED if distribute(K, system[1, :n, :n], b, effort) else SINGULAR

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dynamics of many states in one call."""
+
+from math import cos, sin
+
+import numpy as np
+
+from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
+from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.model_and_data import NEAREST
+from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
+from pkm_kinematics.kernels.position.solve_poses import all_finite, check_pose
+from pkm_kinematics.kernels.records import CLOSED_FORM
+
+
+@compiled
+def check_motions(motions, status):
+    """Status (k,) of motions (k, 25) as input: finite, with a quaternion of nearly unit length, which is made exact."""
+    for k in range(motions.shape[0]):
+        status[k] = CONVERGED if all_finite(motions[k]) and check_pose(motions[k], motions[k]) else INVALID_INPUT
+
+
+@compiled
+def seed_joints(model, data, choice, k):
+    """Write the joint positions from which motion k is solved into the state, which the nearest branch is nearest to.
+
+    Only what they look at is written: all joints of blocks solved by iteration, and where no working mode is asked for
+    the driven joint of those in closed form.
+    """
+    bodies, blocks, state = model.bodies, model.blocks, data.state
+    seed = choice.seeds[k if choice.seeds.shape[0] > 1 else 0]
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        start = block.start
+        stop = start + block.count
+        if block.solver == CLOSED_FORM:
+            start = block.driver
+            stop = start + 1
+            if choice.branch != NEAREST or start < 0:
+                continue
+        for i in range(start, stop):
+            q = seed[bodies[i].column]
+            state[i].q = q
+            state[i].c = cos(q)
+            state[i].s = sin(q)
+
+
+@compiled
+def inverse_dynamics_many(model, data, choice, motions, efforts, status):
+    """Efforts (k, m) for motions (k, 25) with status (k,).
+
+    Motions whose status is not CONVERGED before are passed over.
+    """
+    for k in range(motions.shape[0]):
+        if status[k] != CONVERGED:
+            continue
+        seed_joints(model, data, choice, k)
+        status[k] = inverse_dynamics(model, data, choice.branch, motions[k], efforts[k])
+        if status[k] != CONVERGED:
+            efforts[k, :] = np.nan
+
+
+@compiled
+def direct_dynamics_many(model, data, choice, motions, efforts, out, status):
+    """Platform accelerations (k, 6) for motions (k, 25) and efforts (k, m), else as `inverse_dynamics_many`."""
+    for k in range(motions.shape[0]):
+        if status[k] != CONVERGED:
+            continue
+        seed_joints(model, data, choice, k)
+        status[k] = direct_dynamics(model, data, choice.branch, motions[k], efforts[k], out[k])
+        if status[k] != CONVERGED:
+            out[k, :] = np.nan

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The linear form of the dynamics of any parallel robot: `effort = Psi(pose, twist, acceleration) p`.
+
+After Codourey and Burdet, "A body-oriented method for finding a linear form of the dynamic equation of fully parallel
+robots", ICRA 1997. Parameters are in SI units. Per body: `<link>.m`, `.mx .my .mz` (mass times centre of mass) and
+`.Ixx .Ixy .Ixz .Iyy .Iyz .Izz` (inertia about the origin of the link's frame), all in the axes of the link's frame in
+the description, the links that are fixed to it included. Then per joint: `<joint>.armature` (rotor inertia felt at an
+actuated joint), `.viscous` and `.coulomb` (friction). Links that the description calls massless, such as the cross of
+a universal joint, have no parameters; the platform always has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array, Inertial, Mechanism, frozen
+from pkm_dynamics.kernels.body_regressor import LinearForm, regressor_many
+from pkm_dynamics.problem import Problem
+from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.model.tables import build_graph
+
+INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
+_UPPER = np.triu_indices(3)
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterSet:
+    """The parameters of a robot: names, values of the description, and where the kernels find them.
+
+    `layout` (n_bodies, 4) and `axes` (n_bodies, 3, 3) as in `kernels.body_regressor.columns_here`; `bodies` gives the
+    link names of the bodies with inertial parameters and their first column.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Array
+    layout: NDArray[np.int64]
+    axes: Array
+    bodies: dict[str, int]
+
+    def __len__(self) -> int:
+        """Return the number of parameters."""
+        return len(self.names)
+
+    @property
+    def friction(self) -> NDArray[np.bool_]:
+        """Which parameters are friction coefficients."""
+        return np.array([name.endswith((".viscous", ".coulomb")) for name in self.names])
+
+    def inertial_of(self, values: Array, link: str) -> Inertial:
+        """Mass, centre of mass and central inertia of a link from parameter values (n,)."""
+        at = self.bodies[link]
+        return inertial_of(values[at : at + 10])
+
+
+def inertial_of(ten: Array) -> Inertial:
+    """Mass, centre of mass and central inertia from the ten parameters of a body; massless where the mass is zero."""
+    m, h = float(ten[0]), np.asarray(ten[1:4])
+    about_origin = symmetric_of(ten[4:10])
+    if m == 0.0:
+        return Inertial(0.0, frozen(np.zeros(3)), frozen(about_origin))
+    com = h / m
+    return Inertial(m, frozen(com), frozen(about_origin - m * (com @ com * np.eye(3) - np.outer(com, com))))
+
+
+def symmetric_of(six: Array) -> Array:
+    """Matrix (3, 3) of xx xy xz yy yz zz."""
+    S = np.zeros((3, 3))
+    S[_UPPER] = six
+    return S + np.triu(S, 1).T
+
+
+def parameters_of(kinematics: Kinematics, *, friction: bool = True) -> ParameterSet:
+    """All parameters of a robot, bodies in the order base to tip of each limb, the platform first."""
+    mechanism, tables = kinematics.mechanism, kinematics.tables
+    links, rotations = _carriers(mechanism, tables.names)
+    names: list[str] = []
+    units: list[str] = []
+    values: list[float] = []
+    layout = np.full((len(tables.bodies), 4), -1, dtype=np.int64)
+    axes = np.tile(np.eye(3), (len(tables.bodies), 1, 1))
+    bodies: dict[str, int] = {}
+
+    def add(name: str, unit: str, value: float) -> int:
+        names.append(name)
+        units.append(unit)
+        values.append(value)
+        return len(names) - 1
+
+    for i, row in enumerate(tables.bodies):
+        if i == records.BASE or i not in links or (row["massless"] and i != records.PLATFORM):
+            continue
+        axes[i] = rotations[i]
+        layout[i, 0] = bodies[links[i]] = len(names)
+        ten = [float(row["mass"]), *(axes[i].T @ row["moment"])]
+        ten += list((axes[i].T @ symmetric_of(row["inertia"]) @ axes[i])[_UPPER])
+        for suffix, unit, value in zip(INERTIAL, UNITS, ten, strict=True):
+            add(f"{links[i]}.{suffix}", unit, float(value))
+    for i, row in enumerate(tables.bodies):
+        if i <= records.PLATFORM:
+            continue
+        slides, joint = bool(row["prismatic"]), tables.names[i]
+        if row["actuator"] >= 0:
+            layout[i, 1] = add(f"{joint}.armature", "kg" if slides else "kg m^2", float(row["armature"]))
+        if friction:
+            layout[i, 2] = add(f"{joint}.viscous", "N s/m" if slides else "N m s/rad", float(row["viscous"]))
+            layout[i, 3] = add(f"{joint}.coulomb", "N" if slides else "N m", float(row["coulomb"]))
+    return ParameterSet(tuple(names), tuple(units), frozen(values), layout, axes, bodies)
+
+
+def _carriers(mechanism: Mechanism, order: tuple[str, ...]) -> tuple[dict[int, str], dict[int, Array]]:
+    """Link that each body is, by the body's index in `order`, and the axes of its frame in the body's frame."""
+    graph = build_graph(mechanism)
+    index = {name: k for k, name in enumerate(order)}
+    links = {records.PLATFORM: mechanism.platform_link}
+    axes = {records.PLATFORM: np.eye(3)}
+    chain = set(mechanism.platform_chain)
+    for joint in mechanism.joints:
+        if joint.name in chain or joint.child == mechanism.platform_link or joint.type.dof == 0:
+            continue
+        body = index[graph.bodies[graph.link_body[joint.child]].name]
+        links[body] = joint.child
+        axes[body] = graph.link_frame[joint.child][:3, :3]
+    return links, axes
+
+
+def regressor(problem: Problem, parameters: ParameterSet) -> tuple[Array, NDArray[np.int64]]:
+    """Psi (..., n_actuated, n_parameters) of a problem, NaN where not CONVERGED, and the status (...,).
+
+    Redundant actuators share by minimum norm, as in `Dynamics.inverse`.
+    """
+    motions, status = problem.motions, problem.status
+    m, n, width = problem.robot.n_actuated, problem.robot.kinematics.mobility, len(parameters)
+    out = np.full((len(problem), m, width), np.nan)
+
+    def kernel(model: Model, data: Data, choice: Choice, at: slice) -> None:
+        scratch = np.zeros((len(model.bodies), 6, n)), np.zeros((n, width)), np.zeros((m, n))
+        form = LinearForm(parameters.layout, parameters.axes, *scratch)
+        regressor_many(model, data, choice, form, motions[at], out[at], status[at])
+
+    problem.solve(kernel, out)
+    return problem.shaped(out), problem.shaped(problem.status)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A problem of the dynamics: platform motions brought to rows and checked, the robot that moves, and how it is solved.
+
+Every call of `Dynamics` makes one, and hands it to the function that answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics.codegen.step_code import SOLVED
+from pkm_dynamics.kernels.over_rows import check_motions, seed_joints
+from pkm_dynamics.robot_model import Record, RobotModel
+from pkm_kinematics import Status
+from pkm_kinematics.batch import over_cores, rows_for
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+
+REST = np.zeros(6)
+POSE, TWIST, ACCELERATION, WRENCH = slice(0, 7), slice(7, 13), slice(13, 19), slice(19, 25)  # of a motion (25,)
+
+Kernel = Callable[[Model, Data, Choice, slice], None]  # solves some of the rows
+Code = Callable[[int, slice], None]  # the same by machine code at an address
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Rows of platform motions for one robot. `status` is written to as the solve goes on."""
+
+    robot: RobotModel
+    motions: Array  # (k, 25) pose, twist, acceleration, external wrench, as the kernels take them
+    shape: tuple[int, ...]  # leading axes of the call
+    status: NDArray[np.int64]  # (k,)
+    choice: Choice
+    model: Model  # payload and friction included
+    plain: bool  # no seed and no payload, as in straight-line code
+
+    @classmethod
+    def of(
+        cls,
+        robot: RobotModel,
+        pose: ArrayLike,
+        twist: ArrayLike | None = None,
+        acceleration: ArrayLike | None = None,
+        wrench: ArrayLike | None = None,
+        payload: Inertial | None = None,
+        seed: ArrayLike | None = None,
+        mode: int | None = None,
+    ) -> Problem:
+        """The problem of a call; arguments as in `Dynamics.inverse`.
+
+        The status is INVALID_INPUT for motions that are not finite or not in the motion space, and UNREACHABLE where
+        nobody knows whether a configuration is of the mode.
+
+        Raises:
+            ShapeError: an array has another shape.
+            ModeError: the robot has no such mode.
+        """
+        k = robot.kinematics
+        poses, shape = k.engine.poses(pose)
+        n = len(poses)
+        parts = [poses]
+        for what, values in (("twist", twist), ("acceleration", acceleration), ("wrench", wrench)):
+            parts.append(np.broadcast_to(rows_for(REST if values is None else values, 6, n, what), (n, 6)))
+        motions = np.concatenate(parts, axis=1)
+        status = np.empty(n, dtype=np.int64)
+        check_motions(motions, status)
+        choice = k.modes.choose(motions[:, POSE], seed, mode)
+        good = np.flatnonzero(status == Status.CONVERGED) if status.any() else slice(None)
+        rows, chosen = np.arange(n)[good], choice.rows(good)
+        for part in (TWIST, ACCELERATION) if k.constant_space else (TWIST,):
+            astray = k.engine.outside(motions[good, POSE], motions[good, part], chosen)
+            status[rows[astray]] = Status.INVALID_INPUT
+        if mode is not None:
+            status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
+        plain = seed is None and payload is None
+        return cls(robot, motions, shape, status, choice, robot.model(payload), plain)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.motions)
+
+    # -- motion space -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _spaces(self) -> tuple[Array, Array]:
+        """Motion spaces (k, 6, n) and biases (k, 6); where there is no space, the status says why."""
+        engine, motions, status = self.robot.kinematics.engine, self.motions, self.status
+        spaces, biases = engine.spaces_at(motions[:, POSE], self.choice, motions[:, TWIST])
+        if not engine.constant_space:
+            for i in np.flatnonzero(~np.isfinite(spaces).all(axis=(1, 2)) & (status == Status.CONVERGED)):
+                solved = engine.solve(motions[i : i + 1, POSE], self.choice.rows([i]))
+                status[i] = solved.status[0] or Status.SINGULAR
+        return spaces, biases
+
+    @property
+    def spaces(self) -> Array:
+        """Bases (k, 6, n) of the platform's possible twists, NaN where there are none."""
+        return self._spaces[0]
+
+    @property
+    def biases(self) -> Array:
+        """Accelerations (k, 6) of the platform while its velocity in the motion space is constant."""
+        return self._spaces[1]
+
+    def keep_velocity(self) -> None:
+        """Take the biases for accelerations: the velocity in the motion space shall be constant."""
+        self.motions[:, ACCELERATION] = self.biases
+
+    def motion_jacobians(self) -> Array:
+        """Actuated joint rates per velocity in the motion space (k, n_actuated, n)."""
+        return self.robot.kinematics.engine.inverse_jacobians(self.motions[:, POSE], self.choice) @ self.spaces
+
+    # -- solving ----------------------------------------------------------------------------------------------------
+
+    def solve(self, kernel: Kernel, out: Array, code: tuple[Code, Record] | None = None) -> None:
+        """Solve the rows whose status is CONVERGED by `kernel`, which writes into `out` (k, ...) and the status.
+
+        Over all cores where the motion space is constant, else row by row, the model having the space of the row. Rows
+        that straight-line `code` has a result for are done by that: a call, and how the code is recorded. Where numbers
+        overflow the status becomes INVALID_INPUT.
+        """
+        constant = self.robot.kinematics.constant_space
+        if not constant:
+            _ = self.spaces  # rows without one have their status before any is solved
+        if code is not None and self.plain:
+            call, record = code
+            made = self.robot.code(record, self.choice.branch, len(self))
+            if made is not None:
+                address = made.address
+                over_cores(lambda at: call(address, at), len(self))
+        if not constant:
+            for i in np.flatnonzero(self.status == Status.CONVERGED):
+                at = slice(int(i), int(i) + 1)
+                here = self.model._replace(subspace=np.ascontiguousarray(self.spaces[i]))
+                kernel(here, self.robot.kinematics.engine.data(), self.choice.rows(at), at)
+        elif (self.status == Status.CONVERGED).any():
+            self.solve_positions(kernel)
+        self.status[self.status == SOLVED] = Status.CONVERGED
+        self.refuse_overflow(out)
+
+    def solve_positions(self, kernel: Kernel) -> None:
+        """As `solve`, over all cores, by a kernel that does not look at the motion space."""
+
+        def part(at: slice) -> None:
+            kernel(self.model, self.robot.kinematics.engine.data(), self.choice.rows(at), at)
+
+        over_cores(part, len(self))
+
+    def refuse_overflow(self, out: Array) -> None:
+        """Give rows (k, ...) that should be numbers and are not the status INVALID_INPUT, and NaN."""
+        lost = (self.status == Status.CONVERGED) & ~np.isfinite(out).all(axis=tuple(range(1, out.ndim)))
+        if lost.any():
+            out[lost], self.status[lost] = np.nan, Status.INVALID_INPUT
+
+    def moved(self, i: int, motion: Array | None = None) -> Data:
+        """All bodies in place, and moving, as row i says, or as another motion (25,) from there; blocks inverted."""
+        data = self.robot.kinematics.engine.data()
+        seed_joints(self.model, data, self.choice, i)
+        solve_motion(self.model, data, self.choice.branch, self.motions[i] if motion is None else motion)
+        return data
+
+    def shaped(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Rows (k, ...) with the leading axes of the call."""
+        return rows.reshape((*self.shape, *rows.shape[1:]))

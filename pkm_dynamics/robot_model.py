@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the dynamics need of a robot: its kinematics, its tables for the kernels, and machine code made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Inertial
+from pkm_kinematics import Kinematics
+from pkm_kinematics.codegen import MachineCode, Recording
+from pkm_kinematics.kernels.model_and_data import Model
+from pkm_kinematics.kernels.records import PLATFORM
+
+MANY = 100_000  # states from which on it pays to make straight-line code for them, which takes up to a second
+
+
+class RobotModel:
+    """One robot as all its dynamics see it: constant, but for the code that is kept once it is made."""
+
+    def __init__(self, kinematics: Kinematics, *, friction: bool = True) -> None:
+        self.kinematics = kinematics
+        self.friction = friction
+        self.codes: dict[tuple[Record, int], MachineCode | None] = {}
+
+    @property
+    def n_actuated(self) -> int:
+        """Number of actuated joints."""
+        return len(self.kinematics.actuated_names)
+
+    @cached_property
+    def frictionless(self) -> RobotModel:
+        """The same robot without joint friction."""
+        return RobotModel(self.kinematics, friction=False) if self.friction else self
+
+    def model(self, payload: Inertial | None = None) -> Model:
+        """The robot as the kernels of the dynamics take it: with a payload, and with friction where it counts."""
+        return self.kinematics.engine.model._replace(bodies=self.with_friction(self._bodies(payload)))
+
+    def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
+        """A table of bodies as it is, or without friction where it shall not count."""
+        if self.friction:
+            return bodies
+        bodies = bodies.copy()
+        bodies["viscous"] = bodies["coulomb"] = 0.0
+        bodies.setflags(write=False)
+        return bodies
+
+    def _bodies(self, payload: Inertial | None) -> NDArray[Any]:
+        bodies = self.kinematics.tables.bodies
+        if payload is None:
+            return bodies
+        bodies = bodies.copy()
+        row = bodies[PLATFORM]
+        com = payload.com
+        about_origin = payload.inertia + payload.mass * (com @ com * np.eye(3) - np.outer(com, com))
+        row["mass"] += payload.mass
+        row["moment"] += payload.mass * com
+        row["inertia"] += about_origin[np.triu_indices(3)]
+        row["massless"] = 0
+        bodies.setflags(write=False)
+        return bodies
+
+    def code(self, record: Record, branch: int, n: int) -> MachineCode | None:
+        """Straight-line code for `n` states; None where there is none, or where making it would take longer than they.
+
+        Code that was made is kept.
+        """
+        if (record, branch) not in self.codes and n >= MANY:
+            recording = record(self, branch)
+            self.codes[record, branch] = None if recording is None else MachineCode(recording)
+        return self.codes.get((record, branch))
+
+
+Record = Callable[[RobotModel, int], Recording | None]  # of a kernel for one robot, in a branch

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The dynamics as a ROS node: two services, and efforts as references, or observed legs, come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.ros import diagnostics, messages, topics
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.formulations.observed_legs import ObservedLegs
+from pkm_dynamics.ros.dynamics_services import direct_dynamics, inverse_dynamics, observed_state
+from pkm_interfaces.msg import ObservedLegs as ObservedLegsMessage
+from pkm_interfaces.msg import PlatformReference, SolveStatus
+from pkm_interfaces.srv import DirectDynamics, InverseDynamics
+
+
+class DynamicsNode(Node):
+    """Publishes the actuator efforts of the reference motion as it passes, and answers requests.
+
+    Where legs are observed, it also publishes the efforts that the platform needs in the observed state for the
+    acceleration of the last reference; for none where no reference comes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("dynamics")
+        rate = declare(
+            self, "publish_rate", 200.0, "highest rate of the published efforts, Hz", (1.0, 2000.0), fixed=True
+        )
+        declare(self, "stale_after", 0.1, "a reference older than this is reported as lost, s", (0.001, 10.0))
+        self._dynamics: Dynamics | None = None
+        self._refused = ""
+        self._heard: Time | None = None
+        self._published = 0
+        self._acceleration = np.zeros(6)
+        self._legs: ObservedLegs | None = None
+        self._unobserved = ""
+        self._out = self.create_publisher(JointState, topics.REFERENCE_EFFORTS, topics.STREAM_OUT)
+        self._observed_out = self.create_publisher(JointState, topics.OBSERVED_EFFORTS, topics.STREAM_OUT)
+        self._description = RobotDescription(self, self._build)
+        self._references = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
+        self.create_timer(1.0 / rate, self._poll)
+        self.create_subscription(ObservedLegsMessage, topics.OBSERVED_LEGS, self._observe, topics.STREAM_IN)
+        self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, self._inverse)
+        self.create_service(DirectDynamics, topics.DIRECT_DYNAMICS, self._direct)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report)
+
+    def _build(self, mechanism: Mechanism) -> None:
+        self._dynamics = Dynamics(mechanism)
+        self._legs, self._unobserved = None, ""
+
+    def _inverse(
+        self, request: InverseDynamics.Request, response: InverseDynamics.Response
+    ) -> InverseDynamics.Response:
+        return self._answer(inverse_dynamics, request, response)
+
+    def _direct(self, request: DirectDynamics.Request, response: DirectDynamics.Response) -> DirectDynamics.Response:
+        return self._answer(direct_dynamics, request, response)
+
+    def _answer(self, solve: Callable[[Dynamics, Any, Any], None], request: Any, response: Any) -> Any:
+        if self._dynamics is None:
+            response.status = messages.status(SolveStatus.NOT_READY, self._description.problem)
+            return response
+        try:
+            solve(self._dynamics, request, response)
+        except PkmError as error:
+            response.status = messages.status(SolveStatus.INVALID_INPUT, str(error))
+        return response
+
+    def _poll(self) -> None:
+        message = self._references.take()
+        if message is None or self._dynamics is None:
+            return
+        self._heard = self.get_clock().now()
+        pose = messages.pose_of(message.pose)
+        self._acceleration = messages.twist_of(message.acceleration)
+        answer = self._dynamics.inverse(pose, messages.twist_of(message.twist), self._acceleration)
+        if not np.isfinite(answer.effort).all():
+            self._refused = self._dynamics.kinematics.inverse(pose).reason(0) or "the reference is not usable"
+            return
+        self._refused = ""
+        self._publish(self._out, answer.effort, message.header.stamp)
+        self._published += 1
+
+    def _publish(self, publisher: Publisher, effort: Array, stamp: Any) -> None:
+        assert self._dynamics is not None
+        efforts = JointState(name=self._dynamics.kinematics.actuated_names, effort=effort)
+        efforts.header.stamp = stamp
+        publisher.publish(efforts)
+
+    def _observe(self, message: ObservedLegsMessage) -> None:
+        if self._dynamics is None:
+            return
+        try:
+            self._legs = self._legs or ObservedLegs(self._dynamics)
+            state = observed_state(self._legs, message)
+            effort = self._legs.inverse(state, np.zeros(6) if self._silent() else self._acceleration)
+        except PkmError as error:
+            self._unobserved = str(error)
+            return
+        self._unobserved = ""
+        self._publish(self._observed_out, effort, message.header.stamp)
+
+    def _silent(self) -> bool:
+        """Whether no reference comes."""
+        patience = Duration(seconds=self.get_parameter("stale_after").value)
+        return self._heard is None or self.get_clock().now() - self._heard > patience
+
+    def _report(self) -> diagnostics.Report:
+        if self._dynamics is None:
+            return diagnostics.ERROR, self._description.problem, {}
+        values = {"robot": self._dynamics.mechanism.name, "efforts published": self._published}
+        if self._refused:
+            return diagnostics.ERROR, f"no efforts for the reference: {self._refused}", values
+        if self._unobserved:
+            return diagnostics.WARN, f"no efforts for the observed legs: {self._unobserved}", values
+        return diagnostics.OK, "ready; no reference comes" if self._silent() else "following the reference", values
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(DynamicsNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The services of the dynamics: a request message in, one call into the library, a response message out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Inertial, frozen
+from pkm_description.ros import messages
+from pkm_description.ros.messages import RequestError
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.formulations.observed_legs import Observed, ObservedLegs
+from pkm_interfaces.msg import AccelerationSolution, EffortSolution, SolveStatus
+from pkm_kinematics import Status
+
+Array = NDArray[np.float64]
+
+
+def inverse_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
+    """Answer InverseDynamics."""
+    pose, twist, acceleration, wrench = _motions(dynamics, request)
+    answer = dynamics.inverse(pose, twist, acceleration, wrench, payload_of(request.payload))
+    solved = [bool(np.isfinite(row).all()) for row in answer.effort]
+    statuses, residual = _statuses(dynamics, pose, answer.status)
+    response.actuated_names = dynamics.kinematics.actuated_names
+    response.solutions = [
+        EffortSolution(status=statuses[k], effort=answer.effort[k] if solved[k] else [], residual=residual[k])
+        for k in range(len(pose))
+    ]
+    response.status = _summary(statuses)
+
+
+def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
+    """Answer DirectDynamics."""
+    pose, twist, _, wrench = _motions(dynamics, request)
+    if len(request.efforts) != len(pose):
+        raise RequestError(f"{len(request.efforts)} efforts for {len(pose)} motions")
+    names = dynamics.kinematics.actuated_names
+    efforts = np.array(
+        [messages.joint_values(one, names, "effort", f"efforts {k}") for k, one in enumerate(request.efforts)]
+    )
+    answer = dynamics.direct(pose, twist, efforts, wrench)
+    statuses, residual = _statuses(dynamics, pose, answer.status)
+    response.solutions = [AccelerationSolution(status=statuses[k], residual=residual[k]) for k in range(len(pose))]
+    for solution, acceleration in zip(response.solutions, answer.acceleration, strict=True):
+        if np.isfinite(acceleration).all():
+            solution.acceleration = messages.to_acceleration(acceleration)
+    response.status = _summary(statuses)
+
+
+def observed_state(legs: ObservedLegs, message: Any) -> Observed:
+    """Return the state that an ObservedLegs message shows; raise `RequestError` or `ObservationError`."""
+    messages.check_frame(message.header, legs.kinematics.mechanism.base_link)
+    for names, fields in (("links", ("directions", "rates")), ("joints", ("positions", "velocities"))):
+        for field in fields:
+            if len(getattr(message, names)) != len(getattr(message, field)):
+                raise RequestError(f"{len(getattr(message, names))} {names} but {len(getattr(message, field))} {field}")
+    directions, rates = (map(messages.vector_of, x) for x in (message.directions, message.rates))
+    return legs.of_directions(
+        dict(zip(message.links, directions, strict=True)),
+        dict(zip(message.links, rates, strict=True)),
+        dict(zip(message.joints, message.positions, strict=True)),
+        dict(zip(message.joints, message.velocities, strict=True)),
+    )
+
+
+def payload_of(message: Any) -> Inertial | None:
+    """Return the payload of a request; raise `RequestError` where it is not a body."""
+    mass, com, inertia = messages.inertia_of(message)
+    if not (np.isfinite(mass) and np.isfinite(com).all() and np.isfinite(inertia).all()):
+        raise RequestError("payload is not finite")
+    if mass == 0.0 and not inertia.any():
+        return None
+    moments = np.linalg.eigvalsh(inertia)
+    if mass < 0.0 or moments[0] < 0.0 or moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-9):
+        raise RequestError("payload: no body has this mass and inertia (negative, or against the triangle inequality)")
+    return Inertial(mass, frozen(com), frozen(inertia))
+
+
+def _motions(dynamics: Dynamics, request: Any) -> tuple[Array, Array, Array, Array]:
+    """Return poses (n, 7), twists, accelerations and wrenches (n, 6) of a request."""
+    messages.check_frame(request.header, dynamics.mechanism.base_link)
+    motions: Sequence[Any] = request.motions
+    if not motions:
+        raise RequestError("motions is empty")
+    return (
+        np.array([messages.pose_of(m.pose) for m in motions]),
+        np.array([messages.twist_of(m.twist) for m in motions]),
+        np.array([messages.twist_of(m.acceleration) for m in motions]),
+        np.array([messages.wrench_of(m.wrench) for m in motions]),
+    )
+
+
+def _statuses(dynamics: Dynamics, pose: Array, codes: NDArray[np.int64]) -> tuple[list[SolveStatus], list[float]]:
+    """Return a status with its reason, and the loop closure error, for each pose."""
+    where = dynamics.kinematics.inverse(pose)
+    statuses = []
+    for k, code in enumerate(codes):
+        reason = ""
+        if code != Status.CONVERGED:
+            same = int(where.status[k]) != Status.CONVERGED
+            motion = code == Status.INVALID_INPUT
+            words = "the motion or the efforts are not finite, or outside the motion space" if motion else ""
+            reason = where.reason(k) if same else words or Status(int(code)).meaning
+        statuses.append(messages.status(int(code), reason))
+    return statuses, [float(r) if np.isfinite(r) else 0.0 for r in where.residual]
+
+
+def _summary(statuses: list[SolveStatus]) -> SolveStatus:
+    """Return the first status that is not CONVERGED, with its place where there are several."""
+    for k, status in enumerate(statuses):
+        if status.code != Status.CONVERGED:
+            return messages.status(status.code, f"motion {k}: {status.reason}" if len(statuses) > 1 else status.reason)
+    return messages.status(SolveStatus.CONVERGED)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All assembly modes of a robot: the poses that its method finds, with joint positions, a status and a label each.
+
+A pose is a mode only where joint positions close the loops there with the actuators at their values. Limbs take those
+nearest to home; where these have an actuator elsewhere, as in another branch or a leg turned over, positions that agree
+with the actuators are looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array
+from pkm_description.rotations import pose_distance
+from pkm_kinematics.assembly.method import AssemblyMethod
+from pkm_kinematics.assembly.result import AssemblyPoses
+from pkm_kinematics.assembly.search.graph_search import passive_positions
+from pkm_kinematics.explain import explain_forward, limit_violations
+from pkm_kinematics.kernels.model_and_data import near
+from pkm_kinematics.solutions import AssemblyModes, ForwardSolution
+from pkm_kinematics.solve.engine import Engine, Solved
+from pkm_kinematics.status import Status, closes
+
+ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated joint positions this well
+
+
+def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
+    """One solution per assembly mode; `Kinematics.forward_all` says what it holds.
+
+    Args:
+        method: of the robot; see `choose_method`.
+        q: actuated joint positions (n_actuated,) [rad or m].
+
+    Returns:
+        The modes in the order of their distances from home, and whether these are all.
+    """
+    if not np.isfinite(q).all():
+        return AssemblyModes([], method.name, False, "a joint position is not finite")
+    found = method.solve(q)
+    if not len(found.poses):
+        return AssemblyModes([], method.name, found.certified, found.caution)
+    engine = method.engine
+    order = np.argsort(pose_distance(engine.home, found.poses, engine.characteristic_length), kind="stable")
+    poses = found.poses[order]
+    solved = engine.solve(poses, near(_seeds(engine, q, found, order), len(poses)))
+    error = _actuator_errors(engine, solved.q, q)
+    modes = [k for k in range(len(poses)) if error[k] < ASSEMBLED or _agree(engine, q, poses[k], k, solved, error)]
+    meeting = found.multiplicity[order] != 1
+    if meeting.any():
+        solved.status[meeting & closes(solved.status)] = Status.SINGULAR
+    labels = _labels(method.prefixes(q, poses[modes], solved.q[modes]))
+    explain = partial(explain_forward, engine)
+    answers = [
+        ForwardSolution(
+            poses[k], solved.q[k], solved.status[k, ...], error[k, ...], solved.iterations[k, ...], label, explain
+        )
+        for k, label in zip(modes, labels, strict=True)
+    ]
+    unconfirmed = len(poses) - len(modes)
+    if unconfirmed and found.certified and engine.iterated:  # closed forms know; iteration only fails
+        caution = f"no joint positions were found for {unconfirmed} more poses that satisfy the limbs' equations"
+        return AssemblyModes(answers, method.name, False, caution)
+    return AssemblyModes(answers, method.name, found.certified, found.caution)
+
+
+def _seeds(engine: Engine, q: Array, found: AssemblyPoses, order: NDArray[np.int64]) -> Array:
+    """Joint positions (1 or k, n_joints) to solve from: those that were found, or home's with the actuators at q."""
+    if found.joints is not None:
+        return found.joints[order]
+    seed = engine.home_joints.copy()
+    seed[engine.actuated_column] = q
+    return seed[None]
+
+
+def _actuator_errors(engine: Engine, joints: Array, q: Array) -> Array:
+    """Largest difference (k,) of actuated joints from q, of joints (k, n_joints), turning ones by the shorter arc."""
+    off = np.abs(joints[:, engine.actuated_column] - q)
+    if not (off < np.pi).all():
+        off = np.abs(off - 2.0 * np.pi * np.round(off / (2.0 * np.pi)) * engine.actuated_turning)
+    return np.asarray(off.max(axis=1))
+
+
+def _agree(engine: Engine, q: Array, pose: Array, k: int, solved: Solved, error: Array) -> bool:
+    """Put joint positions with the actuators at q into row k of `solved` and `error`; False where there are none."""
+    joints = _joints_at(engine, q, pose)
+    if joints is None:
+        return False
+    again = engine.solve(pose[None], near(joints, 1))
+    off = float(_actuator_errors(engine, again.q, q)[0])
+    solved.q[k], solved.iterations[k], error[k] = joints, again.iterations[0], 0.0
+    if not closes(again.status[0]):  # a branch that a limb's closed form does not take, such as a leg turned over
+        solved.status[k] = Status.JOINT_LIMIT if limit_violations(engine, joints) else Status.CONVERGED
+    elif off < ASSEMBLED:
+        solved.q[k], solved.status[k], error[k] = again.q[0], again.status[0], off
+    else:  # the pose leaves the actuator free: a limb is in a singularity of its own
+        solved.status[k] = Status.SINGULAR
+    return True
+
+
+def _joints_at(engine: Engine, q: Array, pose: Array) -> Array | None:
+    """Joint positions (n_joints,) at a pose (7,) with the actuated joints at q (n_actuated,); None if none is found."""
+    seed = dict(zip(engine.joint_names, (float(x) for x in engine.home_joints), strict=True))
+    found = passive_positions(engine.whole_graph, engine.actuated_names, q, engine.branch_at(pose), seed)
+    return None if found is None else np.array([found[name] for name in engine.joint_names])
+
+
+def _labels(prefixes: Sequence[str]) -> Iterator[str]:
+    """Prefixes, each with its number among its like."""
+    counts: dict[str, int] = {}
+    for prefix in prefixes:
+        counts[prefix] = counts.get(prefix, 0) + 1
+        yield f"{prefix}{counts[prefix]}"

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All poses of a rigid platform that satisfy six constraints: spheres, planes, directions, in any mixture.
+
+This is the forward kinematics of every robot whose limbs, once the actuators are locked, hold a platform point on a
+sphere or in a plane, let a platform plane pass through a base point, or fix the angle between a base and a platform
+direction (`study.ConstraintKind`): 6-UPS, 6-RUS and 6-PUS, 3-RPS and 3-PRS, a tricept with its passive leg, and so on.
+Up to 40 complex solutions, all of which are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_kinematics.assembly.geometry.candidates import consistent, status_of
+from pkm_kinematics.assembly.geometry.self_motion import real_samples
+from pkm_kinematics.assembly.geometry.study import (
+    SOLUTIONS,
+    STUDY_QUADRIC,
+    Constraint,
+    ConstraintKind,
+    constraint_quadric,
+    generic_system,
+    parameters_of,
+    pose_of,
+)
+from pkm_kinematics.assembly.homotopy.quadrics import Complex
+from pkm_kinematics.assembly.homotopy.roots import Roots, all_roots
+from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
+
+NO_ROTATION = (1e-7, 1e-13)  # |e . e| of unit Study parameters below which there is no finite pose: multiple, simple
+POLISH_STEPS = 6
+
+
+def poses(
+    kinds: ArrayLike, base: ArrayLike, platform: ArrayLike, values: ArrayLike, consistency: float = 1e-7
+) -> SolutionSet:
+    """All poses that satisfy k >= 6 constraints.
+
+    With more than six constraints random combinations (always the same) make the candidates. Where the equations allow
+    a self-motion, the solutions are the isolated ones and, of multiplicity 0, a few real poses of the self-motion if it
+    has real ones.
+
+    Args:
+        kinds: (k,) of `ConstraintKind`.
+        base: vectors (k, 3) in the base frame.
+        platform: vectors (k, 3) in the platform frame.
+        values: (k,); lengths in m.
+        consistency: of more than six constraints, by how much of the robot's size a solution may violate any.
+
+    Returns:
+        Poses (n, 7): x y z qx qy qz qw of the platform in the base frame, qw >= 0, in order of falling z. Complex
+        solutions are counted with multiplicity, at most 40.
+    """
+    kind = np.asarray(kinds, dtype=np.int64)
+    a, b = np.asarray(base, dtype=np.float64), np.asarray(platform, dtype=np.float64)
+    value = np.asarray(values, dtype=np.float64)
+    if not (kind.ndim == 1 and len(kind) >= 6 and a.shape == b.shape == (len(kind), 3) and value.shape == kind.shape):
+        return no_solutions((7,), AssemblyStatus.INVALID_INPUT)
+    sphere = kind == ConstraintKind.SPHERE
+    if not (np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(value).all() and np.all(value[sphere] >= 0)):
+        return no_solutions((7,), AssemblyStatus.INVALID_INPUT)
+    scaled = _Scaled(kind, a, b, value)
+    system = scaled.system()
+    roots = all_roots(system, generic_system, _no_pose)
+    real = [scaled.polished(_real_part(z)) for z in roots.points[roots.real & ~roots.on_component]]
+    multiplicity = list(roots.multiplicity[roots.real & ~roots.on_component])
+    component = bool(roots.on_component.any())
+    if component:
+        samples = [scaled.polished(z) for z in real_samples(system, _no_pose)]
+        real += samples
+        multiplicity += [0] * len(samples)
+    return _report(scaled, real, np.array(multiplicity, dtype=np.int64), roots, component, consistency)
+
+
+def gradients(constraints: Sequence[Constraint], pose: Array) -> Array:
+    """Derivatives (k, 6) of constraints by the twist at a pose (7,).
+
+    They are the wrenches that the constraints exert: linear, then angular, base frame, at the platform's origin.
+    """
+    kind, base, platform, value = (np.array(column) for column in zip(*constraints, strict=True))
+    rotation, _ = pose_of(np.concatenate([pose[[6, 3, 4, 5]], np.zeros(4)]))
+    return _Scaled(kind, base, platform, value).closure(rotation, pose[:3])[1]
+
+
+class _Scaled:
+    """The constraints with both origins at the centres of their points and lengths in units of the robot's size."""
+
+    def __init__(self, kind: NDArray[np.int64], base: Array, platform: Array, value: Array) -> None:
+        self.kind, self.base, self.platform, self.value = kind, base.copy(), platform.copy(), value.copy()
+        self.given = (base, platform, value)
+        sphere, plane = kind == ConstraintKind.SPHERE, kind == ConstraintKind.PLANE
+        moving = kind == ConstraintKind.MOVING_PLANE
+        base_points, platform_points = sphere | moving, sphere | plane
+        self.base_centre = base[base_points].mean(axis=0) if base_points.any() else np.zeros(3)
+        self.platform_centre = platform[platform_points].mean(axis=0) if platform_points.any() else np.zeros(3)
+        self.base[base_points] -= self.base_centre
+        self.platform[platform_points] -= self.platform_centre
+        self.value[plane] -= base[plane] @ self.base_centre
+        self.value[moving] -= platform[moving] @ self.platform_centre
+        lengths = np.concatenate(
+            [
+                self.base[base_points].ravel(),
+                self.platform[platform_points].ravel(),
+                self.value[sphere | plane | moving],
+            ]
+        )
+        size = float(np.sqrt(np.mean(lengths**2))) if len(lengths) else 1.0
+        self.size = size if size > 0.0 else 1.0
+        self.base[base_points] /= self.size
+        self.platform[platform_points] /= self.size
+        self.value[sphere | plane | moving] /= self.size
+
+    def system(self) -> Array:
+        """Seven quadrics (7, 8, 8) of unit norm, the squared norm of f in the first alone."""
+        rows = zip(self.kind, self.base, self.platform, self.value, strict=True)
+        quadrics = np.array([constraint_quadric(*row) for row in rows])
+        quadrics /= np.linalg.norm(quadrics, axis=(1, 2))[:, None, None]
+        count = len(quadrics)
+        square = quadrics[:, 4, 4]
+        basis = np.eye(count) if not square.any() else np.linalg.qr(np.column_stack([square, np.eye(count)]))[0].T
+        mixed = np.einsum("ij,jab->iab", basis, quadrics)
+        if count > 6:
+            mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(count - 1, count - 1)))[0]
+            turned = np.einsum("ij,jab->iab", mixing, mixed[1:])
+            # the sum of all says nothing in a pose where the limbs' forces balance: it needs a part of the others
+            mixed = np.concatenate([mixed[:1] + turned[5:].sum(axis=0), turned[:5]])
+        system = np.concatenate([mixed, STUDY_QUADRIC[None]])
+        norms = np.linalg.norm(system, axis=(1, 2))
+        return system / np.where(norms > 1e-13, norms, 1.0)[:, None, None]
+
+    def given_pose(self, z: Array) -> tuple[Array, Array]:
+        """Rotation and translation (m) in the frames of the caller."""
+        rotation, translation = pose_of(z)
+        return rotation, self.size * translation + self.base_centre - rotation @ self.platform_centre
+
+    def closure(self, rotation: Array, translation: Array) -> tuple[Array, Array]:
+        """Errors (k,) and their derivatives (k, 6) by translation and rotation vector, caller's frames."""
+        base, platform, value = self.given
+        turned = platform @ rotation.T
+        error, slope = np.empty(len(value)), np.zeros((len(value), 6))
+        for i, kind in enumerate(self.kind):
+            if kind == ConstraintKind.SPHERE:
+                leg = translation + turned[i] - base[i]
+                length = float(np.linalg.norm(leg))
+                unit = leg / length if length > 0.0 else leg
+                error[i] = length - value[i]
+                slope[i, :3], slope[i, 3:] = unit, np.cross(turned[i], unit)
+            elif kind == ConstraintKind.PLANE:
+                error[i] = base[i] @ (translation + turned[i]) - value[i]
+                slope[i, :3], slope[i, 3:] = base[i], np.cross(turned[i], base[i])
+            elif kind == ConstraintKind.MOVING_PLANE:
+                error[i] = turned[i] @ (base[i] - translation) - value[i]
+                slope[i, :3], slope[i, 3:] = -turned[i], np.cross(turned[i], base[i] - translation)
+            else:
+                error[i] = base[i] @ turned[i] - value[i]
+                slope[i, 3:] = np.cross(turned[i], base[i])
+        return error, slope
+
+    def polished(self, z: Array) -> tuple[Array, Array, float]:
+        """Pose after Gauss-Newton steps on the closure errors, as long as they shrink, and the largest error."""
+        rotation, translation = self.given_pose(z)
+        error, slope = self.closure(rotation, translation)
+        weight = np.array([1.0, 1.0, 1.0, 1 / self.size, 1 / self.size, 1 / self.size])
+        for _ in range(POLISH_STEPS):
+            step = weight * np.linalg.lstsq(slope * weight, -error, rcond=1e-9)[0]
+            turned, moved = _turn(step[3:]) @ rotation, translation + step[:3]
+            new_error, new_slope = self.closure(turned, moved)
+            if not np.linalg.norm(new_error) < np.linalg.norm(error):
+                break
+            rotation, translation, error, slope = turned, moved, new_error, new_slope
+        return rotation, translation, float(np.max(np.abs(error)))
+
+
+def _turn(vector: Array) -> Array:
+    """Rotation matrix of a rotation vector (3,)."""
+    half = 0.5 * float(np.linalg.norm(vector))
+    e = np.concatenate([[np.cos(half)], 0.5 * np.sinc(half / np.pi) * vector])
+    return pose_of(np.concatenate([e, np.zeros(4)]))[0]
+
+
+def _no_pose(z: Complex, simple: bool) -> bool:
+    return bool(abs(z[:4] @ z[:4]) < NO_ROTATION[simple])
+
+
+def _real_part(z: Complex) -> Array:
+    """Real unit representative of a point of P^n that is its own conjugate."""
+    z = z * np.exp(-0.5j * np.angle(z @ z))
+    return z.real / np.linalg.norm(z.real)
+
+
+def _report(
+    scaled: _Scaled,
+    real: list[tuple[Array, Array, float]],
+    multiplicity: NDArray[np.int64],
+    roots: Roots,
+    component: bool,
+    consistency: float,
+) -> SolutionSet:
+    """Sort the real poses and say what is known of the set."""
+    solutions = np.zeros((len(real), 7))
+    residuals = np.array([residual for _, _, residual in real])
+    for row, (rotation, translation, _) in zip(solutions, real, strict=True):
+        e = parameters_of(rotation, translation)[:4]
+        row[:3], row[3:6], row[6] = translation, e[1:], e[0]
+        if e[0] < 0.0:
+            row[3:] *= -1.0
+    unit = np.array([scaled.size] * 3 + [1.0] * 4)
+    if len(scaled.kind) > 6:
+        good = consistent(solutions, residuals, consistency * scaled.size, unit)
+        solutions, residuals, multiplicity = solutions[good], residuals[good], multiplicity[good]
+    rounded = np.round(solutions / unit, 6)
+    order = np.lexsort((rounded[:, 4], rounded[:, 3], rounded[:, 1], rounded[:, 0], -rounded[:, 2]))
+    solutions, residuals, multiplicity = solutions[order], residuals[order], multiplicity[order]
+    status = status_of(multiplicity, component, roots.lost, len(scaled.kind) > 6)
+    n_complex = SOLUTIONS - roots.excluded - roots.lost - int(np.sum(roots.multiplicity[roots.on_component]))
+    return SolutionSet(solutions, residuals, multiplicity, n_complex, status)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward kinematics of spherical robots (3-RRR, agile eye class): rotations with three given angles, at most 8.
+
+With the actuators locked, limb i fixes the angle alpha_i between a base direction w_i and a platform direction v_i:
+w_i . (R v_i) = cos(alpha_i). In quaternions these are three quadrics in P^3, which meet in 8 points by Bezout's theorem
+(Gosselin, Sefrioui and Richard, 1994). They are tracked from eight solutions known in advance.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pkm_kinematics.assembly.geometry.candidates import status_of
+from pkm_kinematics.assembly.geometry.self_motion import real_samples
+from pkm_kinematics.assembly.geometry.study import rotation_form
+from pkm_kinematics.assembly.homotopy.bezout import start_system
+from pkm_kinematics.assembly.homotopy.quadrics import Complex
+from pkm_kinematics.assembly.homotopy.roots import all_roots
+from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
+
+SOLUTIONS = 8
+NO_ROTATION = (1e-7, 1e-13)  # |e . e| of a unit quaternion below which there is no rotation: multiple, simple
+UNIT = 1e-6  # deviation of a direction's length from 1 that is put right without complaint
+
+
+def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
+    """All rotations R with base_i . (R platform_i) = cosines_i, i = 1 .. k, k >= 3.
+
+    With more than three constraints the first three make the candidates. Where the equations allow a self-motion,
+    samples of it (multiplicity 0) follow the isolated solutions.
+
+    Args:
+        base: unit vectors (k, 3) in the base frame.
+        platform: unit vectors (k, 3) in the platform frame.
+        cosines: (k,) in [-1, 1].
+        consistency: of more than three constraints, by how much a solution may miss any cosine.
+
+    Returns:
+        Quaternions (n, 4): qx qy qz qw, qw >= 0. Residuals are errors of cosines.
+    """
+    w, v, cosine = (np.asarray(x, dtype=np.float64) for x in (base, platform, cosines))
+    if not (w.ndim == 2 and w.shape == v.shape == (len(w), 3) and len(w) >= 3 and cosine.shape == (len(w),)):
+        return no_solutions((4,), AssemblyStatus.INVALID_INPUT)
+    if not (np.isfinite(w).all() and np.isfinite(v).all() and np.all(np.abs(cosine) <= 1.0 + UNIT)):
+        return no_solutions((4,), AssemblyStatus.INVALID_INPUT)
+    lengths = np.linalg.norm([w, v], axis=2)
+    if np.max(np.abs(lengths - 1.0)) > UNIT:
+        return no_solutions((4,), AssemblyStatus.INVALID_INPUT)
+    w, v = w / lengths[0][:, None], v / lengths[1][:, None]
+    forms = np.array([rotation_form(*row) for row in zip(w, v, cosine, strict=True)])
+    system = forms[:3] / np.linalg.norm(forms[:3], axis=(1, 2))[:, None, None]
+    roots = all_roots(system, partial(start_system, 3), _no_rotation)
+    listed = roots.real & ~roots.on_component
+    points, multiplicity = list(roots.points[listed]), roots.multiplicity[listed]
+    if roots.on_component.any():
+        samples = real_samples(system, _no_rotation)
+        points += [z.astype(np.complex128) for z in samples]
+        multiplicity = np.append(multiplicity, np.zeros(len(samples), dtype=np.int64))
+    solutions = np.array([_real_quaternion(z) for z in points]).reshape(-1, 4)
+    residuals = np.array([np.max(np.abs(np.einsum("iab,a,b->i", forms, e, e))) for e in solutions])
+    n_complex = int(roots.multiplicity[~roots.on_component].sum())
+    if len(w) > 3:
+        good = residuals < consistency
+        solutions, residuals, multiplicity = solutions[good], residuals[good], multiplicity[good]
+    order = np.lexsort(np.round(solutions[:, ::-1], 6).T)
+    status = status_of(multiplicity, bool(roots.on_component.any()), roots.lost, len(w) > 3)
+    listed_first = solutions[:, [1, 2, 3, 0]]
+    return SolutionSet(listed_first[order], residuals[order], multiplicity[order], n_complex, status)
+
+
+def _no_rotation(z: Complex, simple: bool) -> bool:
+    return bool(abs(z @ z) < NO_ROTATION[simple])
+
+
+def _real_quaternion(z: Complex) -> Array:
+    """Unit quaternion (w, x, y, z), w >= 0, of a point of P^3 that is its own conjugate."""
+    e = (z * np.exp(-0.5j * np.angle(z @ z))).real
+    e /= np.linalg.norm(e)
+    return -e if e[0] < 0.0 else e

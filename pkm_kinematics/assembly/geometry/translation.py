@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward kinematics of translational robots: the points at given distances from three or more centres, at most two.
+
+A platform that keeps its orientation and is held by limbs of fixed length beyond the actuators (Delta, linear delta,
+orthoglide) satisfies |p - c_i| = l_i with centres c_i = a_i - R b_i that the locked actuators fix.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
+from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANGENCY, TANGENT, TWO, three_spheres
+
+GAUSS_NEWTON_STEPS = 10
+
+
+@njit(cache=True)
+def largest_errors(centres: Array, radii: Array, points: Array) -> Array:
+    """Largest errors (n,) [m] of the distances radii (k,) of points (n, 3) from centres (k, 3)."""
+    errors = np.zeros(len(points))
+    for n in range(len(points)):
+        for k in range(len(centres)):
+            x, y, z = points[n, 0] - centres[k, 0], points[n, 1] - centres[k, 1], points[n, 2] - centres[k, 2]
+            errors[n] = max(errors[n], abs(np.sqrt(x * x + y * y + z * z) - radii[k]))
+    return errors
+
+
+def point_on_spheres(centres: ArrayLike, radii: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
+    """All points at distances radii (k,) from centres (k, 3), k >= 3, in m.
+
+    With more than three centres the three of the widest triangle make the candidates, which least squares over all
+    distances then corrects. Collinear centres leave a circle of points: POSITIVE_DIMENSIONAL, with two samples, or no
+    point at all.
+
+    Args:
+        centres: (k, 3).
+        radii: (k,).
+        consistency: of more than three distances, by how much of the largest a point may miss any.
+
+    Returns:
+        Points (n, 3), n <= 2, and their largest errors of a distance [m].
+    """
+    centre, radius = np.ascontiguousarray(centres, dtype=np.float64), np.ascontiguousarray(radii, dtype=np.float64)
+    if not (centre.ndim == 2 and centre.shape[1] == 3 and len(centre) >= 3 and radius.shape == centre.shape[:1]):
+        return no_solutions((3,), AssemblyStatus.INVALID_INPUT)
+    if not (np.isfinite(centre).all() and np.isfinite(radius).all() and (radius >= 0.0).all()):
+        return no_solutions((3,), AssemblyStatus.INVALID_INPUT)
+    if len(centre) > 3:
+        return _point_on_many_spheres(centre, radius, consistency)
+    points = np.empty((2, 3))
+    answer = three_spheres(centre, radius, points)
+    if answer == COLLINEAR:
+        return _circle(centre, radius, consistency)
+    if answer == APART:
+        return no_solutions((3,), AssemblyStatus.COMPLETE, n_complex=2)
+    if answer == TANGENT:
+        points = points[:1]
+        return SolutionSet(points, largest_errors(centre, radius, points), np.array([2]), 2, AssemblyStatus.SINGULAR)
+    return SolutionSet(points, largest_errors(centre, radius, points), np.array([1, 1]), 2, AssemblyStatus.COMPLETE)
+
+
+def _point_on_many_spheres(centre: Array, radius: Array, consistency: float) -> SolutionSet:
+    """`point_on_spheres` with more than three centres."""
+    chosen, points = _widest(centre), np.empty((2, 3))
+    answer = three_spheres(centre[chosen], radius[chosen], points)
+    if answer == COLLINEAR:
+        return _circle(centre, radius, consistency)
+    candidates = points if answer == TWO else points[:1]  # rounded data of a tangent pose may just miss
+    found = np.array([_least_squares(centre, radius, point) for point in candidates])
+    residuals = largest_errors(centre, radius, found)
+    good = residuals <= consistency * np.max(radius)
+    if not good.any():
+        return no_solutions((3,), AssemblyStatus.INCONSISTENT)
+    found, residuals = found[good], residuals[good]
+    if len(found) == 2 and np.linalg.norm(found[1] - found[0]) < np.sqrt(TANGENCY) * np.max(radius):
+        found, residuals = found[:1], residuals[:1]
+    singular = not _regular(centre, found)
+    multiplicity = np.full(len(found), 2 if singular else 1)
+    status = AssemblyStatus.SINGULAR if singular else AssemblyStatus.COMPLETE
+    return SolutionSet(found, residuals, multiplicity, int(multiplicity.sum()), status)
+
+
+def _widest(centre: Array) -> NDArray[np.int64]:
+    """The three centres, one of them the first, that span the largest triangle."""
+    legs = centre[1:] - centre[0]
+    areas = np.linalg.norm(np.cross(legs[:, None], legs[None]), axis=2)
+    second, third = np.unravel_index(np.argmax(areas), areas.shape)
+    return np.array([0, *sorted((int(second) + 1, int(third) + 1))])
+
+
+def _least_squares(centre: Array, radius: Array, point: Array) -> Array:
+    """Gauss-Newton on all distances."""
+    for _ in range(GAUSS_NEWTON_STEPS):
+        legs = point - centre
+        lengths = np.linalg.norm(legs, axis=1)
+        directions = legs / np.where(lengths > 0.0, lengths, 1.0)[:, None]
+        step = np.linalg.lstsq(directions, radius - lengths, rcond=1e-9)[0]
+        point = point + step
+        if np.linalg.norm(step) < 1e-15 * np.max(radius):
+            break
+    return point
+
+
+def _regular(centre: Array, points: Array) -> bool:
+    """Whether at each point the directions to the centres span space."""
+    legs = points[:, None] - centre
+    directions = legs / np.maximum(np.linalg.norm(legs, axis=2, keepdims=True), 1e-300)
+    return bool(np.linalg.svd(directions, compute_uv=False)[:, -1].min() > 1e-7)
+
+
+def _circle(centre: Array, radius: Array, consistency: float) -> SolutionSet:
+    """Collinear centres: the spheres share a circle, a point of their common line, or nothing."""
+    legs = centre - centre[0]
+    far = int(np.argmax(np.linalg.norm(legs, axis=1)))
+    span = float(np.linalg.norm(legs[far]))
+    size = float(np.max(radius))
+    axis = legs[far] / span if span > 0.0 else np.array([0.0, 0.0, 1.0])
+    along = 0.5 * (span + (radius[0] - radius[far]) * (radius[0] + radius[far]) / span) if span > 0.0 else 0.0
+    square = radius[0] ** 2 - along**2
+    if square < -TANGENCY * size**2:
+        return no_solutions((3,), AssemblyStatus.COMPLETE)
+    across = np.linalg.svd(axis[None])[2][1] * np.sqrt(max(square, 0.0))
+    samples = centre[0] + along * axis + np.array([across, -across])
+    residuals = np.max(np.abs(np.linalg.norm(samples[:, None] - centre, axis=2) - radius), axis=1)
+    if residuals.max() > consistency * size:
+        return no_solutions((3,), AssemblyStatus.COMPLETE if len(centre) == 3 else AssemblyStatus.INCONSISTENT)
+    if square <= TANGENCY * size**2:
+        return SolutionSet(samples[:1], residuals[:1], np.array([2]), 2, AssemblyStatus.SINGULAR)
+    return SolutionSet(samples, residuals, np.zeros(2, dtype=np.int64), 0, AssemblyStatus.POSITIVE_DIMENSIONAL)

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All solutions of n quadrics in complex projective n-space, by tracking known solutions of a generic system.
+
+The systems are `z^T M_i z = 0`, i = 1..n, with complex symmetric matrices M_i, shape (n, n + 1, n + 1), and unknown
+z in P^n, a vector of n + 1 complex numbers up to scale. Rigid body closures take this form in Study parameters and
+spherical ones in quaternions, so this one tracker serves both. Working projectively there is no infinity to run to: a
+solution "at infinity" is a point of P^n like any other, and the double cover of rotations by quaternions is no more.
+
+Method: coefficient-parameter homotopy (Morgan and Sommese, 1989) along the straight line M(t) = (1 - t) M_a + t M_b. A
+quadratic system whose coefficients are linear in t has a Taylor series in t that costs one LU decomposition and one
+back substitution per order; its ratio estimates the distance to the nearest singularity of the path, which bounds the
+step *before* it is taken (as in Telen, Van Barel, Verschelde, "A robust numerical path tracking algorithm for
+polynomial homotopy continuation", 2020), and so keeps paths from jumping onto each other. Every step is corrected by
+Newton's method. Endpoints where the Jacobian is singular are found by Cauchy's integral around them (Morgan, Sommese,
+Wampler, 1991), which also yields the winding number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Complex = NDArray[np.complex128]
+Terms = tuple[Complex, Complex, Complex]  # a series (ORDER + 1, n + 1), and M(t) and the slope times each of its terms
+
+ORDER = 6  # of the Taylor predictor
+TRACKED, STALLED = 0, 1  # how a path ended: at the end of the segment, or short of a singular point
+SMALLEST_STEP = 1e-11  # fraction of a segment; below it a path counts as stalled
+MAX_STEPS = 2000
+
+
+@njit(cache=True)
+def _factor(matrix: Complex, pivots: NDArray[np.int64]) -> bool:
+    """LU decomposition with partial pivoting, in place; False where a pivot vanishes."""
+    n = matrix.shape[0]
+    for k in range(n):
+        best, row = -1.0, k
+        for i in range(k, n):
+            size = matrix[i, k].real ** 2 + matrix[i, k].imag ** 2
+            if size > best:
+                best, row = size, i
+        if not best > 1e-300:
+            return False
+        pivots[k] = row
+        if row != k:
+            for j in range(n):
+                matrix[k, j], matrix[row, j] = matrix[row, j], matrix[k, j]
+        inverse = 1.0 / matrix[k, k]
+        for i in range(k + 1, n):
+            factor = matrix[i, k] * inverse
+            matrix[i, k] = factor
+            for j in range(k + 1, n):
+                matrix[i, j] -= factor * matrix[k, j]
+    return True
+
+
+@njit(cache=True)
+def _solve(matrix: Complex, pivots: NDArray[np.int64], x: Complex) -> None:
+    """Solve with the factors of `_factor`, in place."""
+    n = matrix.shape[0]
+    for k in range(n):
+        row = pivots[k]
+        if row != k:
+            x[k], x[row] = x[row], x[k]
+    for i in range(1, n):
+        total = x[i]
+        for j in range(i):
+            total -= matrix[i, j] * x[j]
+        x[i] = total
+    for i in range(n - 1, -1, -1):
+        total = x[i]
+        for j in range(i + 1, n):
+            total -= matrix[i, j] * x[j]
+        x[i] = total / matrix[i, i]
+
+
+@njit(cache=True)
+def _apply(matrices: Complex, z: Complex, out: Complex) -> None:
+    """out[i] = matrices[i] @ z."""
+    n, size = matrices.shape[0], z.shape[0]
+    for i in range(n):
+        for r in range(size):
+            total = 0.0j
+            for c in range(size):
+                total += matrices[i, r, c] * z[c]
+            out[i, r] = total
+
+
+@njit(cache=True)
+def _norm(z: Complex) -> float:
+    total = 0.0
+    for k in range(z.shape[0]):
+        total += z[k].real ** 2 + z[k].imag ** 2
+    return np.sqrt(total)
+
+
+@njit(cache=True)
+def _newton_step(
+    matrices: Complex, z: Complex, image: Complex, lu: Complex, pivots: NDArray[np.int64], dz: Complex
+) -> float:
+    """One projective Newton step from z (in place, tangent to the unit sphere); returns its length, inf if singular."""
+    n, size = matrices.shape[0], z.shape[0]
+    _apply(matrices, z, image)
+    for i in range(n):
+        value = 0.0j
+        for c in range(size):
+            value += image[i, c] * z[c]
+            lu[i, c] = 2.0 * image[i, c]
+        dz[i] = -value
+    for c in range(size):
+        lu[n, c] = z[c].conjugate()
+    dz[n] = 0.0
+    if not _factor(lu, pivots):
+        return np.inf
+    _solve(lu, pivots, dz)
+    length = _norm(dz)
+    if not np.isfinite(length):
+        return np.inf
+    for c in range(size):
+        z[c] += dz[c]
+    return length / _norm(z)
+
+
+@njit(cache=True)
+def _normalise(z: Complex) -> None:
+    scale = 1.0 / _norm(z)
+    for k in range(z.shape[0]):
+        z[k] *= scale
+
+
+@njit(cache=True)
+def refine(matrices: Complex, z: Complex, iterations: int) -> float:
+    """Newton's method on one system; z in place, unit norm; returns the length of the last step."""
+    n, size = matrices.shape[0], z.shape[0]
+    image = np.empty((n, size), dtype=np.complex128)
+    lu = np.empty((size, size), dtype=np.complex128)
+    pivots = np.empty(size, dtype=np.int64)
+    dz = np.empty(size, dtype=np.complex128)
+    length = np.inf
+    for _ in range(iterations):
+        _normalise(z)
+        length = _newton_step(matrices, z, image, lu, pivots, dz)
+        if not length > 1e-15:
+            break
+    _normalise(z)
+    return length
+
+
+@njit(cache=True)
+def _taylor(
+    here: Complex, slope: Complex, z: Complex, factors: tuple[Complex, NDArray[np.int64]], dz: Complex, terms: Terms
+) -> None:
+    """Taylor series of the path through z where the coefficients are `here` and change by `slope` per t.
+
+    `factors` are those of the Jacobian here, to the accuracy of the last correction; the series is written into
+    `terms`, dz is scratch.
+    """
+    series, fixed, moving = terms
+    n, size = here.shape[0], z.shape[0]
+    for c in range(size):
+        series[0, c] = z[c]
+    for k in range(1, ORDER + 1):
+        _apply(here, series[k - 1], fixed[k - 1])
+        _apply(slope, series[k - 1], moving[k - 1])
+        for i in range(n):
+            total = 0.0j
+            for j in range(1, k):
+                for c in range(size):
+                    total += fixed[j, i, c] * series[k - j, c]
+            for j in range(k):
+                for c in range(size):
+                    total += moving[j, i, c] * series[k - 1 - j, c]
+            dz[i] = -total
+        dz[n] = 0.0
+        _solve(factors[0], factors[1], dz)
+        for c in range(size):
+            series[k, c] = dz[c]
+
+
+@njit(cache=True)
+def _safe_stride(series: Complex, tolerance: float, caution: float) -> float:
+    """Step that the last terms of a series allow; see `track`. NaN where they are not finite, infinite where zero."""
+    last, before = _norm(series[ORDER]), _norm(series[ORDER - 1])
+    if not np.isfinite(last):
+        return np.nan
+    if last == 0.0:
+        return np.inf
+    return min((tolerance / last) ** (1.0 / ORDER), caution * before / last)
+
+
+@njit(cache=True)
+def _predict(series: Complex, s: float, guess: Complex) -> None:
+    """Unit vector of the series at s, written into `guess`."""
+    for c in range(guess.shape[0]):
+        total = series[ORDER, c]
+        for k in range(ORDER - 1, -1, -1):
+            total = total * s + series[k, c]
+        guess[c] = total
+    _normalise(guess)
+
+
+@njit(cache=True)
+def _correct(
+    here: Complex, guess: Complex, tolerance: float, image: Complex, lu: Complex, pivots: NDArray[np.int64], dz: Complex
+) -> bool:
+    """Newton's method from a guess, in place; False where it starts too far off or does not converge fast."""
+    length = _newton_step(here, guess, image, lu, pivots, dz)
+    good = length < 1e3 * tolerance
+    while good and length > 1e-7:
+        shorter = _newton_step(here, guess, image, lu, pivots, dz)
+        good = shorter < 0.1 * length
+        length = shorter
+    return good
+
+
+@njit(cache=True)
+def track(start: Complex, end: Complex, z: Complex, tolerance: float, caution: float) -> tuple[int, float, int]:
+    """Follow one solution z (in place) of `start` along the straight line of coefficients to `end`.
+
+    `tolerance` bounds the predicted error of a step and `caution` (< 1) the step's fraction of the estimated distance
+    to the nearest singularity. Returns (TRACKED | STALLED, fraction t reached, steps).
+    """
+    n, size = start.shape[0], z.shape[0]
+    slope = end - start
+    here = np.empty_like(start)
+    image = np.empty((n, size), dtype=np.complex128)
+    lu = np.empty((size, size), dtype=np.complex128)
+    pivots = np.empty(size, dtype=np.int64)
+    dz = np.empty(size, dtype=np.complex128)
+    guess = np.empty(size, dtype=np.complex128)
+    products = (ORDER + 1, n, size)
+    terms = (
+        np.empty((ORDER + 1, size), dtype=np.complex128),
+        np.empty(products, dtype=np.complex128),
+        np.empty(products, dtype=np.complex128),
+    )
+    t = 0.0
+    here[:] = start
+    _normalise(z)
+    if not _newton_step(here, z, image, lu, pivots, dz) < 1e-2:
+        return STALLED, t, 0
+    for step in range(MAX_STEPS):
+        _taylor(here, slope, z, (lu, pivots), dz, terms)
+        stride = _safe_stride(terms[0], tolerance, caution)
+        if np.isnan(stride):
+            return STALLED, t, step
+        stride = min(stride, 1.0 - t)
+        while True:
+            landing = t + stride >= 1.0 - 1e-12
+            target = 1.0 if landing else t + stride
+            if target - t < SMALLEST_STEP:
+                return STALLED, t, step
+            _predict(terms[0], target - t, guess)
+            for i in range(n):
+                for r in range(size):
+                    for c in range(size):
+                        here[i, r, c] = start[i, r, c] + target * slope[i, r, c]
+            if _correct(here, guess, tolerance, image, lu, pivots, dz):
+                break
+            stride = 0.5 * (target - t)
+        t = target
+        z[:] = guess
+        _normalise(z)
+        if landing:
+            for _ in range(3):
+                _newton_step(here, z, image, lu, pivots, dz)
+                _normalise(z)
+            return TRACKED, 1.0, step + 1
+    return STALLED, t, MAX_STEPS
+
+
+@njit(cache=True)
+def track_all(
+    start: Complex, end: Complex, points: Complex, tolerance: float, caution: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """`track` for every row of points (k, n + 1), in place; returns how each ended and the fraction it reached."""
+    count = points.shape[0]
+    outcome = np.empty(count, dtype=np.int64)
+    reached = np.empty(count)
+    for k in range(count):
+        outcome[k], reached[k], _ = track(start, end, points[k], tolerance, caution)
+    return outcome, reached

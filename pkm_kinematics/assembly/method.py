@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every method does: recognise the robots it serves, find all their assembly modes, name the side of each.
+
+The side is that of the singularities of type 2, a sign that tells assembly modes apart. The direct Jacobian has a row
+per limb, the force that the limb exerts with its actuators locked; its determinant changes sign where, and only where,
+assembly modes meet (Gosselin and Angeles 1990). The row is the gradient of the constraint that the locked limb imposes
+on the platform, and so needs no basis of a motion space that turns, nor a working mode:
+
+| assembly method | row |
+|---|---|
+| `spheres`, `circles`, `planar`, `schoenflies`, `distances` | the leg between the two points that keep a distance |
+| `surfaces` | the normal of the surface |
+| `plates` | the rod, that stands for a pair, and its moment about the platform's axis |
+| `constraints` | the wrench of the constraint, all six freedoms of the platform included |
+| `angles`, `planes` | that of the inverse Jacobian, with the sign of the working mode taken out |
+
+A robot with more actuators than freedoms has no such determinant: its direct Jacobian loses rank on sets of at least
+two dimensions less than the space, and these divide nothing. Where no method but `search` applies, the sign is known
+only if every actuated limb has a closed form, else only along a motion (`forward/mode_tracker.py`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.assembly.result import AssemblyPoses
+from pkm_kinematics.kernels.path.sides import read_modes
+from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.engine import Engine
+
+HELD = 1e-6  # relative singular value above which rows count as independent
+REDUNDANT, UNKNOWN = "redundant ", "?"
+
+
+class AssemblyMethod(ABC):
+    """One way to find all assembly modes, made for one robot. Calls may run in several threads at once.
+
+    Attributes:
+        name: what `Kinematics.assembly_method` says.
+        engine: the robot.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    @property
+    @abstractmethod
+    def recognised(self) -> bool:
+        """Whether the robot is one that the method serves."""
+
+    @abstractmethod
+    def solve(self, q: Array) -> AssemblyPoses:
+        """All poses with the actuated joints at q (n_actuated,) [rad or m]."""
+
+    @abstractmethod
+    def signs(self, q: Array, poses: Array, joints: Array) -> Array:
+        """Signs (k,) of the direct Jacobian's determinant, of a robot with as many actuators as freedoms.
+
+        Args:
+            q: actuated joint positions (n_actuated,), those of all poses.
+            poses: platform poses (k, 7).
+            joints: joint positions (k, n_joints) there.
+        """
+
+    @cached_property
+    def unsigned(self) -> str:
+        """What stands for the sign in labels where there is none: REDUNDANT or UNKNOWN; empty where there is one."""
+        return REDUNDANT if len(self.engine.actuated_names) > self.engine.mobility else ""
+
+    def side(self, pose: Array, joints: Array) -> float:
+        """The side of the singularities of type 2 on which a configuration is, seen from home's.
+
+        Args:
+            pose: platform pose (7,).
+            joints: joint positions (n_joints,) there.
+
+        Returns:
+            1.0 on home's side, -1.0 on the other, 0.0 where modes meet or there is no sign.
+        """
+        if self.unsigned:
+            return 0.0
+        q = joints[self.engine.actuated_column]
+        return float(self.signs(q, pose[None], joints[None])[0]) * self._home_sign
+
+    def prefixes(self, q: Array, poses: Array, joints: Array) -> Sequence[str]:
+        """How the labels (k,) of configurations begin: `+`, `-`, or what stands for them; arguments as above."""
+        if self.unsigned:
+            return [self.unsigned] * len(poses)
+        return ["+" if sign * self._home_sign >= 0.0 else "-" for sign in self.signs(q, poses, joints).tolist()]
+
+    @cached_property
+    def _home_sign(self) -> float:
+        e = self.engine
+        q = e.home_joints[e.actuated_column]
+        return float(self.signs(q, e.home[None], e.home_joints[None])[0])
+
+
+class MethodByRows(AssemblyMethod):
+    """A method whose constraints may be more than the platform has freedoms, as those of passive joints are."""
+
+    @abstractmethod
+    def rows(self, q: Array, poses: Array) -> Array:
+        """Gradients (k, m, n) of m constraints by n of the platform's velocities at poses (k, 7)."""
+
+    def signs(self, q: Array, poses: Array, joints: Array) -> Array:
+        """See `AssemblyMethod.signs`."""
+        return np.asarray(np.sign(np.linalg.det(self.rows(q, poses)[:, self._independent])))
+
+    @cached_property
+    def _independent(self) -> NDArray[np.int64]:
+        """As many rows, by number, as make a square matrix that is regular at home."""
+        e = self.engine
+        rows = self.rows(e.home_joints[e.actuated_column], e.home[None])[0]
+        rows = rows / scaling(e.characteristic_length)[: rows.shape[1]]
+        rows /= np.linalg.norm(rows, axis=1)[:, None]
+        chosen: list[int] = []
+        for candidate in range(len(rows)):
+            if len(chosen) < rows.shape[1] and np.linalg.svd(rows[[*chosen, candidate]])[1][-1] > HELD:
+                chosen.append(candidate)
+        return np.array(chosen)
+
+
+def read_signs(engine: Engine, poses: Array, joints: Array) -> Array:
+    """`AssemblyMethod.signs` by the inverse Jacobian: (k,) of configurations (k, 7), (k, n_joints).
+
+    For motion spaces that do not turn with the pose, of robots whose actuated limbs have closed forms.
+    """
+    data, sides, n = engine.data(), np.empty(len(engine.tables.blocks)), engine.tables.n_work
+    before, now = np.zeros(n), np.zeros(n)
+    # copies: kernels are compiled once more for arrays that are read-only
+    rows = zip(np.array(poses), np.array(joints), strict=True)
+    return np.array([read_modes(engine.model, data, before, now, sides, *row)[1] for row in rows])

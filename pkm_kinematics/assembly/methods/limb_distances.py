@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locked limbs that keep a point of the platform at a distance from a point of the base, whatever joints they have.
+
+The Delta, the Gough-Stewart platform, the hexaglide and the planar 3-RRR differ in where the centres are and in how the
+platform can move, which decides how many poses there are and how they are found:
+
+| method | the platform moves by |
+|---|---|
+| `spheres` | three translations |
+| `circles` | two translations |
+| `planar` | two translations and a turn about the normal of their plane |
+| `schoenflies` | three translations and a turn about one direction |
+| `distances` | all six freedoms |
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from pkm_description.mechanism import Array
+from pkm_description.rotations import transform_from_pose
+from pkm_kinematics.assembly.geometry.planar import point_on_circles
+from pkm_kinematics.assembly.geometry.planar_platform import PlanarKind, planar_poses
+from pkm_kinematics.assembly.geometry.schoenflies import positions_and_angle
+from pkm_kinematics.assembly.geometry.six_distances import six_distances
+from pkm_kinematics.assembly.geometry.translation import point_on_spheres
+from pkm_kinematics.assembly.method import AssemblyMethod
+from pkm_kinematics.assembly.methods.limb_forms import LimbForms
+from pkm_kinematics.assembly.result import AssemblyPoses, SolutionSet, poses_from
+from pkm_kinematics.kernels.path.distances import distances
+from pkm_kinematics.kernels.path.leg_sides import leg_sides
+from pkm_kinematics.model.tables import Tables
+from pkm_kinematics.solve.engine import Engine
+
+PARALLEL = 1e-9  # sine of the angle between directions that count as parallel
+
+
+def limb_distances(tables: Tables, q: Array) -> tuple[Array, Array, Array]:
+    """What locked actuators leave of limbs that keep a distance.
+
+    Args:
+        tables: of a robot whose limbs keep distances (`LimbForms.keep_distances`).
+        q: actuated joint positions (n_actuated,) [rad or m].
+
+    Returns:
+        Centres (k, 3) in the base frame, points (k, 3) of the platform in its frame, lengths (k,): all in m.
+    """
+    n = len(tables.blocks)
+    centres, points, lengths = np.empty((n, 3)), np.empty((n, 3)), np.empty(n)
+    k = distances(tables.model, tables.data(), q, centres, points, lengths)
+    return centres[:k], points[:k], lengths[:k]
+
+
+class DistanceMethod(AssemblyMethod):
+    """What the methods of this file share."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._home = transform_from_pose(engine.home)
+
+    @property
+    def recognised(self) -> bool:
+        """See `AssemblyMethod.recognised`."""
+        forms = LimbForms(self.engine)
+        return forms.keep_distances and self._serves(forms)
+
+    @abstractmethod
+    def _serves(self, forms: LimbForms) -> bool:
+        """Whether a robot of limbs that keep distances is one of the method's."""
+
+    def solve(self, q: Array) -> AssemblyPoses:
+        """See `AssemblyMethod.solve`."""
+        found, poses = self._solved(*limb_distances(self.engine.tables, q))
+        return poses_from(found, poses)
+
+    @abstractmethod
+    def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
+        """Solutions and the poses (k, 7) that they stand for."""
+
+    def signs(self, q: Array, poses: Array, joints: Array) -> Array:
+        """See `AssemblyMethod.signs`."""
+        centres, points, _ = limb_distances(self.engine.tables, q)
+        signs, n = np.empty(len(poses)), self.engine.mobility
+        at = np.array(poses)  # a copy: kernels are compiled once more for arrays that are read-only
+        leg_sides(centres, points, self.engine.model.subspace, at, np.empty((3, 3)), np.empty((n, n)), signs)
+        return signs
+
+    def _at_home_orientation(self, positions: Array) -> Array:
+        """Poses (k, 7) at positions (k, 3)."""
+        poses = np.empty((len(positions), 7))
+        poses[:, :3], poses[:, 3:] = positions, self.engine.home[3:]
+        return poses
+
+
+class Spheres(DistanceMethod):
+    """Three translations: the platform's origin is on three spheres or more."""
+
+    name = "spheres"
+
+    def _serves(self, forms: LimbForms) -> bool:
+        return forms.freedoms == (3, 0) and not forms.planar.any()
+
+    def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
+        found = point_on_spheres(centres - points @ self._home[:3, :3].T, lengths)
+        return found, self._at_home_orientation(found.solutions)
+
+
+class Schoenflies(DistanceMethod):
+    """Three translations and the turn phi, counted from home, about the axis of the motion space."""
+
+    name = "schoenflies"
+
+    def _serves(self, forms: LimbForms) -> bool:
+        return forms.freedoms == (3, 1) and not forms.planar.any()
+
+    def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
+        axis = self.engine.task.subspace[3:, -1]
+        arms = points @ self._home[:3, :3].T
+        along = np.outer(arms @ axis, axis)
+        found = positions_and_angle(centres, along, arms - along, np.cross(axis, arms), lengths)
+        turns = Rotation.from_rotvec(np.outer(found.solutions[:, 3], axis)) * Rotation.from_quat(self.engine.home[3:])
+        return found, np.column_stack([found.solutions[:, :3], turns.as_quat().reshape(-1, 4)])
+
+
+class Distances(DistanceMethod):
+    """All six freedoms, held by six distances or more."""
+
+    name = "distances"
+
+    def _serves(self, forms: LimbForms) -> bool:
+        return forms.freedoms == (3, 3) and not forms.planar.any()
+
+    def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
+        found = six_distances(centres, points, lengths)
+        return found, found.solutions
+
+
+class PlaneMethod(DistanceMethod):
+    """Robots whose limbs and platform all move in one plane; heights above it stay as they are at home."""
+
+    freedoms: tuple[int, int]
+
+    def _serves(self, forms: LimbForms) -> bool:
+        return forms.freedoms == self.freedoms and bool(forms.planar.all()) and self._in_one_plane()
+
+    def _in_one_plane(self) -> bool:
+        """Whether the limbs have one normal, across the platform's translations, and the platform turns about it."""
+        blocks, subspace = self.engine.tables.blocks, self.engine.task.subspace
+        normals = np.array([self._axis_at_home(int(b["pointing"])) for b in blocks[blocks["actuators"] > 0]])
+        one = bool((np.abs(np.abs(normals @ normals[0]) - 1.0) < PARALLEL).all())
+        across = bool(np.abs(normals[0] @ subspace[:3]).max(initial=0.0) < PARALLEL)
+        about = self.freedoms[1] == 0 or np.linalg.norm(np.cross(normals[0], subspace[3:, -1])) < PARALLEL
+        return one and across and bool(about)
+
+    @cached_property
+    def _normal(self) -> Array:
+        blocks = self.engine.tables.blocks
+        return self._axis_at_home(int(blocks["pointing"][blocks["actuators"] > 0][0]))
+
+    @cached_property
+    def _frame(self) -> Array:
+        """Two directions (2, 3) in the plane, in which plane coordinates count."""
+        first = np.linalg.svd(self._normal[None])[2][1]
+        return np.array([first, np.cross(self._normal, first)])
+
+    def _axis_at_home(self, body: int) -> Array:
+        """Axis (3,) of a body's joint at home, base frame; fixed in space where the limb is planar."""
+        bodies = self.engine.tables.bodies
+        R = np.eye(3)
+        chain = [body]
+        while bodies["parent"][chain[-1]] > 1:
+            chain.append(int(bodies["parent"][chain[-1]]))
+        for i in reversed(chain):
+            R = R @ bodies["rotation"][i]
+            if i != body and not bodies["prismatic"][i]:
+                R = R @ Rotation.from_euler("z", bodies["home"][i]).as_matrix()
+        axis: Array = R[:, 2]
+        return axis
+
+    def _in_space(self, xy: Array) -> Array:
+        """Positions (k, 3) of the platform's origin at plane coordinates (k, 2)."""
+        return xy @ self._frame + self._normal * (self._normal @ self._home[:3, 3])
+
+
+class Circles(PlaneMethod):
+    """Two translations: the platform's origin is on two circles or more."""
+
+    name = "circles"
+    freedoms = (2, 0)
+
+    def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
+        found = point_on_circles((centres - points @ self._home[:3, :3].T) @ self._frame.T, lengths)
+        return found, self._at_home_orientation(self._in_space(found.solutions))
+
+
+class Planar(PlaneMethod):
+    """A platform in a plane: three of its points or more on circles."""
+
+    name = "planar"
+    freedoms = (2, 1)
+
+    def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
+        turned = points @ self._home[:3, :3].T  # the platform as it stands at home; phi counts from there
+        kinds = np.full(len(points), PlanarKind.CIRCLE)
+        found = planar_poses(kinds, centres @ self._frame.T, turned @ self._frame.T, lengths)
+        turns = Rotation.from_rotvec(np.outer(found.solutions[:, 2], self._normal))
+        quaternions = (turns * Rotation.from_quat(self.engine.home[3:])).as_quat().reshape(-1, 4)
+        return found, np.column_stack([self._in_space(found.solutions[:, :2]), quaternions])

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots whose locked limbs are known as nothing simpler: a search over the whole graph."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.assembly.method import UNKNOWN, AssemblyMethod, read_signs
+from pkm_kinematics.assembly.result import AssemblyPoses
+from pkm_kinematics.assembly.search.graph_search import search_graph
+from pkm_kinematics.kernels.records import NEWTON
+
+SEARCHED = "found by search, which proves nothing about further modes"
+
+
+class Search(AssemblyMethod):
+    """Any robot: true modes, but not certainly all."""
+
+    name = "search"
+
+    @property
+    def recognised(self) -> bool:
+        """Always."""
+        return True
+
+    def solve(self, q: Array) -> AssemblyPoses:
+        """See `AssemblyMethod.solve`; the joints are found with the poses."""
+        e = self.engine
+        positions = dict(zip(e.joint_names, (float(x) for x in e.home_joints), strict=True))
+        positions.update(e.branch_at(e.home))
+        positions.update(zip(e.actuated_names, (float(x) for x in q), strict=True))
+        found = search_graph(e.whole_graph, e.actuated_names, q, positions)
+        joints = np.tile(e.home_joints, (len(found.poses), 1))
+        for row, at in zip(joints, found.positions, strict=True):
+            row[:] = [at.get(name, home) for name, home in zip(e.joint_names, row, strict=True)]
+        return AssemblyPoses(found.poses, found.modes.multiplicity, -1, False, SEARCHED, joints)
+
+    def signs(self, q: Array, poses: Array, joints: Array) -> Array:
+        """See `AssemblyMethod.signs`."""
+        return read_signs(self.engine, poses, joints)
+
+    @cached_property
+    def unsigned(self) -> str:
+        """See `AssemblyMethod.unsigned`: the sign is read from closed forms and a motion space that does not turn."""
+        blocks = self.engine.tables.blocks
+        iterated = bool((blocks["solver"][blocks["actuators"] > 0] == NEWTON).any())
+        return super().unsigned or (UNKNOWN if iterated or not self.engine.constant_space else "")

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is answered: by the mathematics, a set of solutions; by a method for a robot, a set of poses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+class AssemblyStatus(IntEnum):
+    """What is known about the set of solutions as a whole."""
+
+    COMPLETE = 0  # every real solution is listed, and each is isolated and simple
+    SINGULAR = 1  # every real solution is listed, and some are multiple: assembly modes meet there
+    POSITIVE_DIMENSIONAL = 2  # the equations allow a self-motion: the list holds isolated solutions and samples of it
+    INCOMPLETE = 3  # some solutions may be missing: paths were lost and no repetition recovered them
+    INCONSISTENT = 4  # more constraints than freedoms, and nothing satisfies them all
+    INVALID_INPUT = 5  # not finite, a negative length, or too few constraints
+    SEARCHED = 6  # the listed solutions are real and isolated; they were found by search, and nothing excludes others
+
+
+_COMPLETE = (AssemblyStatus.COMPLETE, AssemblyStatus.SINGULAR)
+_CAUTION = {
+    AssemblyStatus.POSITIVE_DIMENSIONAL: "with its actuators locked the platform can move (self-motion): the robot is "
+    "singular there, and poses of multiplicity 0 are samples of that motion",
+    AssemblyStatus.INCOMPLETE: "paths to solutions were lost: modes may be missing",
+    AssemblyStatus.INCONSISTENT: "the lengths that the actuators set contradict each other",
+    AssemblyStatus.SEARCHED: "found by search, which proves nothing about further modes",
+}
+_UNFINISHED = "the method did not finish: modes may be missing"
+
+
+@dataclass(frozen=True, eq=False)
+class SolutionSet:
+    """All real solutions of one set of closure equations with locked actuators.
+
+    Attributes:
+        solutions: (k, ...), as the function that answers documents.
+        residuals: (k,) largest closure errors [m, or 1 for directions].
+        multiplicity: (k,) 1 for a simple solution, 0 for a sample of a self-motion.
+        n_complex: finite complex solutions of the algebraic system with their multiplicities, the real ones among
+            them; -1 where they are not counted.
+        status: what is known about the set as a whole.
+    """
+
+    solutions: Array
+    residuals: Array
+    multiplicity: NDArray[np.int64]
+    n_complex: int
+    status: AssemblyStatus
+
+    @property
+    def n_real(self) -> int:
+        """Number of real solutions listed; multiple ones and samples of a self-motion count once."""
+        return len(self.solutions)
+
+
+def no_solutions(shape: tuple[int, ...], status: AssemblyStatus, n_complex: int = 0) -> SolutionSet:
+    """An empty set of solutions of the given shape."""
+    return SolutionSet(np.zeros((0, *shape)), np.zeros(0), np.zeros(0, dtype=np.int64), n_complex, status)
+
+
+@dataclass(frozen=True, eq=False)
+class AssemblyPoses:
+    """All platform poses that a method found for one set of actuated joint positions, and how far that can be trusted.
+
+    Attributes:
+        poses: (k, 7) x y z [m] qx qy qz qw, base frame.
+        multiplicity: (k,) as in `SolutionSet`.
+        n_complex: as in `SolutionSet`.
+        certified: whether every real solution is listed.
+        caution: in words why not; empty where it is.
+        joints: (k, n_joints) [rad or m] where the method finds them with the poses.
+    """
+
+    poses: Array
+    multiplicity: NDArray[np.int64]
+    n_complex: int
+    certified: bool
+    caution: str = ""
+    joints: Array | None = None
+
+
+def poses_from(found: SolutionSet, poses: Array, joints: Array | None = None) -> AssemblyPoses:
+    """The answer of a method whose solutions stand for `poses` (k, 7), in the same order."""
+    certified = found.status in _COMPLETE
+    caution = "" if certified else _CAUTION.get(found.status, _UNFINISHED)
+    return AssemblyPoses(poses, found.multiplicity, found.n_complex, certified, caution, joints)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assembly modes of any mechanism by search over its whole graph, where no algebraic method applies.
+
+All joints are unknown, the platform's own among them; the equations are all loop closures and, one per actuator, that
+it stands at its value. Random starts find modes, and releasing one actuator at a time leads from each mode to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import qr
+
+from pkm_description.mechanism import Array
+from pkm_description.rotations import pose_from_transform
+from pkm_kinematics.assembly.search.closure_system import ClosureSystem
+from pkm_kinematics.assembly.search.multistart import SearchedSet, halton
+from pkm_kinematics.assembly.search.released_equations import search_modes
+from pkm_kinematics.kernels.position.closures import block_jacobian
+from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
+from pkm_kinematics.kernels.records import CYLINDRICAL, FIXED, PLANAR, PRISMATIC, REVOLUTE
+from pkm_kinematics.solve.whole_graph import WholeGraph
+
+INDEPENDENT = 1e-9  # relative pivot below which a joint's position follows from no equation, so that it is left at home
+PASSIVE_STARTS = 64  # for the passive joints of a known pose
+CURVE_POINTS = 1000  # spent on curves of released actuators: about half a second
+
+
+class GraphClosure:
+    """The whole graph of a mechanism as functions of its joint positions, in the order of `WholeGraph.names`."""
+
+    def __init__(self, whole: WholeGraph, actuated: Sequence[str]) -> None:
+        self._whole = whole
+        tables = whole.tables
+        self._block = tables.blocks[0]
+        self._model, self._data = tables.model, tables.data()
+        self._state, self._rows = self._data.state, self._data.rows
+        start, count = int(self._block["start"]), int(self._block["count"])
+        self._bodies = slice(start, start + count)
+        self._equations = slice(int(self._block["rows_at"]), int(self._block["rows_at"]) + int(self._block["rows"]))
+        self._flat = np.empty(int(self._block["rows"]) * count)
+        self._actuated = np.array([whole.names.index(name) - start for name in actuated])
+        self.home: Array = self._state["q"][self._bodies].copy()
+        self.sliding = tables.bodies["prismatic"][self._bodies].astype(bool)
+        self.actuator_rows = range(int(self._block["rows"]), int(self._block["rows"]) + len(self._actuated))
+        self.actuator_periods = [np.inf if self.sliding[k] else 2.0 * np.pi for k in self._actuated]
+        self._place(self.home)
+        places = self._state["p"]
+        self.size = float(np.max(np.linalg.norm(places - places.mean(axis=0), axis=1))) or 1.0
+        pivots, order = qr(self._jacobian(self.home), mode="r", pivoting=True)
+        sizes = np.abs(np.diag(pivots))
+        self.free = np.sort(order[: int(np.sum(sizes > INDEPENDENT * sizes[0]))])
+
+    def _place(self, x: Array) -> None:
+        self._state["q"][self._bodies] = x
+        place_block(self._whole.tables.bodies, self._block, self._state)
+        write_block_rows(self._whole.tables.closures, self._block, self._state, self._rows)
+
+    def _residual(self, x: Array, q: Array) -> Array:
+        self._place(x)
+        return np.concatenate([self._rows["gap"][self._equations], x[self._actuated] - q])
+
+    def _jacobian(self, x: Array) -> Array:
+        """Exact where the loops are closed; elsewhere good enough for Newton's method to close them."""
+        self._place(x)
+        block_jacobian(self._model, self._data, self._block, self._flat, 0)
+        slope = np.zeros((len(self.actuator_rows) + len(self._flat) // len(x), len(x)))
+        slope[: -len(self._actuated)] = self._flat.reshape(-1, len(x))
+        slope[self.actuator_rows, self._actuated] = 1.0
+        return slope
+
+    def _all(self, free: Array) -> Array:
+        """Positions of all joints from those of the free ones."""
+        x = self.home.copy()
+        x[self.free] = free
+        return x
+
+    def free_positions(self, positions: dict[str, float]) -> Array:
+        """Positions of the free joints from positions by name; home's where there is no name."""
+        names = self._whole.names[self._bodies]
+        return np.array([positions.get(names[k], self.home[k]) for k in self.free])
+
+    def free_names(self) -> list[str]:
+        """Names of the free joints."""
+        names = self._whole.names[self._bodies]
+        return [names[k] for k in self.free]
+
+    def positions(self, free: Array) -> dict[str, float]:
+        """Positions of all joints by name."""
+        return dict(zip(self._whole.names[self._bodies], (float(x) for x in self._all(free)), strict=True))
+
+    def pose(self, free: Array) -> Array:
+        """Platform pose (7,) at positions of the free joints."""
+        self._place(self._all(free))
+        return pose_from_transform(self._whole.platform_transform(self._state))
+
+    def _image(self, free: Array) -> Array:
+        """Platform transform with lengths in units of the size."""
+        self._place(self._all(free))
+        transform = self._whole.platform_transform(self._state)
+        return np.append(transform[:3, :3], transform[:3, 3] / self.size)
+
+    def _genuine(self, free: Array) -> bool:
+        """Whether the axes of all closures coincide and do not oppose each other: the equations cannot tell."""
+        self._place(self._all(free))
+        for closure in self._whole.tables.closures:
+            first = self._state["R"][closure["predecessor"]] @ closure["predecessor_rotation"]
+            second = self._state["R"][closure["successor"]] @ closure["successor_rotation"]
+            if closure["kind"] in (REVOLUTE, CYLINDRICAL, PLANAR) and not first[:, 2] @ second[:, 2] > 0.0:
+                return False
+            if closure["kind"] in (PRISMATIC, FIXED) and not np.sum(first * second) > 2.0:
+                return False
+        return True
+
+    def system(self, q: Array) -> ClosureSystem:
+        """The closure system for actuated joint positions q (n_actuated,); its unknowns are the free joints."""
+        sliding = self.sliding[self.free]
+        home, reach = self.home[self.free], np.where(sliding, self.size, np.pi)
+        return ClosureSystem(
+            residual=lambda free: self._residual(self._all(free), q),
+            jacobian=lambda free: self._jacobian(self._all(free))[:, self.free],
+            lower=home - reach,
+            upper=home + reach,
+            period=np.where(sliding, np.inf, 2.0 * np.pi),
+            scale=np.where(sliding, self.size, 1.0),
+            image=self._image,
+            genuine=self._genuine,
+        )
+
+
+def passive_positions(
+    whole: WholeGraph, actuated: Sequence[str], q: Array, held: dict[str, float], seed: dict[str, float]
+) -> dict[str, float] | None:
+    """Joint positions that close the loops with some joints held.
+
+    Args:
+        whole: the robot.
+        actuated: names of the actuated joints.
+        q: their positions (n_actuated,) [rad or m].
+        held: positions of other joints to hold, by name.
+        seed: positions by name from which the search starts, before points spread over the joints' turns.
+
+    Returns:
+        Positions of all joints by name; None where no start leads to a closure.
+    """
+    closure = GraphClosure(whole, actuated)
+    system = closure.system(q)
+    values = {**seed, **held, **dict(zip(actuated, (float(x) for x in q), strict=True))}
+    start = closure.free_positions(values)
+    fixed = {*held, *actuated}
+    names = closure.free_names()
+    loose = np.array([k for k, name in enumerate(names) if name not in fixed], dtype=np.int64)
+
+    def complete(some: Array) -> Array:
+        x = start.copy()
+        x[loose] = some
+        return x
+
+    part = replace(
+        system,
+        residual=lambda some: system.residual(complete(some)),
+        jacobian=lambda some: system.jacobian(complete(some))[:, loose],
+        lower=system.lower[loose],
+        upper=system.upper[loose],
+        period=system.period[loose],
+        scale=system.scale[loose],
+        image=None,
+        genuine=lambda some: system.genuine is None or system.genuine(complete(some)),
+    )
+    for k, point in enumerate(halton(len(loose), PASSIVE_STARTS, 0)):
+        solution = part.solved(start[loose] if k == 0 else part.lower + point * (part.upper - part.lower))
+        if solution is not None:
+            return closure.positions(complete(solution))
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class SearchedPoses:
+    """Platform poses (k, 7), the joint positions by name that belong to each, and the search that found them."""
+
+    poses: Array
+    positions: list[dict[str, float]]
+    modes: SearchedSet
+
+
+def search_graph(whole: WholeGraph, actuated: Sequence[str], q: Array, seed: dict[str, float]) -> SearchedPoses:
+    """Assembly modes, distinguished by the platform's pose: true modes all, but the list may lack some.
+
+    Args:
+        whole: the robot.
+        actuated: names of the actuated joints.
+        q: their positions (n_actuated,) [rad or m].
+        seed: joint positions by name that solve the system, or nearly; that mode is listed first.
+
+    Returns:
+        Poses and joint positions; `multistart` says what `modes.missing` of the search is.
+    """
+    closure = GraphClosure(whole, actuated)
+    system = closure.system(np.asarray(q, dtype=np.float64))
+    known = system.solved(closure.free_positions(seed))
+    modes = search_modes(
+        system,
+        closure.actuator_rows,
+        closure.actuator_periods,
+        known=[] if known is None else [known],
+        budget=CURVE_POINTS,
+    )
+    poses = np.array([closure.pose(x) for x in modes.solutions]).reshape(-1, 7)
+    return SearchedPoses(poses, [closure.positions(x) for x in modes.solutions], modes)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step of Newton's method for the forward kinematics of one robot as straight-line code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.codegen.at_home import pose_inputs
+from pkm_kinematics.codegen.record_kernel import loose, recorded
+from pkm_kinematics.codegen.tape import Recording, Tape
+from pkm_kinematics.kernels.model_and_data import Data, Model
+from pkm_kinematics.kernels.path.newton import RESULTS, newton_step
+from pkm_kinematics.kernels.position.positions import CONVERGED
+
+
+def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -> Recording | None:
+    """`newton_step` from `start` and q (n_actuated,) and a pose (7,), recorded at home.
+
+    `home` (7,) and `actuated` (n_actuated,) are the pose and the joints at home. None where home is singular, or where
+    there are more actuators than freedoms.
+    """
+    m = len(actuated)
+    if m != model.subspace.shape[1]:
+        return None
+    tape = Tape()
+    start = tape.inputs(0, actuated, range(m))
+    pose = pose_inputs(tape, 1, home, model.subspace)
+    q = tape.inputs(2, actuated, range(m))
+    out = np.zeros(RESULTS, dtype=object)
+    status = recorded(newton_step)(loose(model), loose(data), start, q, pose, out)
+    return Recording(tape, 3, tuple(out)) if status == CONVERGED else None

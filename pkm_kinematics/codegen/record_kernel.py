@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels as plain Python functions that take terms (see `tape`) in place of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from pkm_kinematics.codegen.tape import FUNCTIONS, Number, call, extreme, select_larger
+from pkm_kinematics.kernels.dense import solve_in_place
+from pkm_kinematics.kernels.position.closures import worse
+
+
+def recorded(kernel: Any) -> Callable[..., Any]:
+    """A kernel as a Python function, with all kernels that it calls, whose numbers may be terms.
+
+    It takes arrays as they are; record arrays and arrays with terms must be `loose`.
+    """
+    return _recorded(kernel, {id(solve_in_place): _solve_by_selection, id(worse): partial(extreme, "worse")})
+
+
+def loose(x: Any) -> Any:
+    """A model and its data in a form that can hold terms: arrays of objects, records as objects, tuples of these."""
+    if isinstance(x, tuple):
+        return type(x)(*map(loose, x))
+    if isinstance(x, np.ndarray):
+        return _Records(x) if x.dtype.names else x.astype(object)
+    return x.item() if isinstance(x, np.generic) else x
+
+
+class _Records(list[SimpleNamespace]):
+    """A structured array as objects whose fields can hold terms."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        names = rows.dtype.names or ()
+        super().__init__(SimpleNamespace(**{name: loose(row[name]) for name in names}) for row in rows)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """As an array has it."""
+        return (len(self),)
+
+
+def _recorded(kernel: Any, done: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
+    if id(kernel) in done:
+        return done[id(kernel)]
+    source = kernel.py_func
+    scope = dict(source.__globals__)
+    function = FunctionType(source.__code__, scope, source.__name__, source.__defaults__, source.__closure__)
+    done[id(kernel)] = function
+    scope["max"], scope["min"] = partial(extreme, "max"), partial(extreme, "min")
+    for name in source.__code__.co_names:
+        used = scope.get(name)
+        if hasattr(used, "py_func"):
+            scope[name] = _recorded(used, done)
+        elif name in FUNCTIONS and used is FUNCTIONS[name]:
+            scope[name] = partial(call, name)
+        elif used is math.isfinite:
+            scope[name] = _is_finite
+    return function
+
+
+def _is_finite(x: Number) -> bool:
+    return bool(abs(x) < math.inf)
+
+
+def _solve_by_selection(A: Any, b: Any, n: int) -> tuple[Number, Number]:
+    """`solve_in_place` whose row pivots are selected, not branched on: one recording serves every order of pivots."""
+    smallest, largest, sign = 1e300, 0.0, 1.0
+    for k in range(n):
+        for r in range(k + 1, n):
+            size, best = abs(A[r, k]), abs(A[k, k])
+            sign = select_larger(size, best, -sign, sign)
+            for row, other in [((A, (k, c)), (A, (r, c))) for c in range(k, n)] + [((b, k), (b, r))]:
+                (here, at), (there, to) = row, other
+                x, y = here[at], there[to]
+                here[at], there[to] = select_larger(size, best, y, x), select_larger(size, best, x, y)
+        size = abs(A[k, k])
+        smallest, largest = extreme("min", smallest, size), extreme("max", largest, size)
+        if size == 0.0:
+            return 0.0, 0.0
+        sign = select_larger(0.0, A[k, k], -sign, sign)
+        A[k, k] = 1.0 / A[k, k]
+        for r in range(k + 1, n):
+            factor = A[r, k] * A[k, k]
+            for c in range(k + 1, n):
+                A[r, c] -= factor * A[k, c]
+            b[r] -= factor * b[k]
+    for k in range(n - 1, -1, -1):
+        for c in range(k + 1, n):
+            b[k] -= A[k, c] * b[c]
+        b[k] *= A[k, k]
+    return smallest / largest, sign

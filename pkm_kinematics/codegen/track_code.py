@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward kinematics that keeps its assembly mode, whose steps are straight-line code."""
+
+from math import inf
+
+from pkm_kinematics.codegen.call_code import ANOTHER_BRANCH, call_code
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.path.follow import CORRECTIONS, contracts, settled
+from pkm_kinematics.kernels.path.newton import LONGEST_TURN
+from pkm_kinematics.kernels.position.positions import CONVERGED
+
+
+@compiled
+def straight_track(code, size, at, out, last, q, pose):
+    """`track_pose` by straight-line code of `newton_step`, with the same conditions, where one step leads to the end.
+
+    `size` [m] is the characteristic length; `at` (7,) and `out` (RESULTS,) are scratch. Returns the same, or a status
+    of ANOTHER_BRANCH where it takes more than that, with `pose` and `last` left alone.
+    """
+    for k in range(7):
+        at[k] = pose[k]
+    if call_code(code, last, at, q, out) != CONVERGED:
+        return ANOTHER_BRANCH, 0.0, 0
+    side = out[10]
+    if not out[7] < LONGEST_TURN:  # else the path is followed in several steps
+        return ANOTHER_BRANCH, 0.0, 0
+    previous = inf
+    for iteration in range(1, CORRECTIONS + 1):
+        step = out[9]
+        if not (step < size and out[8] < LONGEST_TURN and contracts(step, previous, size)):
+            return ANOTHER_BRANCH, 0.0, 0
+        for k in range(7):
+            at[k] = out[k]
+        if call_code(code, q, at, q, out) != CONVERGED or out[10] != side:
+            return ANOTHER_BRANCH, 0.0, 0
+        if settled(step, previous, size):
+            for k in range(7):
+                pose[k] = at[k]
+            for k in range(q.shape[0]):
+                last[k] = q[k]
+            return CONVERGED, out[7], iteration
+        previous = step
+    return ANOTHER_BRANCH, 0.0, 0

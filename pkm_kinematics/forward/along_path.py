@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward kinematics: the assembly mode that continues a motion.
+
+What continues a pose `near` is the end of a path: from the configuration in which the limbs reach `near`, in the
+working mode nearest to the asked joint positions q or to a seed, the actuators move straight to q. Where the path meets
+a singularity of type 2 nothing continues it, and the status says so; see `kernels/follow.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.batch import over_cores
+from pkm_kinematics.kernels.model_and_data import near
+from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
+from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses
+from pkm_kinematics.kernels.position.solve_poses import UNIT
+from pkm_kinematics.solve.continuation import far_away
+from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.solve.whole_graph import Followed
+from pkm_kinematics.solve.working_modes import LimbColumns, WorkingModes
+from pkm_kinematics.status import Status, closes
+
+CLEARLY = 0.3  # a mode is nearer than home's only where its actuated joints are by so much nearer to those asked for
+ARRIVED = 1e-9  # of the robot's size: how exactly redundant actuators agree
+ROWS = 20_000  # carried on at once
+BLOCKED = 10.0  # rad or m: what a mode that cannot be continued to the start counts as farther away
+
+
+class Forward:
+    """Forward kinematics of one robot near a pose: along the path on the pose alone, else on the whole graph.
+
+    The first is fast, but its path ends where a limb is stretched or folded (type 1); the second passes through there,
+    and serves motion spaces that turn with the pose.
+    """
+
+    def __init__(self, engine: Engine, modes: WorkingModes) -> None:
+        self.engine = engine
+        self._modes = modes
+
+    def near(self, q: Array, starts: Array, seed: Array | None = None) -> PoseRows:
+        """The poses with actuated joints at q (n, n_actuated) that continue `starts` (1 or n, 7).
+
+        `seed` (1 or n, n_joints) are joint positions near those at the starts, for limbs solved by iteration.
+        """
+        e = self.engine
+        n = len(q)
+        q = np.where(e.usable(q, e.actuated_turning), q, np.nan)
+        found = PoseRows(
+            np.full((n, 7), np.nan),
+            np.full((n, len(e.joint_names)), np.nan),
+            np.full(n, int(Status.INVALID_INPUT)),
+            np.zeros(n),
+            np.zeros(n, dtype=np.int64),
+        )
+        if e.constant_space:
+            seeds = self._at_starts(q, starts, seed)
+
+            def part(at: slice) -> None:
+                rows = PoseRows(*(array[at] for array in found))
+                follow_poses(e.model, e.data(), seeds[at], q[at], starts[at] if len(starts) > 1 else starts, rows)
+
+            over_cores(part, n)
+            done = found.status == Status.CONVERGED
+            limbs = found.joints[done]
+            solved = e.solve(found.pose[done], near(limbs, len(limbs)))
+            found.joints[done], found.status[done] = solved.q, solved.status
+            done = closes(found.status)
+            found.pose[~done] = np.nan
+            found.joints[~done] = np.nan
+            rest = np.flatnonzero(~done & (found.status != Status.INVALID_INPUT))
+        else:
+            usable = np.isfinite(q).all(axis=1) & np.broadcast_to(usable_poses(starts), n)
+            rest = self._by_whole_rows(q, starts, seed, np.flatnonzero(usable), found)
+        for k in rest:
+            start = starts[k if len(starts) > 1 else 0]
+            mine = None if seed is None else seed[int(k) if len(seed) > 1 else 0][None]
+            at = self._at_starts(q[k : k + 1], start[None], mine)
+            self._by_whole(q[k], start, at[0], found, int(k))
+        found.status[(found.status == Status.CONVERGED) & e.beyond_limits(found.joints).any(axis=1)] = (
+            Status.JOINT_LIMIT
+        )
+        return found
+
+    def _at_starts(self, q: Array, starts: Array, seed: Array | None) -> Array:
+        """Joint positions (n, n_joints) near those of the limbs at the starts: `seed`, or the mode nearest to q.
+
+        Limbs in closed form take the branch nearest to q when they are solved. Those whose passive joints have branches
+        of their own take the one in which the actuated joints are nearest to q, and so do limbs solved by iteration,
+        among the modes continued from home.
+        """
+        e, n = self.engine, len(q)
+        if seed is not None:
+            return np.array(np.broadcast_to(seed, (n, seed.shape[1])))
+        seeds = np.tile(e.home_joints, (n, 1))
+        seeds[:, e.actuated_column] = q
+        branches = self._modes.hidden_branches
+        if branches:
+            solved = [e.solve(starts, near(e.home_joints, len(starts), branch)) for branch in branches]
+            reached = np.stack([s.q for s in solved], 1)
+            arrived = np.stack([closes(s.status) for s in solved], 1)
+            choose_nearest(reached, arrived, self._hidden, CLEARLY, BLOCKED, q, seeds)
+        if not e.iterated:
+            return seeds
+        several = self._modes.starts
+        at_once = max(1, ROWS // len(several))
+        for first in range(0, len(starts), at_once):
+            poses = starts[first : first + at_once]
+            from_home = np.tile(several, (len(poses), 1))
+            at = e.continued(np.repeat(poses, len(several), axis=0), from_home)
+            part = slice(first, first + at_once) if len(starts) > 1 else slice(0, n)
+            shape = (len(poses), len(several))
+            reached, arrived = at.seeds.reshape(*shape, -1), at.certain.reshape(shape)
+            choose_nearest(reached, arrived, self._searched, CLEARLY, BLOCKED, q[part], seeds[part])
+        return seeds
+
+    @cached_property
+    def _searched(self) -> LimbGroups:
+        return one_after_the_other(self._modes.searched, self.engine.actuated_turning)
+
+    @cached_property
+    def _hidden(self) -> LimbGroups:
+        return one_after_the_other(self._modes.hidden, self.engine.actuated_turning)
+
+    def nearest(self, pose: Array, seed: Array) -> PoseRows:
+        """The configuration nearest to a pose (7,) that need not be reachable exactly, all joints free to move."""
+        e = self.engine
+        positions = dict(zip(e.joint_names, seed, strict=True))
+        positions.update(e.branch_at(pose))
+        at = self.engine.whole_graph.nearest(positions, e.characteristic_length)
+        return PoseRows(
+            np.full((1, 7), np.nan) if at.pose is None else at.pose[None],
+            np.full((1, len(e.joint_names)), np.nan) if at.pose is None else self._row(at)[None],
+            np.array([int(at.status)]),
+            np.array([at.residual]),
+            np.array([at.iterations]),
+        )
+
+    def _by_whole_rows(
+        self, q: Array, starts: Array, seed: Array | None, rows: NDArray[np.int64], found: PoseRows
+    ) -> NDArray[np.int64]:
+        """Rows of `found` by the path on the whole graph; returns those that need more than that."""
+        e = self.engine
+        if not len(rows):
+            return rows
+        starts_here = starts[rows] if len(starts) > 1 else np.repeat(starts, len(rows), axis=0)
+        mine = None if seed is None else seed[rows] if len(seed) > 1 else seed
+        at = e.solve(starts_here, near(self._at_starts(q[rows], starts_here, mine), len(rows)))
+        closed = closes(at.status)
+        here = rows[closed]
+        columns, names = self._whole_columns, self.engine.whole_graph.names
+        positions = np.where(columns >= 0, at.q[closed][:, columns], self.engine.whole_graph.tables.bodies["home"])
+        for name, values in e.stand_in(starts_here[closed]).items():
+            positions[:, names.index(name)] = values
+        end = self.engine.whole_graph.follow_many(positions, e.actuated_names, q[here], e.characteristic_length)
+        found.status[here], found.residual[here], found.iterations[here] = end.status, end.residual, end.iterations
+        done = end.status == Status.CONVERGED
+        found.pose[here[done]] = end.poses[done]
+        found.joints[here[done]] = end.positions[done][:, [names.index(name) for name in e.joint_names]]
+        again = ~done if q.shape[1] > e.mobility else np.zeros(len(here), dtype=bool)
+        return np.concatenate([rows[~closed], here[again]])
+
+    @cached_property
+    def _whole_columns(self) -> NDArray[np.int64]:
+        """For each body of the whole graph the column of its joint, -1 where it has none."""
+        column = {name: k for k, name in enumerate(self.engine.joint_names)}
+        return np.array([column.get(name, -1) for name in self.engine.whole_graph.names])
+
+    def _by_whole(self, q: Array, pose: Array, seed: Array, found: PoseRows, k: int) -> None:
+        """Row k of `found` by the path on the whole graph from a pose (7,), with joints near `seed` (n_joints,)."""
+        e = self.engine
+        size = e.characteristic_length
+        at = e.solve(pose[None], near(seed, 1))
+        if closes(at.status[0]):
+            start = dict(zip(e.joint_names, at.q[0], strict=True))
+            start.update(e.branch_at(pose))
+        else:
+            beside = None if far_away(pose[None], e.home, e.size)[0] else self._beside(pose, seed, size)
+            if beside is None:
+                found.status[k] = Status.UNREACHABLE
+                return
+            if beside.pose is None:
+                found.status[k], found.residual[k] = Status.UNREACHABLE, beside.residual
+                return
+            start = beside.positions
+        end = self.engine.whole_graph.follow(start, e.actuated_names, q, size)
+        if end.pose is None and len(q) > e.mobility:
+            end = self._by_some(q, start, size) or end
+        found.status[k], found.residual[k], found.iterations[k] = end.status, end.residual, end.iterations
+        if end.pose is not None:
+            found.pose[k], found.joints[k] = end.pose, self._row(end)
+
+    def _beside(self, pose: Array, seed: Array, size: float) -> Followed:
+        """The configuration next to a pose (7,) that the limbs miss, to stand for it.
+
+        Looked for with the limbs stretched out towards the pose, or else as they are in `seed`.
+        """
+        e = self.engine
+        stretched = np.array(seed)
+        stretched[e.body_column[2:]] = e.placed(pose, seed).state["q"][2:]
+        for joints in (stretched, seed):
+            start = dict(zip(e.joint_names, joints, strict=True))
+            start.update(e.branch_at(pose))
+            beside = self.engine.whole_graph.nearest(start, size)
+            if beside.pose is not None:
+                break
+        return beside
+
+    def _by_some(self, q: Array, start: dict[str, float], size: float) -> Followed | None:
+        """The path on which some of redundant actuators go straight to q, and the others, carried along, get there too.
+
+        All of them cannot go straight: between two configurations their positions contradict each other.
+        """
+        e = self.engine
+        for some in combinations(range(len(q)), e.mobility):
+            end = self.engine.whole_graph.follow(start, [e.actuated_names[a] for a in some], q[list(some)], size)
+            if end.pose is None:
+                continue
+            joints = self._row(end)
+            joints[e.actuated_column] = q  # where a limb was stretched out, it can have come back on either side
+            joints = e.solve(end.pose[None], near(joints, 1)).q[0]
+            difference = joints[e.actuated_column] - q
+            difference = np.where(e.actuated_turning, np.angle(np.exp(1j * difference)), difference)
+            if np.abs(difference).max() < ARRIVED * size:
+                return replace(end, positions={**end.positions, **dict(zip(e.joint_names, joints, strict=True))})
+        return None
+
+    def _row(self, at: Followed) -> Array:
+        return np.array([at.positions[name] for name in self.engine.joint_names])
+
+
+def one_after_the_other(limbs: Sequence[LimbColumns], turning: NDArray[np.bool_]) -> LimbGroups:
+    """Limbs in a row, for kernels; `turning` (n_actuated,) tells which actuators turn."""
+    columns, actuators, driven = (np.concatenate([limb[k] for limb in limbs]) for k in range(3))
+    last, last_driven = (np.cumsum([len(limb[k]) for limb in limbs]) for k in range(2))
+    return LimbGroups(columns, actuators, driven, last, last_driven, turning)
+
+
+def usable_poses(poses: Array) -> NDArray[np.bool_]:
+    """Which poses (n, 7) are finite with unit quaternions, as `kernels.solve.check_pose` has it."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.isfinite(poses).all(axis=1) & (np.abs(np.linalg.norm(poses[:, 3:], axis=1) - 1.0) < UNIT)

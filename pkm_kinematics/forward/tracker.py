@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From actuator readings to the motion of the whole robot, with the promise of forward kinematics.
+
+One tracker serves nodes, controllers and observers: its answer continues the last one, in the same working and assembly
+mode, or is a status. Where the motion space does not turn with the pose, a reading takes one compiled call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_kinematics.forward.mode_tracker import Modes, ModeTracker
+from pkm_kinematics.kernels.binding import bind
+from pkm_kinematics.kernels.path.track_reading import track_reading
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.status import Status, closes
+
+Array = NDArray[np.float64]
+UNKNOWN = Modes("", "")
+_CONDITION = 1e10  # of the task Jacobian, about: beyond it encoder noise is all that is left
+
+
+@dataclass(frozen=True, eq=False)
+class TrackedMotion:
+    """The robot as the actuators show it.
+
+    Where `status` is neither CONVERGED nor JOINT_LIMIT, `reason` says why, and the other values are those of the last
+    reading that was.
+    """
+
+    status: Status
+    reason: str
+    pose: Array  # (7,)
+    twist: Array  # (6,) linear, angular; base frame, at the platform's origin
+    joints: Array  # (n_joints,)
+    velocities: Array  # (n_joints,)
+    residual: float  # largest error of an actuated joint, rad or m
+    jacobian: Array  # (6, n_actuated) platform twist per actuated joint rates
+
+
+class Tracker:
+    """Follows one machine, from a pose (7,) on, home by default, in home's working mode. Not for several threads."""
+
+    def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
+        self.kinematics = kinematics
+        start = np.array(kinematics.home if pose is None else pose, dtype=np.float64)
+        joints = kinematics.home_joints if pose is None else kinematics.inverse(start, mode=0).joints
+        rest, unknown = np.zeros(len(joints)), np.full((6, len(kinematics.actuated_names)), np.nan)
+        self.last = TrackedMotion(
+            Status.DIVERGED, "no reading yet", start, np.zeros(6), np.array(joints), rest, 0.0, unknown
+        )
+
+    def observe(self, positions: Array, velocities: Array) -> TrackedMotion:
+        """Return the motion for actuator positions and velocities (n_actuated,)."""
+        q, qd = (np.array(x, dtype=np.float64) for x in (positions, velocities))
+        if not (np.isfinite(q).all() and np.isfinite(qd).all()):
+            return self._lost(Status.INVALID_INPUT, "an actuator reading is not finite", 0.0)
+        return self._straight_on(q, qd) or self.from_pose(q, qd, self.last.pose, self.last.joints)
+
+    def _straight_on(self, q: Array, qd: Array) -> TrackedMotion | None:
+        """The motion where the platform's path alone leads on from the last one, in one compiled call; else None."""
+        if not self.kinematics.constant_space:
+            return None
+        pose, joints = np.array(self.last.pose), np.array(self.last.joints)
+        twist, rates = np.zeros(6), np.zeros(len(joints))
+        call, system = self._track
+        status, error = call(q, qd, pose, joints, twist, rates)
+        if not closes(status):
+            return None
+        jacobian = _inverted(system[0, : len(q), :6], self.kinematics.task.subspace)
+        if jacobian is None:
+            return None
+        return self._found(Status(status), pose, twist, joints, rates, error, jacobian)
+
+    @cached_property
+    def _track(self) -> tuple[Callable[..., Any], Array]:
+        k, e = self.kinematics, self.kinematics.engine
+        joints, data = np.array(k.home_joints), e.data()
+        q, rest = joints[e.actuated_column], np.zeros(len(joints))
+        example = q, np.zeros(len(q)), np.array(k.home), joints, np.zeros(6), rest
+        return bind(track_reading, (e.model, data), example), data.system
+
+    def from_pose(self, q: Array, qd: Array, pose: Array, joints: Array) -> TrackedMotion:
+        """The motion that continues a configuration: also through singularities of type 1, or in a turning space."""
+        k = self.kinematics
+        solution = k.forward(q, near=pose, seed=joints)
+        status = Status(int(solution.status))
+        if not closes(status):
+            return self._lost(status, f"forward kinematics: {solution.reason(0)}", float(solution.residual))
+        jacobian = np.asarray(k.forward_jacobian(solution.pose, seed=solution.joints))
+        if not np.isfinite(jacobian).all():
+            reason = "the platform's twist is not determined by the actuators (type 2 singularity)"
+            return self._lost(Status.SINGULAR, reason, 0.0)
+        twist = jacobian @ qd
+        motion = k.motion(solution.pose, twist, seed=solution.joints)
+        if not (np.isfinite(motion.joints).all() and np.isfinite(motion.velocities).all()):
+            return self._lost(Status(int(motion.status)), "the passive joints have no solution there", 0.0)
+        status, error = Status(int(motion.status)), float(solution.residual)  # forward kinematics asks no limits
+        return self._found(status, solution.pose, twist, motion.joints, motion.velocities, error, jacobian)
+
+    def _found(
+        self, status: Status, pose: Array, twist: Array, joints: Array, rates: Array, error: float, jacobian: Array
+    ) -> TrackedMotion:
+        reason = "" if status is Status.CONVERGED else "; ".join(self.kinematics.limit_violations(joints))
+        self.last = TrackedMotion(status, reason, pose, twist, joints, rates, error, jacobian)
+        return self.last
+
+    def _lost(self, status: Status, reason: str, error: float) -> TrackedMotion:
+        last = self.last
+        return TrackedMotion(status, reason, last.pose, last.twist, last.joints, last.velocities, error, last.jacobian)
+
+
+class AssemblyModeTracker:
+    """A tracker that names the modes it sees, and finds a machine again that was moved by hand or started anew.
+
+    Starts at home. A reading that cannot be continued from the last pose is tried from home, which is where such a
+    machine is most likely to be found. `modes` are the labels of the last answer, empty where it was none.
+    """
+
+    def __init__(self, kinematics: Kinematics) -> None:
+        self.kinematics = kinematics
+        self.tracking = False
+        self.modes = UNKNOWN
+        self._tracker = Tracker(kinematics)
+        self._names = ModeTracker(kinematics)
+
+    @property
+    def last(self) -> TrackedMotion:
+        """The last motion that was known."""
+        return self._tracker.last
+
+    def observe(self, positions: Array, velocities: Array) -> TrackedMotion:
+        """Return the motion for actuator positions and velocities (n_actuated,)."""
+        k, found = self.kinematics, self._tracker.observe(positions, velocities)
+        if not closes(found.status) and np.isfinite(positions).all() and np.isfinite(velocities).all():
+            again = self._tracker.from_pose(np.array(positions), np.array(velocities), k.home, k.home_joints)
+            found = again if again.status is Status.CONVERGED else found
+        self.tracking = closes(found.status)
+        self.modes = self._names.observe(found.pose, found.joints) if self.tracking else UNKNOWN
+        return found
+
+
+def _inverted(rates: Array, subspace: Array) -> Array | None:
+    """The platform's twist per actuator rates (6, n_actuated), from actuator rates per twist; None where singular."""
+    K = rates @ subspace
+    try:
+        inverse = np.linalg.inv(K) if K.shape[0] == K.shape[1] else np.linalg.pinv(K)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.abs(inverse).max() * np.abs(K).max() < _CONDITION:
+        return None
+    return np.asarray(subspace @ inverse)

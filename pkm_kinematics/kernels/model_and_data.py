@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every kernel takes: a `Model`, constant per robot, a `Data`, the scratch of one thread, and often a `Choice`.
+
+All three are named tuples of arrays, whose layouts `records.py` describes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Records = NDArray[Any]
+
+NEAREST = -1  # branch: for each limb in closed form, the one nearest to where its joints are
+
+
+def copy_records(table: Records) -> Records:
+    """A copy of a record array, several times as fast as NumPy's own, which goes field by field."""
+    return table.view(f"V{table.itemsize}").copy().view(table.dtype)
+
+
+class Model(NamedTuple):
+    """A robot. Nothing in it changes; robots with a payload, or at a pose that turns the motion space, are copies."""
+
+    bodies: Records  # records.BODY
+    closures: Records  # records.CLOSURE
+    blocks: Records  # records.BLOCK
+    limbs: NDArray[np.int64]  # (k, 2) first block of each limb, and the one after its last
+    chain: Records  # records.BODY: the platform's own branch, base first
+    task: Records  # (1,) records.TASK
+    subspace: Array  # (6, n) motion space, or where it turns with the pose, the twists that the branch allows
+
+    def of_graph(self) -> dict[str, Records]:
+        """The tables of bodies and closures, without what belongs to the platform's branch."""
+        return {"bodies": self.bodies, "closures": self.closures, "blocks": self.blocks, "limbs": self.limbs}
+
+
+class Data(NamedTuple):
+    """What a kernel scribbles in: where the robot is, its equations, and matrices."""
+
+    state: Records  # records.STATE of the bodies
+    rows: Records  # records.ROW of the closures' equations
+    work: Array  # pseudo-inverses of the blocks, and scratch behind them
+    chain: Records  # records.STATE of the branch
+    system: Array  # (MATRICES, w, w) small matrices and vectors; who uses which says so
+
+    def copy(self) -> Data:
+        """The same for another thread."""
+        records = copy_records(self.state), copy_records(self.rows)
+        return Data(*records, self.work.copy(), copy_records(self.chain), self.system.copy())
+
+
+MATRICES = 5
+VECTORS = 3  # the matrix of `Data.system` whose rows are scratch vectors
+
+
+class Choice(NamedTuple):
+    """Which configuration, of those that reach a pose: made by `WorkingModes.choose`, and taken by every solve.
+
+    `certain` tells for which poses it is known that the solution will be of the mode that was asked for; kernels do
+    not look at it.
+    """
+
+    branch: int  # of all limbs in closed form together, or NEAREST
+    seeds: Array  # (1 or n, n_joints) where iterations start, and what the nearest branch is nearest to
+    certain: NDArray[np.bool_]  # (n,)
+
+    def rows(self, at: Any) -> Choice:
+        """The choice for some of the poses."""
+        return Choice(self.branch, self.seeds[at] if len(self.seeds) > 1 else self.seeds, self.certain[at])
+
+    def seeds_for(self, at: Any) -> Array:
+        """A row of `seeds` (k, n_joints) for each of some poses, given by number (k,)."""
+        return self.seeds[at] if len(self.seeds) > 1 else np.repeat(self.seeds, len(at), axis=0)
+
+
+def near(joints: Array, n: int, branch: int = NEAREST) -> Choice:
+    """The choice, for n poses, of what is nearest to joint positions (n_joints,) or (1 or n, n_joints)."""
+    return Choice(branch, np.ascontiguousarray(np.atleast_2d(joints)), np.ones(n, dtype=bool))
+
+
+class Solved(NamedTuple):
+    """Rows of a solve; NaN where there is no configuration."""
+
+    q: Array  # (n, n_joints)
+    qd: Array
+    qdd: Array
+    status: NDArray[np.int64]  # (n,)
+    residual: Array
+    iterations: NDArray[np.int64]
+    regularity: Array
+
+    def rows(self, at: Any) -> Solved:
+        """Some of the rows, as views where `at` is a slice."""
+        return Solved(*(array[at] for array in self))

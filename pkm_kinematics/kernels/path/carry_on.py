@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limbs carried along with the platform on a straight path: see `pkm_kinematics.solve.continuation`."""
+
+from math import atan2, cos, inf, sin, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.model_and_data import VECTORS
+from pkm_kinematics.kernels.path.follow import keep, put_back
+from pkm_kinematics.kernels.path.newton import TRIAL
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import (
+    CONVERGED,
+    DIVERGED,
+    INVALID_INPUT,
+    UNREACHABLE,
+    closes,
+    solve_positions,
+)
+from pkm_kinematics.kernels.position.solve_poses import check_pose, inverse_whole, read_joints, solve_pose, take_seed
+from pkm_kinematics.kernels.records import NEWTON
+
+STEP = 0.15  # rad, and of the robot's size: longest step of the platform
+JUMP = 0.6  # rad: a limb joint that turns farther in one step may have changed its solution
+LAST, PATH = 5, 6  # vectors of `Data.system` in use by lean calls: the last pose, the displacement from there
+
+
+class StraightPath(NamedTuple):
+    """How limbs are carried along: where paths begin, their steps, and what counts as a jump."""
+
+    home: Any  # (7,) pose
+    turning: Any  # (k,) bodies that are found by iteration and turn
+    size: float  # of the robot, m
+    step: float  # rad, and of `size`
+    jump: float  # rad
+
+
+class LimbGroups(NamedTuple):
+    """Limbs one after the other: columns of their joints, and their actuators, each group up to `last`."""
+
+    columns: Any  # of joints
+    actuators: Any  # by number
+    driven: Any  # columns of these
+    last: Any  # (n_limbs,) end of each limb in `columns`
+    last_driven: Any  # and in `actuators`
+    turning: Any  # (n_actuated,) which actuators turn
+
+
+@compiled
+def displacement(home, pose, path):
+    """path (6,) = shift of the origin and rotation vector, base frame, that lead straight from one pose to another."""
+    a, b, c, d = -home[3], -home[4], -home[5], home[6]
+    x, y, z, w = pose[3], pose[4], pose[5], pose[6]
+    path[3] = w * a + x * d + y * c - z * b
+    path[4] = w * b + y * d + z * a - x * c
+    path[5] = w * c + z * d + x * b - y * a
+    cosine = w * d - x * a - y * b - z * c
+    sine = sqrt(path[3] * path[3] + path[4] * path[4] + path[5] * path[5])
+    angle = 2.0 * atan2(sine, abs(cosine))
+    scale = angle / sine if sine > 0.0 else 2.0
+    for r in range(3):
+        path[r] = pose[r] - home[r]
+        path[3 + r] *= scale if cosine >= 0.0 else -scale
+
+
+@allocating
+def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengths, done):
+    """Solve the limbs in steps from home towards poses (n, 7), as far as whole steps lead; `path` is a `StraightPath`.
+
+    On entry q (n, n_joints) holds the joint positions at home; on return those at the part `done` (n,) of the path, -1
+    where the pose is not usable. Steps have a length of at most `path.step`, in rad, and of `path.size` [m]; one does
+    not count where a limb does not reach (unless its loops may be `open_on_the_path`, as little as they can), or one
+    of the joints `path.turning` turns by more than `path.jump`. Also returned are the displacements `paths` (n, 6) from
+    home, and their `lengths` (n,).
+    """
+    bodies, home = model.bodies, path.home
+    pose = np.empty(7)
+    for k in range(q.shape[0]):
+        if not check_pose(poses[k], pose):
+            done[k] = -1.0
+            continue
+        displacement(home, pose, paths[k])
+        lengths[k] = step_length(paths[k], path.size)
+        take_seed(model, data, q[k])
+        done[k] = 0.0
+        while done[k] < 1.0:
+            end = min(done[k] + path.step / lengths[k], 1.0)
+            shift_pose(home, paths[k], end, pose)
+            status, _, _ = solve_pose(model, data, pose, branch)
+            followed = closes(status) or (open_on_the_path and status != INVALID_INPUT)
+            for i in path.turning:
+                followed = followed and abs(data.state[i].q - q[k, bodies[i].column]) <= path.jump
+            if not followed:
+                break
+            read_joints(model, data, q[k])
+            done[k] = end
+
+
+@compiled
+def step_length(path, size):
+    """Length of a displacement (6,): the greater of its shift over `size` [m] and its turn [rad]."""
+    x, y, z, u, v, w = path[0], path[1], path[2], path[3], path[4], path[5]
+    return max(sqrt(x * x + y * y + z * z) / size, sqrt(u * u + v * v + w * w), 1e-12)
+
+
+@compiled
+def jumped(model, data):
+    """Whether a joint that is found by iteration turned farther since `keep` than it does in one solution."""
+    for b in range(model.blocks.shape[0]):
+        block = model.blocks[b]
+        if block.solver == NEWTON:
+            for i in range(block.start, block.start + block.count):
+                me = data.state[i]
+                if model.bodies[i].prismatic == 0 and not abs(me.q - me.kept[0]) <= JUMP:
+                    return True
+    return False
+
+
+@compiled
+def approach(model, data, branch, pose):
+    """Lead the limbs from the last pose of a lean call so near to `pose` (7,) that one step keeps them in their mode.
+
+    The last pose is the row LAST of the vectors. Returns False, with everything where it was, where a limb stops on the
+    path. After the last step, `arrive` says whether it was one.
+    """
+    vectors = data.system[VECTORS]
+    last, path, trial = vectors[LAST], vectors[PATH], vectors[TRIAL]
+    displacement(last, pose, path)
+    length = step_length(path, model.task[0].size)
+    keep(data.state)
+    steps = int(length / STEP)
+    for k in range(1, steps + 1):
+        shift_pose(last, path, k / (steps + 1.0), trial)
+        place_platform(data.state, trial)
+        status, _, _ = solve_positions(model, data, branch, False)
+        if status != CONVERGED or jumped(model, data):
+            put_back(data.state)
+            return False
+        keep(data.state)
+    return True
+
+
+@compiled
+def arrive(model, data, pose, status):
+    """The status of a lean call at `pose` (7,), of `status` so far; the limbs go back where they jumped or are open."""
+    if status in (UNREACHABLE, DIVERGED) or jumped(model, data):
+        put_back(data.state)
+        return status if status != CONVERGED else DIVERGED
+    last = data.system[VECTORS, LAST]
+    for k in range(7):
+        last[k] = pose[k]
+    return status
+
+
+@compiled
+def inverse_carried(model, data, branch, pose, out):
+    """`inverse_whole` for limbs solved by iteration, which keep the mode of the call before, or say DIVERGED."""
+    if not approach(model, data, branch, pose):
+        return DIVERGED
+    return arrive(model, data, pose, inverse_whole(model, data, branch, pose, out))
+
+
+@compiled
+def choose_nearest(reached, arrived, limbs, clearly, blocked, q, seeds):
+    """For each limb take over the joint positions of the start whose actuated joints are nearest to q (n, n_actuated).
+
+    `reached` (1 or n, s, n_joints) are those of s starts, `arrived` (1 or n, s) tells which did not end on the way, for
+    which `blocked` is added. A start replaces one before it where it is nearer by the factor `clearly`. `limbs` are
+    `LimbGroups`. What is taken over is written to seeds (n, n_joints).
+    """
+    columns, last, last_driven = limbs.columns, limbs.last, limbs.last_driven
+    for k in range(q.shape[0]):
+        row = k if reached.shape[0] > 1 else 0
+        first = 0
+        first_driven = 0
+        for limb in range(last.shape[0]):
+            best = inf
+            chosen = -1
+            for s in range(reached.shape[1]):
+                far = 0.0 if arrived[row, s] else blocked
+                for j in range(first_driven, last_driven[limb]):
+                    a = limbs.actuators[j]
+                    off = reached[row, s, limbs.driven[j]] - q[k, a]
+                    if limbs.turning[a]:
+                        off = atan2(sin(off), cos(off))
+                    far += abs(off)
+                if far < clearly * best:
+                    best = far
+                    chosen = s
+            if chosen >= 0:
+                for j in range(first, last[limb]):
+                    seeds[k, columns[j]] = reached[row, chosen, columns[j]]
+            first = last[limb]
+            first_driven = last_driven[limb]

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What locked actuators leave of a limb: a point of the platform at a known distance from a known centre.
+
+Limbs whose actuated joint is the driver or the extension of the closed form are of this kind, whatever the driver: the
+Delta, the Gough-Stewart platform, the hexaglide and the planar 3-RRR differ only in where the centres are.
+"""
+
+from math import cos, sin, sqrt
+
+from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.position.closed_form import reach_of, squared
+from pkm_kinematics.kernels.position.placement import place_body
+from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, UNREACHABLE
+from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, three_spheres
+from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.vectors import add, get, put, rotate, scale, sub
+
+
+@compiled
+def distances(model, data, q, centres, points, lengths):
+    """One distance per actuated block for actuated joint positions q (n_actuated,); returns their number k.
+
+    Writes centres (k, 3) in the base frame, points (k, 3) in the platform frame and lengths (k,): all in m. In a plane,
+    lengths are those across the joint axes.
+    """
+    bodies, closures, blocks, state = model.bodies, model.closures, model.blocks, data.state
+    k = 0
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        if block.actuators == 0:
+            continue
+        closure = closures[block.closure_start]
+        reach = reach_of(bodies, closures, block)
+        i = block.driver
+        if i >= 0:
+            me = state[i]
+            me.q = q[bodies[i].actuator]
+            me.c = cos(me.q)
+            me.s = sin(me.q)
+            place_body(bodies, state, i)
+        else:
+            body = bodies[block.extension]
+            z = (body.rotation[0, 2], body.rotation[1, 2], body.rotation[2, 2])
+            reach = add(reach, scale(q[body.actuator], z))
+        pointing = bodies[block.pointing]
+        parent = state[pointing.parent]
+        put(centres[k], add(get(parent.p), rotate(parent.R, get(pointing.translation))))
+        put(points[k], get(closure.successor_point))
+        lengths[k] = sqrt(squared(reach, block.planar))
+        k += 1
+    return k
+
+
+@allocating
+def forward_translation(model, data, centres, points, lengths, q, out):
+    """Both assembly modes of a robot whose platform keeps the orientation in the state: platform origins `out` (2, 3).
+
+    q (n_actuated,) with three distances. Returns a status: SINGULAR where both are the same or undetermined.
+    """
+    state = data.state
+    distances(model, data, q, centres, points, lengths)
+    R = state[PLATFORM].R
+    for k in range(3):
+        put(centres[k], sub(get(centres[k]), rotate(R, get(points[k]))))
+    answer = three_spheres(centres, lengths, out)
+    if answer == APART:
+        return UNREACHABLE
+    return CONVERGED if answer > COLLINEAR and answer == 2 else SINGULAR

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forward kinematics that stays in the assembly mode it starts in: along the path of a straight actuator motion.
+
+From a closed configuration the actuators move on a straight line to where they shall stand, and the platform follows.
+That path is unique until it meets a type 2 singularity, so that its end is *the* pose that continues the start. It is
+followed in steps; a step is Newton's method from the end of the last, and counts only where every correction is at most
+a fixed part of the one before. By the theorem of Newton and Kantorovich corrections shrink by half or better where the
+start lies in the neighbourhood in which the solution is unique; as the ratio measures the theorem's constant from
+below (Deuflhard, Newton Methods for Nonlinear Problems, 2011, sections 2.1 and 5.1), a quarter is asked for. A step
+that fails is tried at half the length; where steps get too short, the path has met a singularity.
+
+Corrections along a symmetric path do not see a singularity across it. So each step must also leave the orientation of
+the Jacobian as it was (the sign of its determinant where it is square), and be no longer than the platform is large.
+
+Most calls are one step: then this costs what plain Newton's method does.
+"""
+
+from math import atan2, cos, inf, isfinite, sin, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
+from pkm_kinematics.kernels.path.newton import (
+    GOAL,
+    LONGEST_TURN,
+    RIGHT,
+    SPAN,
+    TRIAL,
+    TWIST,
+    actuator_error,
+    correction,
+    read_actuators,
+)
+from pkm_kinematics.kernels.position.closures import block_jacobian, closed, invert_block, turned_over
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import (
+    CONVERGED,
+    DIVERGED,
+    INVALID_INPUT,
+    SINGULAR,
+    UNREACHABLE,
+    place_block,
+    solve_positions,
+    write_block_rows,
+)
+from pkm_kinematics.kernels.position.solve_poses import all_finite, check_pose, read_joints, take_seed
+
+CONTRACTION = 0.25  # largest ratio of one correction to the one before
+CORRECTIONS = 12  # per step: with that ratio, enough for any accuracy
+EXACT = 1e-12  # of the robot's size: what further corrections would change
+ROUNDED = 1e-9  # of the robot's size: corrections that no longer shrink are rounding errors below this, else singular
+SHORTEST = 1e-4  # of the way: a path that must be followed in shorter steps than this has met a singularity
+STEPS = 200  # tried at most
+
+
+class PoseRows(NamedTuple):
+    """Poses of n sets of actuated joint positions; NaN where the status says that there is none."""
+
+    pose: Any  # (n, 7)
+    joints: Any  # (n, n_joints)
+    status: Any  # (n,)
+    residual: Any  # (n,) largest error of an actuated joint, rad or m
+    iterations: Any  # (n,)
+
+
+class GraphRows(NamedTuple):
+    """Where paths on the whole graph end: rotation and origin of the platform's last body."""
+
+    R: Any  # (n, 3, 3)
+    p: Any  # (n, 3)
+    status: Any  # (n,)
+    residual: Any  # (n,) largest gap of a closure
+    iterations: Any  # (n,)
+
+
+@compiled
+def keep(state):
+    """Put the joint positions of the limbs aside."""
+    for i in range(2, state.shape[0]):
+        state[i].kept[0] = state[i].q
+        state[i].kept[1] = state[i].c
+        state[i].kept[2] = state[i].s
+
+
+@compiled
+def put_back(state):
+    """Undo what happened to the joint positions since `keep`."""
+    for i in range(2, state.shape[0]):
+        state[i].q = state[i].kept[0]
+        state[i].c = state[i].kept[1]
+        state[i].s = state[i].kept[2]
+
+
+@compiled
+def longest_part(bodies, span):
+    """Largest distance that an actuator has to go, and the part of the way, a power of two, to go in one step."""
+    longest = 0.0
+    cap = 1.0
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            longest = max(longest, abs(span[a]))
+            while bodies[i].prismatic == 0 and cap * abs(span[a]) > LONGEST_TURN:
+                cap *= 0.5
+    return longest, cap
+
+
+@compiled
+def settled(step, previous, size):
+    """Whether corrections have done their work, from the lengths of the last and the one before (infinite: none)."""
+    if step > CONTRACTION * previous:  # no longer shrinking, which `contracts` let pass
+        return True
+    return step * (step / previous if isfinite(previous) else 1e-2) < EXACT * size
+
+
+@compiled
+def contracts(step, previous, size):
+    """Whether a correction follows on the one before as the theorem demands, or is a mere rounding error."""
+    return step <= CONTRACTION * previous or step < ROUNDED * size
+
+
+@compiled
+def same_side(first, second, subspace, A):
+    """Whether the inverse Jacobians `first` and `second` (n_actuated, 6) are on one side of the singularities."""
+    n = subspace.shape[1]
+    for r in range(n):
+        for c in range(n):
+            A[r, c] = 0.0
+    for a in range(first.shape[0]):
+        for r in range(n):
+            left = 0.0
+            for k in range(6):
+                left += first[a, k] * subspace[k, r]
+            for c in range(n):
+                right = 0.0
+                for k in range(6):
+                    right += second[a, k] * subspace[k, c]
+                A[r, c] += left * right
+    return determinant_sign(A, n) > 0.0
+
+
+@compiled
+def step_by_pose(model, data, goal, pose):
+    """Newton's method on the platform pose towards actuated joints at `goal`: (followed, largest error, iterations).
+
+    The state holds the limbs at `pose` (7,), which moves along.
+    """
+    state, size = data.state, model.task[0].length
+    m = goal.shape[0]
+    square = m == model.subspace.shape[1]
+    K, K0 = data.system[0, :m], data.system[2, :m]
+    twist, trial, left = data.system[VECTORS, TWIST], data.system[VECTORS, TRIAL], data.system[VECTORS, RIGHT]
+    side = 0.0
+    previous = inf
+    for iteration in range(1, CORRECTIONS + 1):
+        sign, _ = correction(model, data, goal)
+        if sign == 0.0:
+            return False, 0.0, iteration
+        if iteration == 1:
+            side = sign
+            if not square:
+                for a in range(m):
+                    for k in range(6):
+                        K0[a, k] = K[a, k]
+        turn = sqrt(twist[3] ** 2 + twist[4] ** 2 + twist[5] ** 2)
+        step = sqrt(twist[0] ** 2 + twist[1] ** 2 + twist[2] ** 2 + (size * turn) ** 2)
+        if not (step < size and turn < LONGEST_TURN and contracts(step, previous, size)):  # false for NaN
+            return False, 0.0, iteration
+        shift_pose(pose, twist, 1.0, trial)
+        place_platform(state, trial)
+        status, _, _ = solve_positions(model, data, NEAREST, False)
+        if status != CONVERGED:
+            return False, 0.0, iteration
+        for k in range(7):
+            pose[k] = trial[k]
+        if settled(step, previous, size):
+            actuator_error(model.bodies, state, goal, left)
+            worst = 0.0
+            for a in range(m):
+                worst = max(worst, abs(left[a]))
+            same = sign == side if square else same_side(K0, K, model.subspace, data.system[1])
+            return same, worst, iteration
+        previous = step
+    return False, 0.0, CORRECTIONS
+
+
+@compiled
+def follow_pose(model, data, q, pose):
+    """Move `pose` (7,) to where the actuated joints stand at q (n_actuated,): (status, error, iterations).
+
+    UNREACHABLE where the limbs do not reach the pose to start from; SINGULAR where the path meets a singularity: `pose`
+    is then near it, and `error` how far actuated joints still are from q. The working mode is the one nearest to the
+    joint positions in the state.
+    """
+    bodies, state = model.bodies, data.state
+    m = q.shape[0]
+    vectors = data.system[VECTORS]
+    span, goal = vectors[SPAN, :m], vectors[GOAL, :m]
+    place_platform(state, pose)
+    status, _, _ = solve_positions(model, data, NEAREST, False)
+    if status != CONVERGED:
+        return UNREACHABLE, 0.0, 0
+    actuator_error(bodies, state, q, span)
+    longest, cap = longest_part(bodies, span)
+    done = 0.0
+    part = cap
+    iterations = 0
+    for _ in range(STEPS):
+        keep(state)
+        x, y, z, a, b, c, d = pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6]
+        left = 1.0 - done - part
+        for k in range(m):
+            goal[k] = q[k] - left * span[k]
+        followed, error, count = step_by_pose(model, data, goal, pose)
+        iterations += count
+        if followed:
+            if left <= 0.0:
+                return CONVERGED, error, iterations
+            done += part
+            part = min(2.0 * part, cap, 1.0 - done)
+            continue
+        part *= 0.5
+        put_back(state)
+        pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6] = x, y, z, a, b, c, d
+        if part < SHORTEST:
+            break
+        place_platform(state, pose)
+        solve_positions(model, data, NEAREST, False)
+    return SINGULAR, (1.0 - done) * longest, iterations
+
+
+@compiled
+def track_pose(model, data, last, limbs, q, pose):
+    """As `follow_pose`, in the working mode nearest to the actuated joints `last`, which move along to q.
+
+    Where the status is not CONVERGED, `pose` is left alone, and so are the limbs in the state: a reading that is
+    refused does not spoil the next. `limbs` (n_bodies, 3) is scratch.
+    """
+    state = data.state
+    read_actuators(model.bodies, state, last)
+    for i in range(2, state.shape[0]):
+        limbs[i, 0], limbs[i, 1], limbs[i, 2] = state[i].q, state[i].c, state[i].s
+    x, y, z, a, b, c, d = pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6]
+    status, error, iterations = follow_pose(model, data, q, pose)
+    if status == CONVERGED:
+        for k in range(q.shape[0]):
+            last[k] = q[k]
+    else:
+        pose[0], pose[1], pose[2], pose[3], pose[4], pose[5], pose[6] = x, y, z, a, b, c, d
+        for i in range(2, state.shape[0]):
+            state[i].q, state[i].c, state[i].s = limbs[i, 0], limbs[i, 1], limbs[i, 2]
+    return status, error, iterations
+
+
+@compiled
+def read_angles_at(model, data, q):
+    """Joint positions of the limbs in the state as numbers, the actuated ones at q: solvers on paths leave sine and
+    cosine alone."""
+    bodies, state = model.bodies, data.state
+    for i in range(2, bodies.shape[0]):
+        if bodies[i].actuator >= 0:
+            state[i].q = q[bodies[i].actuator]
+        elif bodies[i].prismatic == 0:
+            state[i].q = atan2(state[i].s, state[i].c)
+
+
+@compiled
+def follow_poses(model, data, seeds, q, starts, found):
+    """`follow_pose` for rows: from starts (1 or n, 7) to actuated joints q (n, n_actuated).
+
+    `seeds` (n, n_joints) are joint positions near those at the starts. Results go to `found`, `PoseRows`.
+    """
+    for k in range(q.shape[0]):
+        usable = check_pose(starts[k if starts.shape[0] > 1 else 0], found.pose[k])
+        if not (usable and all_finite(q[k])):
+            found.status[k] = INVALID_INPUT
+            continue
+        take_seed(model, data, seeds[k])
+        found.status[k], found.residual[k], found.iterations[k] = follow_pose(model, data, q[k], found.pose[k])
+        read_angles_at(model, data, q[k])
+        read_joints(model, data, found.joints[k])
+
+
+@compiled
+def same_side_of_graph(block, work, J0, J, A):
+    """Whether flat Jacobians J0 and J of a block are on one side of the singularities; joints at rest left out.
+
+    Those are the joints without a row in the pseudo-inverse, which `work` holds.
+    """
+    m = block.rows
+    n = block.count
+    for i in range(n):
+        for j in range(n):
+            A[i, j] = 0.0
+            for r in range(m):
+                A[i, j] += J0[r * n + i] * J[r * n + j]
+    for j in range(n):
+        at_rest = True
+        for r in range(m):
+            at_rest = at_rest and work[block.inverse_at + j * m + r] == 0.0
+        if at_rest:
+            for i in range(n):
+                A[i, j] = A[j, i] = 0.0
+            A[j, j] = 1.0
+    return determinant_sign(A, n) > 0.0
+
+
+@compiled
+def step_by_graph(model, data, block, size, J0, J, A):
+    """Newton's method on all joints of a block that are not held: (followed, residual, iterations).
+
+    J0 and J (rows * count,) and A (count, count) are scratch.
+    """
+    bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
+    previous = inf
+    m = block.rows
+    block_jacobian(model, data, block, J0, 0)
+    for iteration in range(1, CORRECTIONS + 1):
+        place_block(bodies, block, state)
+        write_block_rows(closures, block, state, rows)
+        if not invert_block(model, data, block) > 0.0:
+            return False, 0.0, iteration
+        squares = 0.0
+        turn = 0.0
+        for j in range(block.count):
+            correction = 0.0
+            for r in range(m):
+                correction -= work[block.inverse_at + j * m + r] * rows[block.rows_at + r].gap
+            i = block.start + j
+            state[i].qdd = correction
+            if bodies[i].prismatic == 1:
+                squares += correction * correction
+            else:
+                squares += (size * correction) ** 2
+                turn = max(turn, abs(correction))
+        step = sqrt(squares)
+        if not (isfinite(step) and turn < LONGEST_TURN and contracts(step, previous, size)):
+            return False, 0.0, iteration
+        for i in range(block.start, block.start + block.count):
+            state[i].q += state[i].qdd
+        if settled(step, previous, size):
+            place_block(bodies, block, state)
+            residual = write_block_rows(closures, block, state, rows)
+            block_jacobian(model, data, block, J, 0)
+            same = same_side_of_graph(block, work, J0, J, A)
+            return same and closed(block, residual), residual, iteration
+        previous = step
+    return False, 0.0, CORRECTIONS
+
+
+@allocating
+def follow_graph(model, data, size, actuators, q):
+    """As `follow_pose`, on the whole graph from the closed configuration in the state: (status, residual, iterations).
+
+    `actuators` (n_actuated,) are the bodies whose joints are held, and go to q (n_actuated,), turning ones by the
+    shortest way. It needs no inverse kinematics, and so passes through singularities of type 1. The graph is one block,
+    whose `idle` must be the number of joints that the closures leave free with the actuators held.
+    """
+    bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
+    block = model.blocks[0]
+    J0, J = np.empty(block.rows * block.count), np.empty(block.rows * block.count)
+    A = np.empty((block.count, block.count))
+    span = np.empty(q.shape[0])
+    for a in range(q.shape[0]):
+        i = actuators[a]
+        span[a] = q[a] - state[i].q
+        if bodies[i].prismatic == 0:
+            span[a] = atan2(sin(span[a]), cos(span[a]))
+    longest, cap = longest_part(bodies, span)
+    done = 0.0
+    part = cap
+    iterations = 0
+    for _ in range(STEPS):
+        place_block(bodies, block, state)
+        write_block_rows(closures, block, state, rows)
+        keep(state)
+        left = 1.0 - done - part
+        for a in range(q.shape[0]):
+            state[actuators[a]].q = q[a] - left * span[a]
+        followed, residual, count = step_by_graph(model, data, block, size, J0, J, A)
+        iterations += count
+        if followed:
+            if left <= 0.0:
+                return CONVERGED, residual, iterations
+            done += part
+            part = min(2.0 * part, cap, 1.0 - done)
+            continue
+        part *= 0.5
+        put_back(state)
+        if part < SHORTEST:
+            break
+    return SINGULAR, (1.0 - done) * longest, iterations
+
+
+@allocating
+def follow_graphs(model, data, size, actuators, q, last, positions, out):
+    """`follow_graph` for rows: from joint positions (n, n_bodies), which move along, to actuators at q (n, n_actuated).
+
+    Results go to `out`, `GraphRows` of the body `last`. DIVERGED where an axis ends the wrong way round.
+    """
+    state = data.state
+    for k in range(q.shape[0]):
+        for i in range(state.shape[0]):
+            state[i].q = positions[k, i]
+        out.status[k], out.residual[k], out.iterations[k] = follow_graph(model, data, size, actuators, q[k])
+        if out.status[k] == CONVERGED and turned_over(model.closures, model.blocks[0], state):
+            out.status[k] = DIVERGED
+        for i in range(state.shape[0]):
+            positions[k, i] = state[i].q
+        for r in range(3):
+            out.p[k, r] = state[last].p[r]
+            for c in range(3):
+                out.R[k, r, c] = state[last].R[r, c]

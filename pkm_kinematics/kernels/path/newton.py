@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step of Newton's method on the platform pose, for given positions of the actuated joints.
+
+The inverse kinematics of every limb is solved at the present pose, and the pose moves by the twist that the inverse
+Jacobian asks for. The iterate is always a closed configuration, so that near a solution convergence is quadratic with
+the exact Jacobian. What makes a path of such steps stay in its assembly mode is in `follow.py`.
+"""
+
+from math import atan2, cos, sin, sqrt
+
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.dense import solve_in_place
+from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
+from pkm_kinematics.kernels.rates.motion import invert_blocks
+from pkm_kinematics.kernels.rates.projection import inverse_jacobian
+
+LONGEST_TURN = 0.5  # rad per iteration
+REGULAR_LIMBS = 1e-12  # of the limbs' pseudo-inverses: below it, a singularity of type 1
+REGULAR = 1e-15  # ratio of pivots below which the actuators do not determine the platform's twist
+RESULTS = 11  # numbers that `newton_step` gives
+
+RIGHT, TWIST, TRIAL, GOAL, SPAN = range(5)  # vectors of `Data.system` in use on paths
+
+
+@compiled
+def actuator_error(bodies, state, q, error):
+    """error (n_actuated,) = wanted minus present actuated joint positions; turning joints by the shortest way."""
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            me = state[i]
+            if bodies[i].prismatic == 1:
+                error[a] = q[a] - me.q
+            else:
+                c = cos(q[a])
+                s = sin(q[a])
+                error[a] = atan2(s * me.c - c * me.s, c * me.c + s * me.s)
+
+
+@compiled
+def normal_equations(K, subspace, error, A, b):
+    """A = (K S)^T (K S) and b = (K S)^T error for rows K (m, 6) and motion space S (6, n); returns n.
+
+    Square systems are kept as they are: A = K S, b = error.
+    """
+    m = K.shape[0]
+    n = subspace.shape[1]
+    if m == n:
+        for r in range(m):
+            for c in range(n):
+                A[r, c] = 0.0
+                for k in range(6):
+                    A[r, c] += K[r, k] * subspace[k, c]
+            b[r] = error[r]
+        return n
+    for r in range(n):
+        b[r] = 0.0
+        for c in range(n):
+            A[r, c] = 0.0
+    for a in range(m):
+        for r in range(n):
+            left = 0.0
+            for k in range(6):
+                left += K[a, k] * subspace[k, r]
+            b[r] += left * error[a]
+            for c in range(n):
+                right = 0.0
+                for k in range(6):
+                    right += K[a, k] * subspace[k, c]
+                A[r, c] += left * right
+    return n
+
+
+@compiled
+def read_actuators(bodies, state, q):
+    """Put the actuated joints where q (n_actuated,) has them, for limbs to choose the working mode nearest by."""
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            state[i].q = q[a]
+            state[i].c = cos(q[a])
+            state[i].s = sin(q[a])
+
+
+@compiled
+def correction(model, data, q):
+    """The twist of Newton's method on the pose that takes actuated joints to q (n_actuated,), positions solved before.
+
+    Afterwards `data.system` holds the inverse Jacobian in its first matrix, and the twist (6,), linear, then angular,
+    as the row TWIST of its vectors. Returns the sign of the Jacobian's determinant, 1 where it is not square, and
+    0 at a singularity; and the largest error of an actuated joint.
+    """
+    S = model.subspace
+    n = S.shape[1]
+    m = q.shape[0]
+    K, A, vectors = data.system[0, :m], data.system[1], data.system[VECTORS]
+    right, twist = vectors[RIGHT], vectors[TWIST]
+    if not invert_blocks(model, data) > REGULAR_LIMBS:
+        return 0.0, 0.0
+    inverse_jacobian(model, data, K)
+    actuator_error(model.bodies, data.state, q, right)
+    worst = 0.0
+    for a in range(m):
+        worst = max(worst, abs(right[a]))
+    normal_equations(K, S, right, A, twist)  # not into `right`, which it reads to the end
+    for k in range(n):
+        right[k] = twist[k]
+    ratio, sign = solve_in_place(A, right, n)
+    if not ratio > REGULAR:
+        return 0.0, worst
+    for k in range(6):
+        twist[k] = 0.0
+        for c in range(n):
+            twist[k] += S[k, c] * right[c]
+    return sign, worst
+
+
+@compiled
+def newton_step(model, data, start, q, pose, out):
+    """One step of Newton's method from a pose (7,) towards actuated joints at q (n_actuated,), in full: a status.
+
+    The limbs take the working mode nearest to the actuated joints `start`. `out` (RESULTS,) is the pose after the step
+    (7,); then, before it, the largest error of an actuated joint; the turn [rad] and the length [m] of the step; and
+    the sign of the Jacobian's determinant.
+    """
+    read_actuators(model.bodies, data.state, start)
+    place_platform(data.state, pose)
+    status, _, _ = solve_positions(model, data, NEAREST, False)
+    if status != CONVERGED:
+        return status
+    sign, out[7] = correction(model, data, q)
+    if sign == 0.0:
+        return SINGULAR
+    twist = data.system[VECTORS, TWIST]
+    out[8] = sqrt(twist[3] ** 2 + twist[4] ** 2 + twist[5] ** 2)
+    out[9] = sqrt(twist[0] ** 2 + twist[1] ** 2 + twist[2] ** 2 + (model.task[0].length * out[8]) ** 2)
+    out[10] = sign
+    shift_pose(pose, twist, 1.0, out)
+    return CONVERGED

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On which side of its singularities a configuration is: every limb's of type 1, and the platform's of type 2."""
+
+import numpy as np
+
+from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.path.follow import same_side_of_graph
+from pkm_kinematics.kernels.position.closures import block_jacobian
+from pkm_kinematics.kernels.position.positions import SINGULAR, closes
+from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
+from pkm_kinematics.kernels.rates.motion import invert_blocks
+from pkm_kinematics.kernels.rates.projection import inverse_jacobian
+from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.vectors import add, axis_z, dot, get, rotate, rotate_back, scale, sub
+
+
+@compiled
+def side_of_driver(bodies, closures, block, state):
+    """Derivative of the distance equation of a block's driver by its position, up to a positive factor.
+
+    Zero where the block's two branches meet. The bodies must be in place.
+    """
+    closure = closures[block.closure_start]
+    successor = state[closure.successor]
+    me = state[block.driver]
+    pointing = bodies[block.pointing]
+    if block.spherical == 1:
+        t = rotate_back(me.R, rotate(successor.R, axis_z(closure.successor_rotation)))
+        e = axis_z(pointing.rotation)
+    else:
+        target = add(get(successor.p), rotate(successor.R, get(closure.successor_point)))
+        t = rotate_back(me.R, sub(target, get(me.p)))
+        e = get(pointing.translation)
+    if bodies[block.driver].prismatic == 0:
+        return t[0] * e[1] - t[1] * e[0]
+    d = sub(t, e)
+    if block.planar == 1:  # the pointing axis is the plane's normal
+        normal = axis_z(pointing.rotation)
+        d = sub(d, scale(dot(d, normal), normal))
+    return -d[2]
+
+
+@allocating
+def read_modes(model, data, before, now, sides, pose, joints):
+    """Sides of the configuration at a pose (7,) nearest to `joints` (n_joints,): (status, side of the platform).
+
+    `sides` (n_blocks,): of a block with two branches +1 in home's, -1 in the other; of one solved by iteration -1
+    where the sign of its Jacobian's determinant differs from that in `before` (n_work,), which then is brought up to
+    date; else +1. The side of the platform is the sign of the direct Jacobian's determinant: that of the inverse one,
+    with the sign that each branch gives it taken out; 1 where it is not square or the motion space turns with the pose.
+    `now` (n_work,) is scratch.
+    """
+    bodies, closures, blocks, state, work = model.bodies, model.closures, model.blocks, data.state, data.work
+    take_seed(model, data, joints)
+    status, _, _ = solve_pose(model, data, pose, -1)
+    if not closes(status):
+        return status, 0.0
+    if not invert_blocks(model, data) > NEARLY_SINGULAR:
+        return SINGULAR, 0.0
+    side = 1.0
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        sides[b] = 1.0
+        if block.solver == CLOSED_FORM:
+            if block.branches > 1:
+                if side_of_driver(bodies, closures, block, state) * block.home_sign < 0.0:
+                    sides[b] = -1.0
+                if bodies[block.driver].actuator >= 0:
+                    side *= sides[b]
+            continue
+        size = block.rows * block.count
+        J0 = before[block.inverse_at : block.inverse_at + size]
+        J = now[block.inverse_at : block.inverse_at + size]
+        block_jacobian(model, data, block, J, 0)
+        A = np.empty((block.count, block.count))
+        if not same_side_of_graph(block, work, J0, J, A):
+            sides[b] = -1.0
+        for e in range(size):
+            J0[e] = J[e]
+    if model.task[0].square == 0:
+        return status, 1.0
+    subspace = model.subspace
+    n = subspace.shape[1]
+    K, A = data.system[0, :n], data.system[1]
+    inverse_jacobian(model, data, K)
+    for r in range(n):
+        for c in range(n):
+            A[r, c] = 0.0
+            for k in range(6):
+                A[r, c] += K[r, k] * subspace[k, c]
+    return status, side * determinant_sign(A, n)

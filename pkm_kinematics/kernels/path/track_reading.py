@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One reading of the actuators turned into the motion of the whole robot, in one compiled call."""
+
+import numpy as np
+
+from pkm_kinematics.kernels.compiled import allocating
+from pkm_kinematics.kernels.dense import solve_in_place
+from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
+from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at
+from pkm_kinematics.kernels.path.newton import RIGHT, normal_equations
+from pkm_kinematics.kernels.position.chain import chain_motion
+from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, closes
+from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
+from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
+from pkm_kinematics.kernels.rates.projection import inverse_jacobian
+from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+
+DETERMINED = 1e-12  # ratio of pivots below which the actuators do not determine the platform's twist
+
+
+@allocating
+def track_reading(model, data, positions, rates, pose, joints, twist, velocities_):
+    """Move `pose` (7,) and `joints` (n_joints,) along to actuators at `positions`, moving at `rates` (n_actuated,).
+
+    Also writes the platform's twist (6,) and the joints' `velocities_` (n_joints,). Returns (status, largest error of
+    an actuated joint); what is written counts where the status is CONVERGED or JOINT_LIMIT, and then the inverse
+    Jacobian (n_actuated, 6) is the first matrix of `data.system`. For motion spaces that are the same at every pose.
+    """
+    state, subspace = data.state, model.subspace
+    take_seed(model, data, joints)
+    status, error, _ = follow_pose(model, data, positions, pose)
+    if status != CONVERGED:
+        return status, error
+    read_angles_at(model, data, positions)
+    status, _, _ = solve_pose(model, data, pose, NEAREST)
+    if not closes(status):
+        return status, error
+    if not invert_blocks(model, data) > NEARLY_SINGULAR:
+        return SINGULAR, error
+    K, A, step = data.system[0, : positions.shape[0]], data.system[1], data.system[VECTORS, RIGHT]
+    inverse_jacobian(model, data, K)
+    n = normal_equations(K, subspace, rates, A, step)
+    if not solve_in_place(A, step, n)[0] > DETERMINED:
+        return SINGULAR, error
+    for k in range(6):
+        twist[k] = 0.0
+        for c in range(n):
+            twist[k] += subspace[k, c] * step[c]
+    move_platform(state, twist, np.zeros(6))
+    velocities(model, data)
+    if model.chain.shape[0] > 1:
+        chain_motion(model, data)
+    for i in range(2, state.shape[0]):
+        joints[model.bodies[i].column] = state[i].q
+        velocities_[model.bodies[i].column] = state[i].qd
+    for i in range(1, model.chain.shape[0]):
+        joints[model.chain[i].column] = data.chain[i].q
+        velocities_[model.chain[i].column] = data.chain[i].qd
+    return status, error

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled: positions of every body at a platform pose."""

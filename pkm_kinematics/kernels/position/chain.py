@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The platform's own branch: the coordinates in which its pose is written, and the poses that it allows.
+
+The branch is a table of bodies like a limb's, from the base to the platform, whose last body carries the platform
+frame. Sliding joints come first, turning joints after them; the turning joints are read in closed form, as the angles
+of up to three successive rotations about given axes.
+"""
+
+from math import atan2, floor, sqrt
+
+import numpy as np
+
+from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.position.closed_form import turn_to
+from pkm_kinematics.kernels.position.closures import inverse_of_tall
+from pkm_kinematics.kernels.position.placement import place_body, set_angle
+from pkm_kinematics.kernels.rates.motion import coast
+from pkm_kinematics.kernels.records import BASE, PLATFORM
+from pkm_kinematics.kernels.vectors import add, cross, dot, get, put, rotate, rotate_back, sub
+
+TAU = 6.283185307179586
+
+
+@compiled
+def near(q, seed):
+    """The angle q, plus the number of turns that brings it nearest to `seed`."""
+    return q + TAU * floor((seed - q) / TAU + 0.5)
+
+
+@compiled
+def read_turns(chain, first, state, tail, R):
+    """Angles of the turning joints from body `first` on, from the platform's rotation R (3, 3).
+
+    `tail` (3, 3) is the platform's rotation in the last body. Near-degenerate middle angles keep the first joint where
+    it is in the state.
+    """
+    last = chain.shape[0] - 1
+    count = last - first + 1
+    if count <= 0:
+        return
+    carrier = state[chain[first].parent].R
+    if count == 1:
+        me = state[first]
+        F = chain[first].rotation
+        x = rotate_back(carrier, column_of_product(R, tail, 0))
+        x = rotate_back(F, x)
+        set_angle(state, first, near(atan2(x[1], x[0]), me.q))
+        return
+    # aim the axis of the last joint: Rz(q1) T Rz(q2) d = u, in the first joint's frame
+    F = chain[first].rotation
+    u = rotate_back(F, rotate_back(carrier, column_of_product(R, tail, 2)))
+    T = chain[first + 1].rotation
+    if count == 3:
+        d = (chain[last].rotation[0, 2], chain[last].rotation[1, 2], chain[last].rotation[2, 2])
+        A = T[0, 2] * u[0] + T[1, 2] * u[1]
+        B = T[0, 2] * u[1] - T[1, 2] * u[0]
+        seed1 = state[first].q
+        if A * A + B * B > 1e-20:
+            C = d[2] - T[2, 2] * u[2]
+            c1, s1, _ = turn_to(A, B, C, 1.0)
+            c2, s2, _ = turn_to(A, B, C, -1.0)
+            a = near(atan2(s1, c1), seed1)
+            b = near(atan2(s2, c2), seed1)
+            q1 = a if abs(a - seed1) <= abs(b - seed1) else b
+        else:
+            q1 = seed1
+        set_angle(state, first, q1)
+        place_body(chain, state, first)
+        t = rotate_back(state[first].R, column_of_product(R, tail, 2))
+        t = rotate_back(T, t)
+        set_angle(
+            state, first + 1, near(atan2(d[0] * t[1] - d[1] * t[0], d[0] * t[0] + d[1] * t[1]), state[first + 1].q)
+        )
+    else:
+        d = (T[0, 2], T[1, 2], T[2, 2])
+        q1 = near(atan2(d[0] * u[1] - d[1] * u[0], d[0] * u[0] + d[1] * u[1]), state[first].q)
+        set_angle(state, first, q1)
+        place_body(chain, state, first)
+    if count == 3:
+        place_body(chain, state, first + 1)
+    x = rotate_back(state[last - 1].R, column_of_product(R, tail, 0))
+    x = rotate_back(chain[last].rotation, x)
+    set_angle(state, last, near(atan2(x[1], x[0]), state[last].q))
+
+
+@compiled
+def column_of_product(R, tail, k):
+    """Column k of R tail^T."""
+    return rotate(R, (tail[k, 0], tail[k, 1], tail[k, 2]))
+
+
+@compiled
+def read_chain(model, data, R, p):
+    """Coordinates of the platform at rotation R (3, 3) and origin p (3,): positions into the state of the branch.
+
+    Returns the distance [m] and the angle [rad] by which the branch misses the pose: zero inside the motion space.
+    """
+    chain, task, state = model.chain, model.task[0], data.chain
+    sliding, spread = task.sliding, task.spread
+    for i in range(1, sliding + 1):
+        state[i].q = 0.0
+        place_body(chain, state, i)
+    read_turns(chain, sliding + 1, state, task.tail, R)
+    for i in range(sliding + 1, chain.shape[0]):
+        place_body(chain, state, i)
+    last = state[chain.shape[0] - 1]
+    there = rotate(last.R, get(task.tail_point))
+    missing = sub(get(p), (last.p[0] + there[0], last.p[1] + there[1], last.p[2] + there[2]))
+    for k in range(sliding):
+        state[1 + k].q = spread[k, 0] * missing[0] + spread[k, 1] * missing[1] + spread[k, 2] * missing[2]
+    return chain_error(model, data, R, p)
+
+
+@compiled
+def place_chain(model, data, R, p):
+    """Pose of the platform from the coordinates in the state of the branch, into R (3, 3) and p (3,)."""
+    chain, state, tail = model.chain, data.chain, model.task[0].tail
+    for i in range(1, chain.shape[0]):
+        if chain[i].prismatic == 0:
+            set_angle(state, i, state[i].q)
+        place_body(chain, state, i)
+    last = state[chain.shape[0] - 1]
+    there = rotate(last.R, get(model.task[0].tail_point))
+    for r in range(3):
+        p[r] = last.p[r] + there[r]
+        for k in range(3):
+            R[r, k] = last.R[r, 0] * tail[0, k] + last.R[r, 1] * tail[1, k] + last.R[r, 2] * tail[2, k]
+
+
+@compiled
+def place_chains(model, data, coordinates, R, p):
+    """`place_chain` for coordinates (n, k) into R (n, 3, 3) and p (n, 3)."""
+    chain, state = model.chain, data.chain
+    for row in range(coordinates.shape[0]):
+        for i in range(1, chain.shape[0]):
+            state[i].q = coordinates[row, i - 1]
+        place_chain(model, data, R[row], p[row])
+
+
+@compiled
+def chain_error(model, data, R, p):
+    """Distance [m] and angle [rad] between the pose that the coordinates give and the pose (R, p)."""
+    chain, state, tail = model.chain, data.chain, model.task[0].tail
+    for i in range(1, chain.shape[0]):
+        place_body(chain, state, i)
+    last = state[chain.shape[0] - 1]
+    there = rotate(last.R, get(model.task[0].tail_point))
+    d = sub(get(p), (last.p[0] + there[0], last.p[1] + there[1], last.p[2] + there[2]))
+    turn = 0.0
+    for r in range(3):
+        for k in range(3):
+            there = last.R[r, 0] * tail[0, k] + last.R[r, 1] * tail[1, k] + last.R[r, 2] * tail[2, k]
+            turn += (there - R[r, k]) ** 2
+    return sqrt(dot(d, d)), sqrt(0.5 * turn)
+
+
+@allocating
+def chain_motion(model, data):
+    """Rates and accelerations of the coordinates from the platform's motion; zero where the angles are singular.
+
+    Solves the branch's twist equations in the least-squares sense, which is exact inside the motion space.
+    """
+    chain, state = model.chain, data.chain
+    platform = data.state[PLATFORM]
+    weightless = data.state[BASE].dv  # minus gravity, which the platform's acceleration contains
+    n = chain.shape[0] - 1
+    J = np.zeros(6 * n)
+    inverse = np.zeros(6 * n)
+    point = get(platform.p)
+    for i in range(1, n + 1):
+        R = state[i].R
+        axis = (R[0, 2], R[1, 2], R[2, 2])
+        turning = (0.0, 0.0, 0.0)
+        moving = axis
+        if chain[i].prismatic == 0:
+            turning = axis
+            moving = cross(axis, sub(point, get(state[i].p)))
+        for r in range(3):
+            J[r * n + i - 1] = moving[r]
+            J[(3 + r) * n + i - 1] = turning[r]
+    worst, dropped = inverse_of_tall(J, 6, n, inverse, np.zeros(n * n))
+    regular = worst > 1e-8 and dropped == 0
+    for i in range(1, n + 1):
+        rate = 0.0
+        for r in range(3):
+            rate += inverse[(i - 1) * 6 + r] * platform.v[r] + inverse[(i - 1) * 6 + 3 + r] * platform.w[r]
+        state[i].qd = rate if regular else 0.0
+    # bias: the platform's acceleration while the coordinates do not accelerate
+    put(state[0].w, (0.0, 0.0, 0.0))
+    put(state[0].dw, (0.0, 0.0, 0.0))
+    put(state[0].dv, (0.0, 0.0, 0.0))
+    for i in range(1, n + 1):
+        coast(chain, state, i)
+    last = state[n]
+    arm = sub(point, get(last.p))
+    w = get(last.w)
+    dv = add(get(last.dv), add(cross(get(last.dw), arm), cross(w, cross(w, arm))))
+    for i in range(1, n + 1):
+        value = 0.0
+        for r in range(3):
+            value += inverse[(i - 1) * 6 + r] * (platform.dv[r] - weightless[r] - dv[r])
+            value += inverse[(i - 1) * 6 + 3 + r] * (platform.dw[r] - last.dw[r])
+        state[i].qdd = value if regular else 0.0

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Closed-form positions of a limb made of a lift, a driven joint, a pointing joint and an extension, in that order.
+
+Most limbs of parallel robots are of this form, with members missing: R or P, then a universal joint that carries a rod
+(RUS, PUS); a universal joint and a sliding leg (UPS); a rod alone (US); in a plane, RRR, PRR, RPR and RR; that behind a
+slide out of the plane (PRRR); on a sphere, RRR. The target is where the closure sits on the platform, on a sphere the
+direction of its axis. The lift brings the chain into the plane of the target; the driver obeys one equation, the
+distance (on a sphere, the angle) from the pointing joint to the target; the pointing joint then aims at the target,
+and the extension makes up the distance.
+"""
+
+from math import atan2, floor, sqrt
+
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.position.placement import joint_frame, move_joint, place_body
+from pkm_kinematics.kernels.vectors import add, axis_z, dot, get, rotate, rotate_back, scale, sub
+
+
+@compiled
+def turn_to(A, B, C, sign):
+    """Solve A cos q + B sin q = C for (cos q, sin q); `sign` picks one of two branches.
+
+    Returns (c, s, margin): margin = 1 - C^2 / (A^2 + B^2), negative where no real solution exists (then (c, s) is the
+    nearest), zero where the branches meet.
+    """
+    rr = A * A + B * B
+    if rr == 0.0:
+        return 1.0, 0.0, -1.0
+    inverse = 1.0 / rr
+    margin = 1.0 - C * C * inverse
+    h = sign * sqrt(max(rr - C * C, 0.0))
+    if margin < 0.0:
+        inverse = 1.0 / (sqrt(rr) * abs(C))
+    return (A * C - B * h) * inverse, (B * C + A * h) * inverse, margin
+
+
+@compiled
+def reach_of(bodies, closures, block):
+    """Vector from the last pointing joint's origin to the closure, in that joint's body frame, extension at zero."""
+    point = get(closures[block.closure_start].predecessor_point)
+    if block.extension < 0:
+        return point
+    body = bodies[block.extension]
+    return add(get(body.translation), rotate(body.rotation, point))
+
+
+@compiled
+def squared(v, planar):
+    """Squared length of v, without its z part in a plane."""
+    if planar == 1:
+        return v[0] * v[0] + v[1] * v[1]
+    return dot(v, v)
+
+
+@compiled
+def turn_near(me, t, e, C, sign):
+    """Turn a joint so that t . Rz e = C, without the z parts of t and e; `sign` 0 for the branch nearest by.
+
+    Returns the margin (see `turn_to`).
+    """
+    A = t[0] * e[0] + t[1] * e[1]
+    B = t[1] * e[0] - t[0] * e[1]
+    if sign == 0.0:  # of the two branches, the one on the same side of the direction (A, B) as the present position
+        sign = 1.0 if me.s * A - me.c * B >= 0.0 else -1.0
+    me.c, me.s, margin = turn_to(A, B, C, sign)
+    return margin
+
+
+@compiled
+def lift_to(bodies, closures, block, state, target):
+    """Slide the lift until the closure is in the plane of `target` across the axes; places its body."""
+    i = block.lift
+    joint_frame(bodies, state, i)
+    me = state[i]
+    first = block.driver if block.driver >= 0 else block.pointing
+    normal = axis_z(bodies[first].rotation)
+    t = rotate_back(me.R, sub(target, get(me.p)))
+    me.q = (dot(normal, t) - block.offset) / normal[2]
+    move_joint(bodies, state, i)
+
+
+@compiled
+def drive(bodies, closures, block, state, target, sign):
+    """Position of the driver: distance from the pointing joint to `target` equals the reach.
+
+    Expects the driver's joint frame in its state. `sign` is the branch, +1 or -1, or 0 for the one nearest to the
+    joint position in the state. Writes the joint position; returns the margin (see `turn_to`).
+    """
+    i = block.driver
+    me = state[i]
+    pointing = bodies[block.pointing]
+    if block.spherical == 1:
+        t = rotate_back(me.R, target)
+        e = axis_z(pointing.rotation)
+        d = axis_z(closures[block.closure_start].predecessor_rotation)
+        return turn_near(me, t, e, d[2] - t[2] * e[2], sign)
+    t = rotate_back(me.R, sub(target, get(me.p)))
+    e = get(pointing.translation)
+    reach = squared(reach_of(bodies, closures, block), block.planar)
+    if bodies[i].prismatic == 1:
+        d = sub(t, e)
+        if block.planar == 1:  # the pointing axis is the plane's normal
+            normal = axis_z(pointing.rotation)
+            d = sub(d, scale(dot(d, normal), normal))
+        across = d[0] * d[0] + d[1] * d[1]
+        h = sqrt(max(reach - across, 0.0))
+        if sign == 0.0:
+            sign = 1.0 if me.q >= d[2] else -1.0
+        me.q = d[2] + sign * h
+        return 1.0 - across / reach
+    C = 0.5 * (squared(t, block.planar) + squared(e, block.planar) - reach)
+    if block.planar == 0:
+        C -= t[2] * e[2]
+    return turn_near(me, t, e, C, sign)
+
+
+@compiled
+def seen_from(block, me, target):
+    """Vector from a joint to the target; on a sphere, the target is a direction already."""
+    if block.spherical == 1:
+        return target
+    return sub(target, get(me.p))
+
+
+@compiled
+def aim(bodies, block, state, target, d):
+    """Turn the pointing joint so that `d`, fixed in its last body, aims at `target`; places those bodies."""
+    i = block.pointing
+    joint_frame(bodies, state, i)
+    me = state[i]
+    t = rotate_back(me.R, seen_from(block, me, target))
+    if block.pointing_count == 2:
+        T = bodies[i + 1].rotation
+        zx = T[0, 2]
+        zy = T[1, 2]
+        A = zx * t[0] + zy * t[1]
+        B = zx * t[1] - zy * t[0]
+        if 1e-24 * dot(t, t) < A * A + B * B:
+            me.c, me.s, _ = turn_to(A, B, d[2] - T[2, 2] * t[2], block.flip)
+        move_joint(bodies, state, i)
+        i += 1
+        joint_frame(bodies, state, i)
+        me = state[i]
+        t = rotate_back(me.R, sub(target, get(me.p)))
+    n = sqrt((d[0] * d[0] + d[1] * d[1]) * (t[0] * t[0] + t[1] * t[1]))
+    if n > 0.0:
+        inverse = 1.0 / n
+        me.c = (d[0] * t[0] + d[1] * t[1]) * inverse
+        me.s = (d[0] * t[1] - d[1] * t[0]) * inverse
+    move_joint(bodies, state, i)
+
+
+@compiled
+def extend(bodies, closures, block, state, target):
+    """Length of the extension for which the closure is as far from the pointing joint as `target`.
+
+    Expects the pointing joint's frame in its state. Writes the joint position; returns the aimed vector.
+    """
+    i = block.extension
+    body = bodies[i]
+    first = state[block.pointing]
+    t = sub(target, get(first.p))
+    if block.planar == 1:
+        t = rotate_back(first.R, t)
+    e = reach_of(bodies, closures, block)
+    z = axis_z(body.rotation)
+    b = dot(e, z)
+    q = -b + block.reach * sqrt(max(b * b - squared(e, block.planar) + squared(t, block.planar), 0.0))
+    state[i].q = q
+    return add(e, scale(q, z))
+
+
+@compiled
+def solve_closed_form(bodies, closures, block, state, branch):
+    """Positions of a block in closed form; `branch` 0 or 1, or -1 for the one nearest to the state. Returns the margin.
+
+    Each joint's frame is computed once: the driver's and the first pointing joint's before they are solved.
+    """
+    closure = closures[block.closure_start]
+    successor = state[closure.successor]
+    if block.spherical == 1:
+        target = rotate(successor.R, axis_z(closure.successor_rotation))
+        d = axis_z(closure.predecessor_rotation)
+    else:
+        target = add(get(successor.p), rotate(successor.R, get(closure.successor_point)))
+        d = get(closure.predecessor_point)
+    margin = 1.0
+    if block.lift >= 0:
+        lift_to(bodies, closures, block, state, target)
+    if block.driver >= 0:
+        sign = 0.0 if branch < 0 else block.home_sign * (1.0 - 2.0 * branch)
+        joint_frame(bodies, state, block.driver)
+        margin = drive(bodies, closures, block, state, target, sign)
+        move_joint(bodies, state, block.driver)
+    if block.extension >= 0:
+        joint_frame(bodies, state, block.pointing)
+        d = extend(bodies, closures, block, state, target)
+        aim(bodies, block, state, target, d)
+        place_body(bodies, state, block.extension)
+    else:
+        aim(bodies, block, state, target, d)
+    return margin
+
+
+@compiled
+def read_angles(bodies, state, start, stop):
+    """Write q of the turning joints of bodies `start` to `stop` from their cosine and sine, nearest to the old q."""
+    for i in range(start, stop):
+        if bodies[i].prismatic == 0:
+            me = state[i]
+            q = atan2(me.s, me.c)
+            turns = (me.q - q) / 6.283185307179586
+            if turns > 0.5 or turns < -0.5:
+                q += 6.283185307179586 * floor(turns + 0.5)
+            me.q = q

@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loop closures as scalar equations, their Jacobian block by block, and its pseudo-inverse.
+
+Each equation is a wrench (force, moment) at a point of the successor on which the cut joint can do no work:
+`force . (v_s - v_p) + moment . (w_s - w_p) = 0`, both velocities taken at that point. The elementary constraints are
+the distance and orientation constraints of cut-joint formulations (seed 004, section 3.3; equations 16 to 42).
+"""
+
+from math import sqrt
+
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.records import CYLINDRICAL, FIXED, PLANAR, PRISMATIC, REVOLUTE, SPHERICAL, UNIVERSAL
+from pkm_kinematics.kernels.vectors import add, cross, dot, get, put, rotate, sub
+
+# A column whose part outside the span of the others is below this fraction of the longest depends on them: rounding is
+# 1e-15, and a joint this near to dependence would need a thousand million times the rates of the others.
+DEPENDENT = 1e-9
+
+# A closure counts as closed below this gap, as a part of the robot's size: far above rounding (1e-15), far below any
+# machine's accuracy.
+CLOSED = 1e-10
+
+# Equations of each kind of closure that hold a distance; they come first, and those that hold a direction after them.
+LENGTHS = (3, 3, 3, 2, 2, 1, 3)
+
+
+@compiled
+def column(R, F, k):
+    """Column k of R F, for (3, 3) arrays."""
+    return rotate(R, (F[0, k], F[1, k], F[2, k]))
+
+
+@compiled
+def closure_points(closures, state, k):
+    """Points of closure `k` on the predecessor and on the successor, base axes."""
+    closure = closures[k]
+    p = state[closure.predecessor]
+    s = state[closure.successor]
+    on_predecessor = add(get(p.p), rotate(p.R, get(closure.predecessor_point)))
+    on_successor = add(get(s.p), rotate(s.R, get(closure.successor_point)))
+    return on_predecessor, on_successor
+
+
+@compiled
+def orient(row, a, b):
+    """The equation a . b = 0 between a direction of the predecessor and one of the successor."""
+    put(row.force, (0.0, 0.0, 0.0))
+    put(row.moment, cross(b, a))
+    row.gap = dot(a, b)
+
+
+@compiled
+def turn_over(row):
+    """Open an equation a . b = 0 that holds with a or b the wrong way round, so that a solver turns away from there.
+
+    The equation alone cannot tell a direction from its opposite.
+    """
+    row.gap = -1.0 if row.gap > 0.0 else 1.0
+
+
+@compiled
+def hold(row, direction, gap):
+    """The equation that no distance opens along a direction of the predecessor."""
+    put(row.force, direction)
+    put(row.moment, (0.0, 0.0, 0.0))
+    row.gap = dot(direction, gap)
+
+
+@compiled
+def start_rows(closures, rows):
+    """Write what the equations of spherical closures keep at every pose. Once per workspace."""
+    for k in range(closures.shape[0]):
+        if closures[k].kind == SPHERICAL:
+            for r in range(3):
+                rows[closures[k].rows_at + r].force[r] = 1.0
+
+
+@compiled
+def write_rows(closures, state, rows, k):
+    """Write the equations of closure `k` at the present positions into the table of rows."""
+    closure = closures[k]
+    at = closure.rows_at
+    kind = closure.kind
+    on_p, on_s = closure_points(closures, state, k)
+    gap = sub(on_s, on_p)
+    put(rows[at].point, on_s)
+    if kind == SPHERICAL:  # its directions are the base axes at every pose: `start_rows` wrote them
+        rows[at].gap = gap[0]
+        rows[at + 1].gap = gap[1]
+        rows[at + 2].gap = gap[2]
+        return
+    if kind in (UNIVERSAL, REVOLUTE, FIXED):
+        hold(rows[at], (1.0, 0.0, 0.0), gap)
+        hold(rows[at + 1], (0.0, 1.0, 0.0), gap)
+        hold(rows[at + 2], (0.0, 0.0, 1.0), gap)
+        at += 3
+    Rp = state[closure.predecessor].R
+    Rs = state[closure.successor].R
+    Fp = closure.predecessor_rotation
+    Fs = closure.successor_rotation
+    x = column(Rp, Fp, 0)
+    y = column(Rp, Fp, 1)
+    z = column(Rp, Fp, 2)
+    z_s = column(Rs, Fs, 2)
+    if kind == UNIVERSAL:
+        orient(rows[at], z, z_s)
+        return
+    if kind in (CYLINDRICAL, PRISMATIC):
+        hold(rows[at], x, gap)
+        hold(rows[at + 1], y, gap)
+        at += 2
+    elif kind == PLANAR:
+        hold(rows[at], z, gap)
+        at += 1
+    aligned = dot(z, z_s) > 0.0
+    if kind in (PRISMATIC, FIXED):
+        x_s = column(Rs, Fs, 0)
+        y_s = column(Rs, Fs, 1)
+        aligned = aligned and dot(x, x_s) > 0.0 and dot(y, y_s) > 0.0
+        orient(rows[at], x, y_s)
+        orient(rows[at + 1], y, z_s)
+        orient(rows[at + 2], z, x_s)
+        if not aligned:
+            turn_over(rows[at + 2])
+    else:
+        orient(rows[at], x, z_s)
+        orient(rows[at + 1], y, z_s)
+    if not aligned:
+        turn_over(rows[at])
+        turn_over(rows[at + 1])
+
+
+@compiled
+def worse(a, b):
+    """The larger of two errors; NaN where either is."""
+    return a if a != a or b <= a else b
+
+
+@compiled
+def block_residual(closures, block, rows):
+    """Largest position error over the equations of a block [m]; of directions, an arc at the size of the robot."""
+    worst = 0.0
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        closure = closures[k]
+        lengths = LENGTHS[closure.kind]
+        for r in range(closure.rows):
+            gap = abs(rows[closure.rows_at + r].gap)
+            worst = worse(worst, gap if r < lengths else block.size * gap)
+    return worst
+
+
+@compiled
+def closed(block, residual):
+    """Whether a block's loops count as closed: the one place where that is decided. False for NaN."""
+    return residual < CLOSED * block.size
+
+
+@compiled
+def turned_over(closures, block, state):
+    """True where a closure of a block holds all its equations with an axis the wrong way round.
+
+    Directions that ought to coincide are kept square to others, which opposed ones are too.
+    """
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        closure = closures[k]
+        if closure.kind in (SPHERICAL, UNIVERSAL):
+            continue
+        Rp = state[closure.predecessor].R
+        Rs = state[closure.successor].R
+        for c in range(3):
+            whole = closure.kind in (PRISMATIC, FIXED)  # all three directions coincide, not the axis alone
+            if c < 2 and not whole:
+                continue
+            p = column(Rp, closure.predecessor_rotation, c)
+            if dot(p, column(Rs, closure.successor_rotation, c)) < 0.5:
+                return True
+    return False
+
+
+@compiled
+def joint_velocity(body, me, point):
+    """Velocity of a point that a joint carries, per rate of the joint."""
+    axis = (me.R[0, 2], me.R[1, 2], me.R[2, 2])
+    if body.prismatic == 1:
+        return axis
+    return cross(axis, sub(point, get(me.p)))
+
+
+@compiled
+def joint_row(body, me, row, point):
+    """Rate of an equation of a closure at `point` per rate of a joint that carries the successor."""
+    rate = dot(get(row.force), joint_velocity(body, me, point))
+    if body.prismatic == 0:
+        rate += me.R[0, 2] * row.moment[0] + me.R[1, 2] * row.moment[1] + me.R[2, 2] * row.moment[2]
+    return rate
+
+
+@compiled
+def block_jacobian(model, data, block, J, start_at):
+    """Fill J[start_at:] with the flat (block.rows, block.count) matrix of the rates
+    of the block's equations per rate of its joints."""
+    bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
+    start = block.start
+    n = block.count
+    for e in range(block.rows * n):
+        J[start_at + e] = 0.0
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        closure = closures[k]
+        first = closure.rows_at - block.rows_at
+        point = get(rows[closure.rows_at].point)
+        for side in range(2):
+            sign = 1.0 - 2.0 * side
+            j = closure.successor if side == 0 else closure.predecessor
+            while j >= start:
+                if bodies[j].held == 1:
+                    j = bodies[j].parent
+                    continue
+                at = start_at + first * n + j - start
+                if closure.kind == SPHERICAL:
+                    v = joint_velocity(bodies[j], state[j], point)
+                    J[at] += sign * v[0]
+                    J[at + n] += sign * v[1]
+                    J[at + 2 * n] += sign * v[2]
+                else:
+                    for r in range(closure.rows):
+                        J[at + r * n] += sign * joint_row(bodies[j], state[j], rows[closure.rows_at + r], point)
+                j = bodies[j].parent
+
+
+@compiled
+def inverse_of_three(J, at, out, to):
+    """Inverse of the flat (3, 3) matrix J[at:] into out[to:].
+
+    Returns the determinant over the product of the column lengths.
+    """
+    a = (J[at], J[at + 3], J[at + 6])
+    b = (J[at + 1], J[at + 4], J[at + 7])
+    c = (J[at + 2], J[at + 5], J[at + 8])
+    bc = cross(b, c)
+    det = dot(a, bc)
+    volume = sqrt(dot(a, a) * dot(b, b) * dot(c, c))
+    if det == 0.0:
+        return 0.0
+    d = 1.0 / det
+    ca = cross(c, a)
+    ab = cross(a, b)
+    for k in range(3):
+        out[to + k] = d * bc[k]
+        out[to + 3 + k] = d * ca[k]
+        out[to + 6 + k] = d * ab[k]
+    return abs(det) / volume
+
+
+@compiled
+def inverse_of_three_by_two(J, at, out, to):
+    """Pseudo-inverse of the flat (3, 2) matrix J[at:], of full rank, into out[to:].
+
+    Returns the sine of the angle between its columns.
+    """
+    a = (J[at], J[at + 2], J[at + 4])
+    b = (J[at + 1], J[at + 3], J[at + 5])
+    aa = dot(a, a)
+    ab = dot(a, b)
+    bb = dot(b, b)
+    det = aa * bb - ab * ab
+    if not det > 0.0:
+        return 0.0
+    d = 1.0 / det
+    for k in range(3):
+        out[to + k] = d * (bb * a[k] - ab * b[k])
+        out[to + 3 + k] = d * (aa * b[k] - ab * a[k])
+    return sqrt(det / (aa * bb))
+
+
+@compiled
+def inverse_of_tall(J, m, n, out, scratch):
+    """A generalised inverse (n, m) of a flat (m, n) matrix by Gram-Schmidt orthogonalisation done twice.
+
+    With full column rank it is the pseudo-inverse. Columns in the span of those before them are dropped: their joints
+    rest. `scratch` holds at least n * n values. J is overwritten by its orthonormal factor. Returns the smallest ratio
+    of a kept column's part outside the span of the columns before it to its length, and the number of dropped columns.
+    """
+    worst = 1.0
+    dropped = 0
+    longest = 0.0
+    for j in range(n):
+        length = 0.0
+        for r in range(m):
+            length += J[r * n + j] ** 2
+        longest = max(longest, sqrt(length))
+    for j in range(n):
+        length = 0.0
+        for r in range(m):
+            length += J[r * n + j] ** 2
+        length = sqrt(length)
+        for k in range(n):
+            scratch[k * n + j] = 0.0
+        for _ in range(2):
+            for k in range(j):
+                projection = 0.0
+                for r in range(m):
+                    projection += J[r * n + k] * J[r * n + j]
+                scratch[k * n + j] += projection
+                for r in range(m):
+                    J[r * n + j] -= projection * J[r * n + k]
+        rest = 0.0
+        for r in range(m):
+            rest += J[r * n + j] ** 2
+        rest = sqrt(rest)
+        if rest <= DEPENDENT * longest:
+            dropped += 1
+            for r in range(m):
+                J[r * n + j] = 0.0
+            continue
+        worst = min(worst, rest / length)
+        scratch[j * n + j] = rest
+        for r in range(m):
+            J[r * n + j] /= rest
+    for r in range(m):
+        for j in range(n - 1, -1, -1):
+            if scratch[j * n + j] == 0.0:
+                out[j * m + r] = 0.0
+                continue
+            value = J[r * n + j]
+            for k in range(j + 1, n):
+                value -= scratch[j * n + k] * out[k * m + r]
+            out[j * m + r] = value / scratch[j * n + j]
+    return worst, dropped
+
+
+@compiled
+def invert_block(model, data, block):
+    """Write the pseudo-inverse of a block's Jacobian into the workspace; returns how regular it is, 0 to 1."""
+    work = data.work
+    m = block.rows
+    n = block.count
+    at = block.scratch_at
+    to = block.inverse_at
+    block_jacobian(model, data, block, work, at)
+    if m == 3 and n == 3:
+        return inverse_of_three(work, at, work, to)
+    if m == 3 and n == 2:
+        return inverse_of_three_by_two(work, at, work, to)
+    J = work[at : at + m * n]
+    worst, dropped = inverse_of_tall(J, m, n, work[to : to + m * n], work[at + m * n : at + m * n + n * n])
+    return worst if dropped == block.idle else 0.0

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Positions of every body for a given platform pose, block after block."""
+
+from math import cos, isfinite, sin
+
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form
+from pkm_kinematics.kernels.position.closures import (
+    block_residual,
+    closed,
+    invert_block,
+    turned_over,
+    worse,
+    write_rows,
+)
+from pkm_kinematics.kernels.position.placement import place_body
+from pkm_kinematics.kernels.records import CLOSED_FORM
+
+# Status codes, as in pkm_kinematics.status.
+CONVERGED, UNREACHABLE, JOINT_LIMIT, SINGULAR, DIVERGED, INVALID_INPUT = range(6)
+
+NEWTON_ITERATIONS = 50
+ROUNDING = 1e-15  # of the robot's size: a gap that no step makes smaller
+AT_REST = 1e-13  # rad, and of the robot's size: a step this short is rounding
+LONGEST_STEP = 0.5  # the same, per joint and iteration: keeps Newton's method on the branch it started on
+
+
+@compiled
+def closes(status):
+    """Whether a status comes with a configuration: its loops are closed."""
+    return status in (CONVERGED, JOINT_LIMIT)
+
+
+@compiled
+def write_block_rows(closures, block, state, rows):
+    """Write the equations of all closures of a block; returns the largest gap."""
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        write_rows(closures, state, rows, k)
+    return block_residual(closures, block, rows)
+
+
+@compiled
+def place_block(bodies, block, state):
+    """Place the bodies of a block from their joint positions q."""
+    for i in range(block.start, block.start + block.count):
+        me = state[i]
+        if bodies[i].prismatic == 0:
+            me.c = cos(me.q)
+            me.s = sin(me.q)
+        place_body(bodies, state, i)
+
+
+@compiled
+def solve_newton(model, data, block):
+    """Positions of a block by Newton's method from the joint positions in the state: (residual, iterations)."""
+    bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
+    m = block.rows
+    residual = 0.0
+    for iteration in range(NEWTON_ITERATIONS):
+        place_block(bodies, block, state)
+        residual = write_block_rows(closures, block, state, rows)
+        if residual < ROUNDING * block.size or not isfinite(residual):
+            return residual, iteration
+        invert_block(model, data, block)
+        largest = 0.0
+        for j in range(block.count):
+            step = 0.0
+            for r in range(m):
+                step -= work[block.inverse_at + j * m + r] * rows[block.rows_at + r].gap
+            state[block.start + j].qdd = step
+            unit = block.size if bodies[block.start + j].prismatic == 1 else 1.0
+            largest = max(largest, abs(step) / unit)
+        if not isfinite(largest):
+            return residual, iteration
+        shorten = min(1.0, LONGEST_STEP / largest) if largest > 0.0 else 1.0
+        for j in range(block.count):
+            state[block.start + j].q += shorten * state[block.start + j].qdd
+        if largest < AT_REST:
+            place_block(bodies, block, state)
+            return write_block_rows(closures, block, state, rows), iteration + 1
+    place_block(bodies, block, state)
+    return write_block_rows(closures, block, state, rows), NEWTON_ITERATIONS
+
+
+@compiled
+def solve_positions(model, data, mode, angles):
+    """Solve all joint positions for the platform pose in the state.
+
+    `mode` is the index of a working mode, or -1 for the one nearest to the joint positions in the state; with `angles`
+    false, turning joints get cosine and sine but no angle. Returns (status, residual, iterations).
+    """
+    bodies, closures, blocks, state, rows = model.bodies, model.closures, model.blocks, data.state, data.rows
+    worst = 0.0
+    iterations = 0
+    status = CONVERGED
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        if block.solver == CLOSED_FORM:
+            branch = -1 if mode < 0 else (mode // block.stride) % block.branches
+            solve_closed_form(bodies, closures, block, state, branch)
+            if angles:
+                read_angles(bodies, state, block.start, block.start + block.count)
+            residual = write_block_rows(closures, block, state, rows)
+            if not closed(block, residual):
+                status = UNREACHABLE
+        else:
+            residual, done = solve_newton(model, data, block)
+            iterations = max(iterations, done)
+            if closed(block, residual) and turned_over(closures, block, state):
+                residual = 2.0 * block.size  # the distance of two opposed directions
+            if not closed(block, residual):  # it came to rest where the gap is smallest, or it never came to rest
+                status = UNREACHABLE if done < NEWTON_ITERATIONS else DIVERGED
+        worst = worse(worst, residual)
+    return status, worst, iterations

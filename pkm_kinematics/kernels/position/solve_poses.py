@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole solves, for one pose and for many: what the Python classes call."""
+
+from math import cos, isfinite, sin, sqrt
+
+from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
+from pkm_kinematics.kernels.position.closed_form import drive, extend, lift_to, read_angles
+from pkm_kinematics.kernels.position.placement import joint_frame, place_platform
+from pkm_kinematics.kernels.position.positions import (
+    CONVERGED,
+    INVALID_INPUT,
+    JOINT_LIMIT,
+    SINGULAR,
+    UNREACHABLE,
+    closes,
+    solve_positions,
+)
+from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
+from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.vectors import add, axis_z, get, rotate
+
+UNIT = 1e-6  # a quaternion this near to unit length is rounded, one farther away is a mistake
+INSIDE = 1e-6  # rad, and of the robot's size: a pose this near to the motion space is rounded into it
+LIMIT_SLACK = 1e-9  # m and rad: a joint on its limit is inside
+
+
+@compiled
+def inverse_direct(model, data, mode, pose, out):
+    """Lean inverse kinematics of a robot whose actuated blocks are all `direct`: one scalar equation per actuator.
+
+    `pose` (7,) must be finite with a unit quaternion; `out` (n_actuated,) gets the actuated joint positions, in working
+    mode `mode`, or nearest to the state where that is negative. Returns a status; passive joints are not looked at.
+    """
+    bodies, closures, blocks, state = model.bodies, model.closures, model.blocks, data.state
+    place_platform(state, pose)
+    platform = state[PLATFORM]
+    status = CONVERGED
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        if block.actuators == 0:
+            continue
+        closure = closures[block.closure_start]
+        if block.spherical == 1:
+            target = rotate(platform.R, axis_z(closure.successor_rotation))
+        else:
+            target = add(get(platform.p), rotate(platform.R, get(closure.successor_point)))
+        i = block.lift
+        if i >= 0:
+            lift_to(bodies, closures, block, state, target)
+            out[bodies[i].actuator] = state[i].q
+            continue
+        i = block.driver
+        if i >= 0:
+            branch = -1 if mode < 0 else (mode // block.stride) % block.branches
+            sign = 0.0 if branch < 0 else block.home_sign * (1.0 - 2.0 * branch)
+            joint_frame(bodies, state, i)
+            if drive(bodies, closures, block, state, target, sign) < 0.0:
+                status = UNREACHABLE
+            read_angles(bodies, state, i, i + 1)
+        else:
+            i = block.extension
+            joint_frame(bodies, state, block.pointing)
+            extend(bodies, closures, block, state, target)
+        out[bodies[i].actuator] = state[i].q
+    return status
+
+
+@compiled
+def inverse_whole(model, data, mode, pose, out):
+    """Lean inverse kinematics of any robot: as `inverse_direct`, but all passive joints are solved as well."""
+    bodies, state = model.bodies, data.state
+    place_platform(state, pose)
+    status, _, _ = solve_positions(model, data, mode, True)
+    for i in range(2, bodies.shape[0]):
+        if bodies[i].actuator >= 0:
+            out[bodies[i].actuator] = state[i].q
+    return status
+
+
+@compiled
+def inverse_direct_many(model, data, mode, poses, out, status):
+    """`inverse_direct` for poses (n, 7) into out (n, n_actuated) and status (n,)."""
+    for k in range(poses.shape[0]):
+        status[k] = inverse_direct(model, data, mode, poses[k], out[k])
+
+
+@compiled
+def check_pose(pose, clean):
+    """Copy a pose (7,) with its quaternion normalised; False where it is not finite or not near unit length."""
+    for k in range(7):
+        if not isfinite(pose[k]):
+            return False
+    length = sqrt(pose[3] ** 2 + pose[4] ** 2 + pose[5] ** 2 + pose[6] ** 2)
+    if not abs(length - 1.0) < UNIT:
+        return False
+    for k in range(3):
+        clean[k] = pose[k]
+        clean[3 + k] = pose[3 + k] / length
+    clean[6] = pose[6] / length
+    return True
+
+
+@compiled
+def all_finite(values):
+    """True where no element is NaN or infinite."""
+    finite = True
+    for k in range(values.shape[0]):
+        finite = finite and isfinite(values[k])
+    return finite
+
+
+@compiled
+def first_beyond_limit(bodies, state, first):
+    """The first body, from `first` on, whose joint is outside its range, -1 if none."""
+    for i in range(first, bodies.shape[0]):
+        q = state[i].q
+        if q < bodies[i].lower - LIMIT_SLACK or q > bodies[i].upper + LIMIT_SLACK:
+            return i
+    return -1
+
+
+@compiled
+def solve_pose(model, data, pose, branch):
+    """All joint positions of one pose (7,): (status, residual, iterations).
+
+    Poses within rounding of the motion space are moved into it; others, and unusable ones, are INVALID_INPUT.
+    """
+    chain, state = model.chain, data.state
+    platform = state[PLATFORM]
+    if not check_pose(pose, data.work):
+        return INVALID_INPUT, 0.0, 0
+    place_platform(state, data.work)
+    if chain.shape[0] > 1:
+        miss, turn = read_chain(model, data, platform.R, platform.p)
+        if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
+            return INVALID_INPUT, max(miss, turn), 0
+        if chain.shape[0] < 7:
+            place_chain(model, data, platform.R, platform.p)
+    status, residual, iterations = solve_positions(model, data, branch, True)
+    if status == CONVERGED and (
+        first_beyond_limit(model.bodies, state, 2) >= 0 or first_beyond_limit(chain, data.chain, 1) >= 0
+    ):
+        status = JOINT_LIMIT
+    return status, residual, iterations
+
+
+@compiled
+def take_seed(model, data, seed):
+    """Put all joints where `seed` (n_joints,) has them, for a solve to begin from."""
+    bodies, chain, state = model.bodies, model.chain, data.state
+    for i in range(2, bodies.shape[0]):
+        me = state[i]
+        me.q = seed[bodies[i].column]
+        me.c = cos(me.q)
+        me.s = sin(me.q)
+    for i in range(1, chain.shape[0]):
+        data.chain[i].q = seed[chain[i].column]
+
+
+@compiled
+def read_joints(model, data, q):
+    """Write all joint positions to q (n_joints,)."""
+    for i in range(2, model.bodies.shape[0]):
+        q[model.bodies[i].column] = data.state[i].q
+    for i in range(1, model.chain.shape[0]):
+        q[model.chain[i].column] = data.chain[i].q
+
+
+@compiled
+def read_rates(model, data, qd, qdd):
+    """Write all joint velocities and accelerations to qd and qdd (n_joints,)."""
+    for i in range(2, model.bodies.shape[0]):
+        qd[model.bodies[i].column] = data.state[i].qd
+        qdd[model.bodies[i].column] = data.state[i].qdd
+    for i in range(1, model.chain.shape[0]):
+        qd[model.chain[i].column] = data.chain[i].qd
+        qdd[model.chain[i].column] = data.chain[i].qdd
+
+
+@allocating
+def solve_many(model, data, choice, poses, twists, accelerations_, out):
+    """Positions of all joints for poses (n, 7), and rates where `twists` and `accelerations_` (n, 6) are not empty.
+
+    `out` is a `Solved`. Rows without a configuration keep the joint positions that they have in it.
+    """
+    for k in range(poses.shape[0]):
+        take_seed(model, data, choice.seeds[k if choice.seeds.shape[0] > 1 else 0])
+        found, out.residual[k], out.iterations[k] = solve_pose(model, data, poses[k], choice.branch)
+        out.status[k] = found
+        out.regularity[k] = 0.0
+        if not closes(found):
+            continue
+        read_joints(model, data, out.q[k])
+        if twists.shape[0] == 0:
+            continue
+        if not (all_finite(twists[k]) and all_finite(accelerations_[k])):
+            out.status[k] = INVALID_INPUT
+            continue
+        out.regularity[k] = invert_blocks(model, data)
+        if not out.regularity[k] > NEARLY_SINGULAR:
+            out.status[k] = SINGULAR
+            continue
+        move_platform(data.state, twists[k], accelerations_[k])
+        velocities(model, data)
+        accelerations(model, data)
+        if model.chain.shape[0] > 1:
+            chain_motion(model, data)
+        read_rates(model, data, out.qd[k], out.qdd[k])

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inverse Jacobians of many poses."""
+
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.position.positions import closes
+from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
+from pkm_kinematics.kernels.rates.motion import invert_blocks
+from pkm_kinematics.kernels.rates.projection import inverse_jacobian
+from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+
+
+@compiled
+def inverse_jacobians(model, data, choice, poses, out):
+    """Rates of the actuated joints per platform twist, `out` (n, n_actuated, 6), at poses (n, 7).
+
+    Rows without a regular configuration are left as they are.
+    """
+    for k in range(poses.shape[0]):
+        take_seed(model, data, choice.seeds[k if choice.seeds.shape[0] > 1 else 0])
+        status, _, _ = solve_pose(model, data, poses[k], choice.branch)
+        if not closes(status):
+            continue
+        if invert_blocks(model, data) > NEARLY_SINGULAR:
+            inverse_jacobian(model, data, out[k])

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The twists that limbs and branch leave to the platform, and the acceleration that they impose, pose by pose."""
+
+from math import sqrt
+
+import numpy as np
+
+from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.position.positions import closes
+from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
+from pkm_kinematics.kernels.rates.limb_system import limb_system
+from pkm_kinematics.kernels.rates.motion import (
+    accelerations,
+    closure_accelerations,
+    invert_blocks,
+    move_platform,
+    velocities,
+)
+from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.kernels.vectors import cross, get, sub
+
+RANK = 1e-9  # left null vectors of a limb: singular values below this part of the largest. J mixes lengths and angles
+INDEPENDENT = 1e-7  # wrenches that span what the platform cannot do, against rounding in overconstrained robots
+
+
+@allocating
+def allowed_twists(model, data, pose):
+    """Twists (6, c) that the joints of the platform's own branch allow, at its positions in the data."""
+    chain, chain_at = model.chain, data.chain
+    allowed = np.zeros((6, chain.shape[0] - 1))
+    for i in range(1, chain.shape[0]):
+        me = chain_at[i]
+        axis = (me.R[0, 2], me.R[1, 2], me.R[2, 2])
+        linear = axis if chain[i].prismatic == 1 else cross(axis, sub((pose[0], pose[1], pose[2]), get(me.p)))
+        for c in range(3):
+            allowed[c, i - 1] = linear[c]
+            allowed[3 + c, i - 1] = 0.0 if chain[i].prismatic == 1 else axis[c]
+    return allowed
+
+
+@allocating
+def motion_space(model, data, allowed, twist, space, bias):
+    """Motion space (6, mobility) and bias acceleration (6,) at solved positions with inverted blocks.
+
+    `allowed` (6, c) spans the twists of the branch. The bias is
+    what the constraints alone impose at `twist` (6,), of minimum norm.
+    """
+    closures, blocks, limbs, state, rows = model.closures, model.blocks, model.limbs, data.state, data.rows
+    length = model.task[0].length
+    scale = np.array((1.0, 1.0, 1.0, length, length, length))
+    n_rows = rows.shape[0]
+    wrenches = np.zeros((n_rows + 6, 6))  # W: acts on twists whose angular part is multiplied by `length`
+    null = np.zeros((n_rows + 6, n_rows))  # combinations of the equations that the wrenches are
+    count = 0
+    if allowed.shape[1] < 6:
+        reciprocal = np.linalg.svd(np.ascontiguousarray(allowed.T) * scale)[2]
+        for k in range(allowed.shape[1], 6):
+            wrenches[count] = reciprocal[k]
+            count += 1
+    for limb in range(limbs.shape[0]):
+        first, stop = limbs[limb, 0], limbs[limb, 1]
+        n, m = 0, 0
+        for b in range(first, stop):
+            n += blocks[b].count
+            m += blocks[b].rows
+        at = blocks[first].rows_at
+        J, G = np.zeros((m, n)), np.zeros((m, 6))
+        last = blocks[stop - 1]
+        closure_stop = last.closure_start + last.closure_count
+        limb_system(model, data, blocks[first].closure_start, closure_stop, blocks[first].start, J, G)
+        rank = 0
+        U = np.eye(m)
+        if n > 0:
+            U, values, _ = np.linalg.svd(J)
+            for k in range(values.shape[0]):
+                if values[k] > RANK * max(values[0], 1e-300):
+                    rank += 1
+        for k in range(rank, m):
+            for r in range(m):
+                null[count, at + r] = U[r, k]
+                for c in range(6):
+                    wrenches[count, c] += U[r, k] * G[r, c] / scale[c]
+            count += 1
+    V = np.eye(6)
+    values = np.zeros(0)
+    left = np.zeros((0, 0))
+    if count > 0:
+        left, values, V = np.linalg.svd(wrenches[:count])
+    mobility = space.shape[1]
+    for k in range(mobility):
+        for c in range(6):
+            space[c, k] = V[6 - mobility + k, c] / scale[c]
+    bias[:] = 0.0
+    if not np.any(twist != 0.0):
+        return
+    move_platform(state, twist, np.zeros(6))
+    velocities(model, data)
+    accelerations(model, data)
+    rates = np.zeros(n_rows)
+    closure_accelerations(closures, state, rows, rates)
+    right = np.dot(null[:count], rates)
+    for k in range(values.shape[0]):
+        if values[k] > INDEPENDENT * values[0]:
+            share = np.dot(np.ascontiguousarray(left[:, k]), right) / values[k]
+            for c in range(6):
+                bias[c] -= share * V[k, c] / scale[c]
+
+
+@allocating
+def motion_spaces(model, data, choice, poses, twists, spaces, biases):
+    """`motion_space` at poses (n, 7) with twists (n, 6); NaN where there is none.
+
+    Results: spaces (n, 6, mobility), biases (n, 6).
+    """
+    constant = model.task[0].constant == 1
+    for k in range(poses.shape[0]):
+        take_seed(model, data, choice.seeds[k if choice.seeds.shape[0] > 1 else 0])
+        status, _, _ = solve_pose(model, data, poses[k], choice.branch)
+        spaces[k] = np.nan
+        biases[k] = np.nan
+        if not closes(status):
+            continue
+        if not invert_blocks(model, data) > NEARLY_SINGULAR:
+            continue
+        here = model.subspace if constant else allowed_twists(model, data, poses[k])
+        motion_space(model, data, here, twists[k], spaces[k], biases[k])
+
+
+@compiled
+def off_space(rates, scale, projector, rounding, off):
+    """off (n,): which rates (n, 6), each component scaled by `scale` (6,), are off the space that `projector` (6, 6)
+    projects on, by more than `rounding` of one plus their size."""
+    for k in range(rates.shape[0]):
+        size = 0.0
+        left = 0.0
+        for r in range(6):
+            mine = rates[k, r] * scale[r]
+            size += mine * mine
+            for c in range(6):
+                mine -= projector[r, c] * rates[k, c] * scale[c]
+            left += mine * mine
+        off[k] = sqrt(left) > rounding * (1.0 + sqrt(size))

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From joint space to the platform: the transpose of `qd = K xd`, block after block from the tips down.
+
+Generalised forces of a block's joints are balanced by closure forces, `inverse^T effort`; with its joints thus relieved
+the block is rigid, and what acts on its bodies acts on whatever carries them. What arrives at the platform is `K^T f`.
+The same pass applied to a unit effort gives a row of K, hence the inverse Jacobian.
+"""
+
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.records import BASE, PLATFORM, SPHERICAL
+from pkm_kinematics.kernels.vectors import accumulate, add, cross, get, put, scale, sub
+
+NOTHING = (0.0, 0.0, 0.0)
+
+
+@compiled
+def clear_wrench(me):
+    """Forget the wrench accumulated on a body."""
+    put(me.force, NOTHING)
+    put(me.torque, NOTHING)
+
+
+@compiled
+def push(me, force, moment, point):
+    """Apply a wrench (force, moment at a point) to a body."""
+    accumulate(me.force, force)
+    accumulate(me.torque, add(moment, cross(sub(point, get(me.p)), force)))
+
+
+@compiled
+def gather_block(bodies, block, state):
+    """Carry the wrenches on a block's bodies down the tree, adding to each joint's effort what it has to hold."""
+    for i in range(block.start + block.count - 1, block.start - 1, -1):
+        me = state[i]
+        R = me.R
+        held = me.force if bodies[i].prismatic == 1 else me.torque
+        me.effort += R[0, 2] * held[0] + R[1, 2] * held[1] + R[2, 2] * held[2]
+        push(state[bodies[i].parent], get(me.force), get(me.torque), get(me.p))
+
+
+@compiled
+def release_block(closures, block, state, rows, work):
+    """Replace the efforts of a block's joints by the closure forces that do the same work on what carries the block."""
+    m = block.rows
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        closure = closures[k]
+        force = NOTHING
+        moment = NOTHING
+        at = block.inverse_at + closure.rows_at - block.rows_at
+        if closure.kind == SPHERICAL:
+            for j in range(block.count):
+                row = (work[at + j * m], work[at + j * m + 1], work[at + j * m + 2])
+                force = add(force, scale(state[block.start + j].effort, row))
+        else:
+            for r in range(closure.rows):
+                share = 0.0
+                for j in range(block.count):
+                    share += work[at + r + j * m] * state[block.start + j].effort
+                force = add(force, scale(share, get(rows[closure.rows_at + r].force)))
+                moment = add(moment, scale(share, get(rows[closure.rows_at + r].moment)))
+        point = get(rows[closure.rows_at].point)
+        if closure.successor_anchor != BASE:
+            push(state[closure.successor_anchor], scale(-1.0, force), scale(-1.0, moment), point)
+        if closure.predecessor_anchor != BASE:
+            push(state[closure.predecessor_anchor], force, moment, point)
+
+
+@compiled
+def inverse_jacobian(model, data, out):
+    """Rates of the actuated joints per platform twist, `out` (n_actuated, 6): linear, then angular.
+
+    Blocks must have been inverted. Overwrites the wrenches and efforts in the state.
+    """
+    bodies, closures, blocks, state, rows, work = (
+        model.bodies,
+        model.closures,
+        model.blocks,
+        data.state,
+        data.rows,
+        data.work,
+    )
+    platform = state[PLATFORM]
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        if block.actuators == 0:
+            continue
+        for a in range(block.start, block.start + block.count):
+            if bodies[a].actuator < 0:
+                continue
+            clear_wrench(platform)
+            first = blocks[block.limb_first].start
+            for i in range(first, block.start + block.count):
+                clear_wrench(state[i])
+                state[i].effort = 0.0
+            state[a].effort = 1.0
+            release_block(closures, block, state, rows, work)
+            for c in range(b - 1, block.limb_first - 1, -1):
+                gather_block(bodies, blocks[c], state)
+                release_block(closures, blocks[c], state, rows, work)
+            for r in range(3):
+                out[bodies[a].actuator, r] = platform.force[r]
+                out[bodies[a].actuator, 3 + r] = platform.torque[r]

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a `Mechanism` to the record tables that the kernels read.
+
+Every mechanism is brought to one form: the platform is a free body whose pose is given, and each limb is a set of
+bodies that closures tie to it. Where the description already has the platform on a branch of its own, that branch is
+only how the pose is written; where the platform hangs on a limb, the limb's last joint carries a massless body that a
+fixed closure welds to the platform.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.joint_geometry import Freedom, frame_along, freedoms
+from pkm_description.mechanism import Array, Joint, Loop, LoopType, Mechanism
+from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.model_and_data import MATRICES, Data, Model
+from pkm_kinematics.kernels.position.closures import start_rows
+from pkm_kinematics.kernels.records import BASE, PLATFORM
+
+_KINDS = {
+    LoopType.SPHERICAL: (records.SPHERICAL, 3),
+    LoopType.UNIVERSAL: (records.UNIVERSAL, 4),
+    LoopType.REVOLUTE: (records.REVOLUTE, 5),
+    LoopType.CYLINDRICAL: (records.CYLINDRICAL, 4),
+    LoopType.PRISMATIC: (records.PRISMATIC, 5),
+    LoopType.PLANAR: (records.PLANAR, 3),
+    LoopType.FIXED: (records.FIXED, 6),
+}
+
+
+@dataclass
+class Body:
+    """A body while the tables are being built; frames as in `kernels/records.py`."""
+
+    name: str  # of the joint that carries it
+    parent: int
+    prismatic: bool = False
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    translation: Array = field(default_factory=lambda: np.zeros(3))
+    mass: float = 0.0
+    moment: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
+    joint: Joint | None = None
+
+
+@dataclass
+class Closure:
+    """A closure while the tables are being built: loop frames in the body frames, z along the joint's axis."""
+
+    name: str
+    kind: int
+    rows: int
+    predecessor: int
+    successor: int
+    predecessor_frame: Array
+    successor_frame: Array
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Bodies and closures in the canonical form, in the order of the description, and where each link lies."""
+
+    bodies: list[Body]
+    closures: list[Closure]
+    link_body: dict[str, int]
+    link_frame: dict[str, Array]  # link frame in its body frame
+
+
+def body_behind(freedom: Freedom, parent: int, at: Array, joint: Joint | None = None) -> tuple[Body, Array]:
+    """The body that one freedom moves, and the frame (4, 4) in it that stood at `at` in its parent before.
+
+    The body's frame has the freedom's axis for its z axis.
+    """
+    align = frame_along(freedom.axis)
+    behind = np.eye(4)
+    behind[:3, :3] = align.T
+    return Body(freedom.name, parent, freedom.slides, at[:3, :3] @ align, at[:3, 3].copy(), joint=joint), behind
+
+
+def build_graph(mechanism: Mechanism) -> Graph:
+    """Bring a mechanism to the canonical form: merge fixed links, make the platform free, split joints."""
+    bodies = [Body("base", -1), Body("platform", -1)]
+    closures: list[Closure] = []
+    link_body = {mechanism.base_link: BASE}
+    link_frame: dict[str, Array] = {mechanism.base_link: np.eye(4)}
+    chain = set(mechanism.platform_chain)
+
+    for joint in mechanism.joints:
+        if joint.name in chain:
+            if joint.child == mechanism.platform_link:
+                link_body[joint.child], link_frame[joint.child] = PLATFORM, np.eye(4)
+            continue
+        at = link_frame[joint.parent] @ joint.origin
+        carrier = link_body[joint.parent]
+        for freedom in freedoms(joint):
+            body, at = body_behind(freedom, carrier, at, joint)
+            bodies.append(body)
+            carrier = len(bodies) - 1
+        if joint.child == mechanism.platform_link:
+            closures.append(Closure(joint.name, records.FIXED, 6, carrier, PLATFORM, at, np.eye(4)))
+            carrier, at = PLATFORM, np.eye(4)
+        link_body[joint.child], link_frame[joint.child] = carrier, at
+
+    for link in mechanism.links:
+        if link.name in link_body and not link.inertial.massless:
+            _carry(bodies[link_body[link.name]], link_frame[link.name], link.inertial)
+    for loop in mechanism.loops:
+        closures.append(_closure(loop, link_body, link_frame))
+    return Graph(bodies, closures, link_body, link_frame)
+
+
+def _carry(body: Body, frame: Array, inertial: Any) -> None:
+    """Add a link's mass and inertia, given in the link frame, to the body that carries it."""
+    R = frame[:3, :3]
+    com = R @ inertial.com + frame[:3, 3]
+    body.mass += inertial.mass
+    body.moment = body.moment + inertial.mass * com
+    body.inertia = (
+        body.inertia + R @ inertial.inertia @ R.T + inertial.mass * (com @ com * np.eye(3) - np.outer(com, com))
+    )
+
+
+def _closure(loop: Loop, link_body: dict[str, int], link_frame: dict[str, Array]) -> Closure:
+    """A loop with its frames turned so that z is the joint's axis (the second axis, on a universal's successor)."""
+    kind, rows = _KINDS[loop.type]
+    turn = np.eye(4)
+    turn[:3, :3] = frame_along(loop.axis)
+    turn_successor = turn
+    if loop.type is LoopType.UNIVERSAL or not np.allclose(loop.axis, loop.axis2, atol=1e-12):
+        turn_successor = np.eye(4)
+        turn_successor[:3, :3] = frame_along(loop.axis2)
+    return Closure(
+        loop.name,
+        kind,
+        rows,
+        link_body[loop.predecessor],
+        link_body[loop.successor],
+        link_frame[loop.predecessor] @ loop.predecessor_frame @ turn,
+        link_frame[loop.successor] @ loop.successor_frame @ turn_successor,
+    )
+
+
+def columns_of(mechanism: Mechanism) -> dict[str, int]:
+    """Column of each one-freedom joint in arrays of all joints, by name: the order of the description."""
+    joints = (mechanism.joint_named[name] for name in mechanism.moving_joints)
+    names = [freedom.name for joint in joints for freedom in freedoms(joint)]
+    return {name: k for k, name in enumerate(names)}
+
+
+def body_table(
+    bodies: list[Body], actuated: tuple[str, ...], home: dict[str, float], column: dict[str, int]
+) -> NDArray[Any]:
+    """The bodies as a record array; `home` holds positions, `column` the columns of joints by name."""
+    table = np.zeros(len(bodies), dtype=records.BODY)
+    index = {name: k for k, name in enumerate(actuated)}
+    for row, body in zip(table, bodies, strict=True):
+        row["parent"] = body.parent
+        row["prismatic"] = body.prismatic
+        row["rotation"] = body.rotation
+        row["translation"] = body.translation
+        row["mass"] = body.mass
+        row["moment"] = body.moment
+        row["inertia"] = body.inertia[np.triu_indices(3)]
+        row["massless"] = body.mass == 0.0 and not body.inertia.any()
+        row["actuator"] = index.get(body.name, -1)
+        row["lower"], row["upper"] = -np.inf, np.inf
+        row["velocity"], row["effort"] = np.inf, np.inf
+        row["home"] = home.get(body.name, 0.0)
+        row["column"] = column.get(body.name, -1)
+        joint = body.joint
+        if joint is None:
+            continue
+        row["viscous"], row["coulomb"] = joint.viscous_friction, joint.coulomb_friction
+        if body.name == joint.name:
+            limits = joint.limits
+            row["lower"], row["upper"] = limits.lower, limits.upper
+            row["velocity"], row["effort"] = limits.velocity, limits.effort
+        if joint.drive is not None:
+            row["armature"] = joint.drive.armature
+    return table
+
+
+def closure_table(closures: list[Closure]) -> NDArray[Any]:
+    """The closures as a record array; anchors are filled when the blocks are known."""
+    table = np.zeros(len(closures), dtype=records.CLOSURE)
+    at = 0
+    for row, closure in zip(table, closures, strict=True):
+        row["kind"], row["rows"], row["rows_at"] = closure.kind, closure.rows, at
+        row["predecessor"], row["successor"] = closure.predecessor, closure.successor
+        row["predecessor_rotation"] = closure.predecessor_frame[:3, :3]
+        row["predecessor_point"] = closure.predecessor_frame[:3, 3]
+        row["successor_rotation"] = closure.successor_frame[:3, :3]
+        row["successor_point"] = closure.successor_frame[:3, 3]
+        at += closure.rows
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The constant tables of one mechanism, in solving order."""
+
+    bodies: NDArray[Any]  # records.BODY
+    closures: NDArray[Any]  # records.CLOSURE
+    blocks: NDArray[Any]  # records.BLOCK
+    gravity: Array  # (3,)
+    names: tuple[str, ...]  # joint that carries each body
+    closure_names: tuple[str, ...]  # loop of each closure, or the joint that it welds to the platform
+    n_rows: int
+    n_work: int
+    limbs: tuple[tuple[int, int], ...]  # first and last + 1 block of each limb
+
+    @cached_property
+    def model(self) -> Model:
+        """What kernels take of the robot, without the platform's branch: that is for `Engine.model`."""
+        return Model(self.bodies, self.closures, self.blocks, self.limb_blocks, *NO_BRANCH)
+
+    @property
+    def limb_blocks(self) -> NDArray[np.int64]:
+        """First block of each limb, and the one after its last (k, 2)."""
+        return np.array(self.limbs, dtype=np.int64).reshape(-1, 2)
+
+    def data(self, chain: NDArray[Any] | None = None) -> Data:
+        """Scratch of one thread, at home; `chain` is the state of the platform's branch, if there is one."""
+        data = self._fresh() if self.closures.flags.writeable else self._blank.copy()  # writeable: still being made
+        return data if chain is None else data._replace(chain=chain)
+
+    @cached_property
+    def _blank(self) -> Data:
+        return self._fresh()
+
+    def _fresh(self) -> Data:
+        state = np.zeros(len(self.bodies), dtype=records.STATE)
+        state["q"] = self.bodies["home"]
+        state["c"], state["s"] = np.cos(self.bodies["home"]), np.sin(self.bodies["home"])
+        state["R"][BASE] = np.eye(3)
+        state["dv"][BASE] = -self.gravity
+        rows = np.zeros(self.n_rows, dtype=records.ROW)
+        start_rows(self.closures, rows)
+        width = max(int(self.bodies["actuator"].max(initial=-1)) + 1, 7)
+        branch = np.zeros(1, dtype=records.STATE)
+        return Data(state, rows, np.zeros(self.n_work), branch, np.zeros((MATRICES, width, width)))
+
+
+NO_BRANCH = np.zeros(1, dtype=records.BODY), np.zeros(1, dtype=records.TASK), np.eye(6)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kinematics as a ROS node: two services, the complete joint states, the state of the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.time import Time
+from sensor_msgs.msg import JointState
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import JointType, Mechanism
+from pkm_description.ros import diagnostics, messages, topics
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.process import run_node
+from pkm_description.ros.robot_description import RobotDescription
+from pkm_interfaces.msg import PlatformState, SolveStatus
+from pkm_interfaces.srv import SolveForward, SolveInverse
+from pkm_kinematics.forward.mode_tracker import Modes
+from pkm_kinematics.forward.tracker import AssemblyModeTracker, TrackedMotion
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.ros.kinematics_services import solve_forward, solve_inverse
+
+
+class KinematicsNode(Node):
+    """Solves on request, and tracks the robot from the states of its actuated joints."""
+
+    def __init__(self) -> None:
+        super().__init__("kinematics")
+        rate = declare(
+            self,
+            "publish_rate",
+            200.0,
+            "highest rate of the published states, Hz",
+            (1.0, 2000.0),
+            fixed=True,
+        )
+        declare(self, "stale_after", 0.1, "a state older than this is reported as lost, s", (0.001, 10.0))
+        declare(self, "path_step", 0.002, "distance between two points of the path, m", (1e-5, 1.0))
+        declare(self, "path_points", 1000, "points of the path that are kept", (2, 100000))
+        self._tracker: AssemblyModeTracker | None = None
+        self._path = Path()
+        self._mode_change = ""  # the last one
+        self._unreported = False
+        self._refused = "no state of the actuated joints has come yet"
+        self._heard: Time | None = None
+        self._joints_out = self.create_publisher(JointState, topics.JOINT_STATES, topics.STREAM_OUT)
+        self._state_out = self.create_publisher(PlatformState, topics.PLATFORM_STATE, topics.STREAM_OUT)
+        self._path_out = self.create_publisher(Path, topics.PLATFORM_PATH, topics.LATCHED)
+        self._description = RobotDescription(self, self._build)
+        self._read_parameters()
+        self._states = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN)
+        self.create_timer(1.0 / rate, self._poll)
+        self.create_service(SolveInverse, topics.SOLVE_INVERSE, self._solve_inverse)
+        self.create_service(SolveForward, topics.SOLVE_FORWARD, self._solve_forward)
+        self.create_timer(0.2, self._slowly)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report)
+
+    def _build(self, mechanism: Mechanism) -> None:
+        self._tracker = AssemblyModeTracker(Kinematics(mechanism))
+        self._mode_change, self._unreported = "", False
+        self._path = Path()
+        self._path.header.frame_id = mechanism.base_link
+        sliding = {mechanism.joint_named[name].type is JointType.PRISMATIC for name in mechanism.actuated_joints}
+        self._rate_unit = "actuator unit/s" if len(sliding) > 1 else "m/s" if sliding == {True} else "rad/s"
+
+    def _read_parameters(self) -> None:
+        self._max_age = Duration(seconds=self.get_parameter("stale_after").value)
+        self._path_step = self.get_parameter("path_step").value
+        self._path_points = self.get_parameter("path_points").value
+
+    # Services
+
+    def _solve_inverse(self, request: SolveInverse.Request, response: SolveInverse.Response) -> SolveInverse.Response:
+        return self._answer(solve_inverse, request, response, lambda motion: motion.joints)
+
+    def _solve_forward(self, request: SolveForward.Request, response: SolveForward.Response) -> SolveForward.Response:
+        return self._answer(solve_forward, request, response, lambda motion: motion.pose)
+
+    def _answer(self, solve: Callable[..., None], request: Any, response: Any, measured: Callable[..., Any]) -> Any:
+        if self._tracker is None:
+            response.status = messages.status(SolveStatus.NOT_READY, self._description.problem)
+            return response
+        try:
+            now = measured(self._tracker.last) if self._tracker.tracking else None
+            solve(self._tracker.kinematics, request, response, now)
+        except PkmError as error:
+            response.status = messages.status(SolveStatus.INVALID_INPUT, str(error))
+        return response
+
+    # Tracking
+
+    def _poll(self) -> None:
+        message = self._states.take()
+        if message is None or self._tracker is None:
+            return
+        self._heard = self.get_clock().now()
+        names = self._tracker.kinematics.actuated_names
+        try:
+            positions = messages.joint_values(message, names, what="measured state")
+            velocities = np.zeros(len(names))
+            if message.velocity:
+                velocities = messages.joint_values(message, names, "velocity", "measured state")
+            self._refused = ""
+        except PkmError as error:
+            self._refused = str(error)
+            return
+        motion = self._tracker.observe(positions, velocities)
+        self._publish(message, motion)
+
+    def _publish(self, message: JointState, motion: TrackedMotion) -> None:
+        assert self._tracker is not None
+        kinematics = self._tracker.kinematics
+        state = self._state_message(message.header.stamp)
+        state.status = messages.status(motion.status, motion.reason)
+        state.pose = messages.to_pose(motion.pose)
+        state.twist = messages.to_twist(motion.twist)
+        state.residual = motion.residual
+        if self._tracker.tracking:
+            margins = kinematics.singularity(motion.pose, seed=motion.joints)
+            state.type1_distance, state.type2_distance = float(margins.type1), float(margins.type2)
+            state.type1_unit, state.type2_unit = f"m/s per {self._rate_unit}", f"{self._rate_unit} per m/s"
+            self._name_modes(state, self._tracker.modes)
+            joints = JointState(name=kinematics.joint_names, position=motion.joints, velocity=motion.velocities)
+            joints.header.stamp = message.header.stamp
+            self._joints_out.publish(joints)
+            self._extend_path(message, motion)
+        self._state_out.publish(state)
+
+    def _name_modes(self, state: PlatformState, modes: Modes) -> None:
+        state.working_mode, state.assembly_mode = modes.working, modes.assembly
+        if modes.change:
+            self._mode_change, self._unreported = modes.change, True
+            self.get_logger().warn(modes.change)
+
+    def _state_message(self, stamp: Any) -> PlatformState:
+        assert self._tracker is not None
+        state = PlatformState(child_frame_id=self._tracker.kinematics.mechanism.platform_link)
+        state.header.frame_id = self._tracker.kinematics.mechanism.base_link
+        state.header.stamp = stamp
+        state.type1_distance = state.type2_distance = float("nan")
+        return state
+
+    def _extend_path(self, message: JointState, motion: TrackedMotion) -> None:
+        points = self._path.poses
+        if points:
+            last = np.array(messages.vector_of(points[-1].pose.position))
+            if np.linalg.norm(motion.pose[:3] - last) < self._path_step:
+                return
+        point = PoseStamped(pose=messages.to_pose(motion.pose))
+        point.header.frame_id, point.header.stamp = self._path.header.frame_id, message.header.stamp
+        points.append(point)
+        del points[: -self._path_points]
+
+    # Now and then
+
+    def _slowly(self) -> None:
+        self._read_parameters()
+        if self._tracker is None:
+            return
+        if self._path.poses:
+            self._path.header.stamp = self._path.poses[-1].header.stamp
+            self._path_out.publish(self._path)
+        reason = self._lost()
+        if reason:
+            state = self._state_message(self.get_clock().now().to_msg())
+            state.status = messages.status(SolveStatus.NOT_READY, reason)
+            self._state_out.publish(state)
+
+    def _lost(self) -> str:
+        """Why there is no measured state to work with; empty where there is one."""
+        if self._refused or self._heard is None:
+            return self._refused
+        age = self.get_clock().now() - self._heard
+        if age > self._max_age:
+            return f"the actuated joint states have been silent for {age.nanoseconds * 1e-9:.2f} s"
+        return ""
+
+    def _report(self) -> diagnostics.Report:
+        if self._tracker is None:
+            return diagnostics.ERROR, self._description.problem, {}
+        values = {"robot": self._tracker.kinematics.mechanism.name, "residual": self._tracker.last.residual}
+        reason = self._lost()
+        if reason:
+            return diagnostics.STALE, reason, values
+        if not self._tracker.tracking:
+            return diagnostics.ERROR, self._tracker.last.reason or "the measured state has no solution", values
+        modes = self._tracker.modes
+        values.update({"working_mode": modes.working, "assembly_mode": modes.assembly, "change": self._mode_change})
+        if self._unreported:
+            self._unreported = False
+            return diagnostics.WARN, self._mode_change, values
+        return diagnostics.OK, "tracking", values
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(KinematicsNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the limbs do not let the platform do, whatever the actuators: constraint wrenches.
+
+A limb's closure equations J qd + G V = 0 constrain the platform's twist V alone by W V = 0, W = U^T G, where U spans
+the left null space of J: the reciprocal screws of the limb. Twists that satisfy all limbs are the motion space, which
+for robots such as the 3-PRS turns and shears with the pose ("parasitic motion").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.kernels.model_and_data import Data, Model
+from pkm_kinematics.kernels.rates.limb_system import limb_system
+from pkm_kinematics.kernels.rates.motion_space import INDEPENDENT, RANK
+
+
+def limb_constraints(model: Model, data: Data, length: float) -> list[tuple[slice, Array, Array]]:
+    """For each limb its equations (as a slice), U (m, k) and W (k, 6), at the positions in the data.
+
+    W acts on twists whose angular part is multiplied by `length`, so that all six components are speeds.
+    """
+    found = []
+    for first, stop in model.limbs:
+        blocks = model.blocks[first:stop]
+        closures = (int(blocks["closure_start"][0]), int(blocks["closure_start"][-1] + blocks["closure_count"][-1]))
+        start = int(blocks["start"][0])
+        n, m = int(blocks["count"].sum()), int(blocks["rows"].sum())
+        J, G = np.zeros((m, n)), np.zeros((m, 6))
+        limb_system(model, data, *closures, start, J, G)
+        U, values, _ = np.linalg.svd(J) if n else (np.eye(m), np.zeros(0), None)
+        rank = int(np.sum(values > RANK * max(float(values[0]) if len(values) else 0.0, 1e-300)))
+        at = int(blocks["rows_at"][0])
+        found.append((slice(at, at + m), U[:, rank:], U[:, rank:].T @ G / scaling(length)))
+    return found
+
+
+def scaling(length: float) -> Array:
+    """Divisors (6,) of a wrench that go with an angular velocity multiplied by `length`."""
+    return np.array([1.0, 1.0, 1.0, length, length, length])
+
+
+def constraint_wrenches(model: Model, data: Data, length: float) -> Array:
+    """Orthonormal constraint wrenches of every limb, stacked (k, 6), scaled as in `limb_constraints`."""
+    stacked = [np.zeros((0, 6))]
+    for _, _, W in limb_constraints(model, data, length):
+        _, s, Vt = np.linalg.svd(W, full_matrices=False)
+        stacked.append(Vt[s > INDEPENDENT])
+    return np.vstack(stacked)
+
+
+def constraint_margin(W: Array, blocked: int) -> float:
+    """The singular value whose vanishing would free one of the `blocked` freedoms; inf where there are none."""
+    if blocked == 0:
+        return float("inf")
+    values = np.linalg.svd(W, compute_uv=False)
+    return float(values[blocked - 1]) if len(values) >= blocked else 0.0

@@ -1,0 +1,446 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The solves behind `Kinematics` and `Dynamics`: plain arrays of rows in, plain arrays out.
+
+One engine holds what is constant of a robot: the tables, the platform's task, names and their columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from pkm_description.joint_geometry import home_positions
+from pkm_description.loops.mobility import beside_home, check_gears
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.rotations import pose_from_transform, transform_from_pose
+from pkm_kinematics.batch import ShapeError, over_cores, rows_for
+from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS, Choice, Data, Model, Solved, near
+from pkm_kinematics.kernels.path.carry_on import LAST
+from pkm_kinematics.kernels.position.chain import place_chains, read_chain
+from pkm_kinematics.kernels.position.closures import block_residual, closed
+from pkm_kinematics.kernels.position.solve_poses import INSIDE, LIMIT_SLACK, solve_many, solve_pose, take_seed
+from pkm_kinematics.kernels.rates.jacobians import inverse_jacobians
+from pkm_kinematics.kernels.rates.motion_space import allowed_twists, motion_space, motion_spaces, off_space
+from pkm_kinematics.model.blocks import build_tables, build_undivided
+from pkm_kinematics.model.tables import Tables
+from pkm_kinematics.model.task import Task, build_task, chain_state
+from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.continuation import Continuation
+from pkm_kinematics.solve.whole_graph import FREE, WholeGraph
+from pkm_kinematics.status import Status, closes
+
+NO_RATES = np.empty((0, 6))
+EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole
+FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
+FARTHEST = 1e5  # rad, and of the robot's size: beyond, neighbouring numbers are too far apart to close loops with
+OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """The robot with every body in place at one pose."""
+
+    model: Model
+    data: Data
+    status: int
+
+    @property
+    def closed(self) -> bool:
+        """True where there is a configuration."""
+        return closes(self.status)
+
+    @property
+    def state(self) -> NDArray[Any]:
+        """State of the bodies, `records.STATE`."""
+        return self.data.state
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The closures' equations, `records.ROW`."""
+        return self.data.rows
+
+
+class Engine:
+    """Constant data of one robot, and solves over rows. Calls may run in several threads at once."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.home_by_name = home_positions(mechanism)
+        self.task: Task = build_task(mechanism, self.home_by_name)
+        self.home: Array = pose_from_transform(mechanism.home)
+        check_gears(mechanism)
+        generic = None
+        if mechanism.mobility.singular_home:
+            beside = beside_home(mechanism)
+            generic = pose_from_transform(beside.home), home_positions(beside)
+        self.tables = build_tables(mechanism, self.home, self.home_by_name, generic)
+        self.joint_names: tuple[str, ...] = tuple(self.home_by_name)
+        self.actuated_names: tuple[str, ...] = mechanism.actuated_joints
+        column = {name: k for k, name in enumerate(self.joint_names)}
+        self.body_column = self.tables.bodies["column"]
+        self.actuated_column = np.array([column[name] for name in self.actuated_names])
+        self.home_joints: Array = np.array([self.home_by_name[name] for name in self.joint_names])
+        self.home_joints[self.body_column[2:]] = self.tables.bodies["home"][2:]
+        slides = dict(zip(self.tables.names, self.tables.bodies["prismatic"] == 1, strict=True))
+        slides.update(zip(self.task.names, self.task.chain["prismatic"][1:] == 1, strict=True))
+        self.joint_turning = np.array([not slides[name] for name in self.joint_names])
+        self.actuated_turning = self.joint_turning[self.actuated_column]
+        for array in (self.home, self.home_joints):
+            array.setflags(write=False)
+        self._generic = generic
+        self.model: Model = self._model()
+        self.size = self._size()
+        self.model = self.model._replace(task=_with(self.model.task, size=self.size))
+
+    def _model(self) -> Model:
+        m = len(self.actuated_names)
+        task = _with(
+            self.task.record,
+            actuators=m,
+            square=self.constant_space and m == self.mobility,
+            iterated=self.iterated,
+            length=self.characteristic_length,
+            size=float(self.tables.blocks["size"].max(initial=0.0)) or 1.0,  # until that at home is known
+        )
+        return self.tables.model._replace(
+            chain=self.task.chain, task=task, subspace=np.ascontiguousarray(self.task.subspace)
+        )
+
+    def usable(self, joints: Array, turning: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which joint positions (n, k) are numbers fine enough to close loops with; `turning` (k,) tells which turn."""
+        return np.asarray(np.abs(joints) < np.where(turning, FARTHEST, FARTHEST * self.size))
+
+    @cached_property
+    def limits(self) -> tuple[Array, Array]:
+        """Lower and upper ends (n_joints,) of the joints' ranges, rounding allowed for."""
+        lower, upper = np.full(len(self.joint_names), -np.inf), np.full(len(self.joint_names), np.inf)
+        for table in (self.tables.bodies[2:], self.task.chain[1:]):
+            lower[table["column"]], upper[table["column"]] = table["lower"] - LIMIT_SLACK, table["upper"] + LIMIT_SLACK
+        return lower, upper
+
+    def beyond_limits(self, joints: Array) -> NDArray[np.bool_]:
+        """Which joints (..., n_joints) are outside their ranges."""
+        lower, upper = self.limits
+        return np.asarray((joints < lower) | (joints > upper))
+
+    def data(self, joints: Array | None = None) -> Data:
+        """Scratch for the kernels in one thread, with the robot at home, in the mode of joint positions (n_joints,)."""
+        data = self.tables.data(chain_state(self.task))
+        if joints is not None:
+            take_seed(self.model, data, joints)
+            data.system[VECTORS, LAST, :7] = self.home
+        return data
+
+    @property
+    def mobility(self) -> int:
+        """Number of freedoms of the platform."""
+        return self.mechanism.mobility.platform
+
+    @cached_property
+    def constant_space(self) -> bool:
+        """True where the platform's possible twists are the same at every pose."""
+        return self.task.constant and self.task.subspace.shape[1] == self.mobility
+
+    @cached_property
+    def direct_inverse(self) -> bool:
+        """True where each actuated joint follows from one scalar equation, whatever the passive joints do."""
+        blocks = self.tables.blocks
+        return bool((blocks["direct"][blocks["actuators"] > 0] == 1).all())
+
+    @cached_property
+    def whole_graph(self) -> WholeGraph:
+        """All joints as one set of unknowns, for what cannot be solved limb by limb."""
+        return WholeGraph(self.mechanism, self.task, self.home_by_name, self.home)
+
+    @cached_property
+    def characteristic_length(self) -> float:
+        """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints."""
+        c = self.tables.closures
+        points = np.vstack(
+            [
+                c["successor_point"][c["successor"] == records.PLATFORM],
+                c["predecessor_point"][c["predecessor"] == records.PLATFORM],
+            ]
+        )
+        if not len(points):  # limbs that the tree leads to from the platform
+            points = self.tables.bodies["translation"][self.tables.bodies["parent"] == records.PLATFORM]
+        length = float(np.linalg.norm(points, axis=1).mean()) if len(points) else 0.0
+        return length if length > 1e-9 else 1.0
+
+    def _size(self) -> float:
+        """Size of the robot [m]: greatest distance of a limb's joint from the platform at home."""
+        at = self.placed(self.home, self.home_joints)
+        return float(np.linalg.norm(at.state["p"][2:] - self.home[:3], axis=1).max(initial=0.0)) or 1.0
+
+    # -- input ------------------------------------------------------------------------------------------------------
+
+    def poses(self, pose: ArrayLike) -> tuple[Array, tuple[int, ...]]:
+        """Rows (n, 7) and leading axes of poses (..., 7) or of task coordinates. Raises `ShapeError`."""
+        array = np.ascontiguousarray(pose, dtype=np.float64)
+        if array.ndim and array.shape[-1] == 7:
+            return array.reshape(-1, 7), array.shape[:-1]
+        if array.ndim and array.shape[-1] == len(self.task.names) > 0:
+            coordinates = array.reshape(-1, array.shape[-1])
+            return self.poses_at(coordinates), array.shape[:-1]
+        wanted = f"(..., {len(self.task.names)}) or " if self.task.names else ""
+        raise ShapeError(f"pose: expected {wanted}(..., 7), got {array.shape}")
+
+    def poses_at(self, coordinates: Array) -> Array:
+        """Poses (n, 7) at task coordinates (n, k); NaN where they are not finite."""
+        n = len(coordinates)
+        poses = np.full((n, 7), np.nan)
+        usable = np.asarray(np.isfinite(coordinates).all(axis=1))
+        R, p = np.empty((n, 3, 3)), np.empty((n, 3))
+        known = np.where(usable[:, None], coordinates, 0.0)
+        place_chains(self.model, self.data(), known, R, p)
+        if n:
+            poses[usable, :3] = p[usable]
+            poses[usable, 3:] = Rotation.from_matrix(R).as_quat(canonical=True)[usable]
+        return poses
+
+    def branch_at(self, pose: Array) -> dict[str, float]:
+        """Positions of the platform's branch at a pose (7,), or of the six joints that stand for it, by name."""
+        if self.task.names:
+            return dict(zip(self.task.names, (float(q) for q in self._read_chain(pose)["q"][1:]), strict=True))
+        return {name: float(values[0]) for name, values in self.stand_in(pose[None]).items()}
+
+    def stand_in(self, poses: Array) -> dict[str, Array]:
+        """Positions (n,) by name, at poses (n, 7), of the six joints that stand for a branch where there is none."""
+        if self.task.names or not len(poses):
+            return {}
+        home = Rotation.from_quat(self.home[3:])
+        away = home.inv().apply(poses[:, :3] - self.home[:3])
+        angles = (home.inv() * Rotation.from_quat(poses[:, 3:])).as_euler("ZYX")
+        return {freedom.name: values for freedom, values in zip(FREE, np.hstack([away, angles]).T, strict=True)}
+
+    def _read_chain(self, pose: Array) -> NDArray[Any]:
+        """State of the platform's branch at a pose (7,)."""
+        data = self.data()
+        read_chain(self.model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
+        return data.chain
+
+    def rates(self, twist: ArrayLike, acceleration: ArrayLike | None, n: int) -> tuple[Array, Array]:
+        """Twists and accelerations as (n, 6) rows. Raises `ShapeError`."""
+        pair = (("twist", twist), ("acceleration", np.zeros(6) if acceleration is None else acceleration))
+        # copies: what is broadcast is read-only, and would have kernels compiled once more for it
+        twists, accelerations = (np.array(np.broadcast_to(rows_for(v, 6, n, what), (n, 6))) for what, v in pair)
+        return twists, accelerations
+
+    @cached_property
+    def iterated(self) -> bool:
+        """True where a limb's positions are found by iteration, so that they depend on where it starts."""
+        return bool((self.tables.blocks["solver"] == records.NEWTON).any())
+
+    @cached_property
+    def iterated_turns(self) -> NDArray[np.int64]:
+        """Bodies whose joints turn and are found by iteration."""
+        t = self.tables
+        blocks = t.blocks[t.blocks["solver"] == records.NEWTON]
+        bodies = np.concatenate([np.arange(b["start"], b["start"] + b["count"]) for b in blocks])
+        return np.asarray(bodies[t.bodies["prismatic"][bodies] == 0], dtype=np.int64)
+
+    @property
+    def continues(self) -> bool:
+        """True where limbs are iterated and the platform can go a straight way from home, to carry them on."""
+        return self.iterated and self.constant_space
+
+    def continued(self, poses: Array, joints: Array, branch: int = NEAREST) -> Choice:
+        """The configurations at poses (n, 7) that continue those at home with `joints`, (n_joints,) or (n, n_joints).
+
+        Limbs solved by iteration carry them on; closed forms take `branch`.
+        """
+        if self.continues and len(poses):
+            return Choice(branch, *self._continuation.carried(poses, joints, branch))
+        start = near(joints, len(poses), branch)
+        if not self.iterated or not len(poses):
+            return start
+        solved = self.solve(poses, start)
+        found = closes(solved.status)
+        seeds = np.where(found[:, None], solved.q, start.seeds)
+        if not found.all():
+            seeds[~found] = self._continuation.led(poses[~found], seeds[~found], branch)
+        return start._replace(seeds=seeds)
+
+    @cached_property
+    def _continuation(self) -> Continuation:
+        return Continuation(self.model, self.data, self.solve, self.home, self.iterated_turns, self.size)
+
+    # -- solves -----------------------------------------------------------------------------------------------------
+
+    def solve(self, poses: Array, choice: Choice, twists: Array = NO_RATES, accelerations: Array = NO_RATES) -> Solved:
+        """Positions of all joints at poses (n, 7), and their rates where twists are given; on all cores if it pays.
+
+        INVALID_INPUT also where the joint positions to start from are not usable.
+        """
+        solved = self._solve_blocks(poses, choice, twists, accelerations)
+        unusable = ~self.usable(choice.seeds, self.joint_turning).all(axis=1)
+        if unusable.any():
+            which = np.broadcast_to(unusable, len(poses))
+            solved.status[which] = Status.INVALID_INPUT
+            for values in (solved.q, solved.qd, solved.qdd):
+                values[which] = np.nan
+        if self.divided:
+            # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
+            near = np.flatnonzero(
+                np.isin(solved.status, OPEN) & ((solved.residual < FOLDED * self.size) | (not self.continues))
+            )
+            lost = [k for k in near if self._folded(poses[k], choice.rows([k]))]
+            blunt = np.flatnonzero(closes(solved.status) & (solved.residual > EXACT * self.size))
+            if lost or len(blunt):
+                starts = np.vstack([choice.seeds_for(lost), solved.q[blunt]])
+                lost += list(blunt)
+                v, a = (x[lost] if len(x) else x for x in (twists, accelerations))
+                at = choice._replace(seeds=self._undivided_joints(poses[lost], starts), certain=choice.certain[lost])
+                again = self._solve_blocks(poses[lost], at, v, a)
+                found = closes(again.status) & (again.residual < solved.residual[lost])
+                for rows, better in zip(solved, again, strict=True):
+                    rows[np.array(lost)[found]] = better[found]
+        return solved
+
+    @cached_property
+    def divided(self) -> bool:
+        """True where a limb has blocks solved by iteration, and after them one with more equations than joints.
+
+        In a singularity of the first block, which the robot as a whole need not notice, its branches cross: a rod pair
+        that hangs in a plane with the axis of its plate folds over. Then it is the later equations that stay open.
+        """
+        blocks = self.tables.blocks
+        return any(
+            bool((blocks["solver"][a:b] == records.NEWTON).any() & (blocks["rows"] > blocks["count"])[a + 1 : b].any())
+            for a, b in self.tables.limbs
+        )
+
+    def _folded(self, pose: Array, choice: Choice) -> bool:
+        """True where only blocks with more equations than joints stay open."""
+        at, blocks = self.placed(pose, choice.seeds[0], choice.branch), self.tables.blocks
+        residuals = [block_residual(self.tables.closures, block, at.rows) for block in blocks]
+        still_open = np.array([not closed(*pair) for pair in zip(blocks, residuals, strict=True)], dtype=bool)
+        return bool(still_open.any()) and not (still_open & (blocks["rows"] <= blocks["count"])).any()
+
+    @cached_property
+    def _undivided(self) -> Tables:
+        """The robot with each limb as one block."""
+        at_home = dict(zip(self.joint_names, map(float, self.home_joints), strict=True))
+        return build_undivided(self.mechanism, at_home, *(self._generic or (self.home, at_home)))
+
+    def _undivided_joints(self, poses: Array, seeds: Array) -> Array:
+        """Joint positions (n, n_joints) at poses (n, 7) near `seeds` (n, n_joints), limbs solved as a whole."""
+        found = self._solve_blocks(poses, near(seeds, len(poses)), by=self._undivided)
+        return np.where(closes(found.status)[:, None], found.q, seeds)
+
+    def _solve_blocks(
+        self,
+        poses: Array,
+        choice: Choice,
+        twists: Array = NO_RATES,
+        accelerations: Array = NO_RATES,
+        by: Tables | None = None,
+    ) -> Solved:
+        """`solve`, block after block; `by` other tables of the same robot."""
+        n, width = len(poses), len(self.joint_names)
+        tables = by or self.tables
+        model = self.model if by is None else self.model._replace(**by.model.of_graph())
+        q, qd, qdd = np.full((n, width), np.nan), np.full((n, width), np.nan), np.full((n, width), np.nan)
+        counts = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros(n)
+        solved = Solved(q, qd, qdd, *counts)
+
+        def part(at: slice) -> None:
+            rates = at if len(twists) else slice(0, 0)
+            data = tables.data(chain_state(self.task))
+            solve_many(model, data, choice.rows(at), poses[at], twists[rates], accelerations[rates], solved.rows(at))
+
+        over_cores(part, n)
+        return solved
+
+    def placed(self, pose: Array, seed: Array, branch: int = NEAREST) -> Placed:
+        """All bodies in place at one pose (7,), from joint positions `seed` (n_joints,), or in a branch."""
+        data = self.data()
+        take_seed(self.model, data, seed)
+        status, _, _ = solve_pose(self.model, data, pose, branch)
+        return Placed(self.model, data, int(status))
+
+    def inverse_jacobians(self, poses: Array, choice: Choice) -> Array:
+        """Actuated joint rates per platform twist (n, n_actuated, 6) at poses (n, 7); NaN where there are none."""
+        out = np.full((len(poses), len(self.actuated_names), 6), np.nan)
+
+        def part(at: slice) -> None:
+            inverse_jacobians(self.model, self.data(), choice.rows(at), poses[at], out[at])
+
+        over_cores(part, len(poses))
+        return out
+
+    # -- motion space -----------------------------------------------------------------------------------------------
+
+    def space_at(self, pose: Array, joints: Array, twist: Array | None = None) -> tuple[Array, Array]:
+        """`spaces_at` one pose (7,), near joint positions (n_joints,): S (6, mobility), and the acceleration (6,)."""
+        spaces, biases = self.spaces_at(pose[None], near(joints, 1), None if twist is None else twist[None])
+        return spaces[0], biases[0]
+
+    def spaces_at(self, poses: Array, choice: Choice, twists: Array | None = None) -> tuple[Array, Array]:
+        """Motion spaces S (n, 6, mobility) at poses (n, 7), and accelerations (n, 6) that `twists` impose through them.
+
+        NaN where a pose has no regular configuration.
+        """
+        n, task = len(poses), self.task
+        if self.constant_space:
+            return np.broadcast_to(task.subspace, (n, *task.subspace.shape)), np.zeros((n, 6))
+        spaces, biases = np.empty((n, 6, self.mobility)), np.empty((n, 6))
+        at = np.zeros((n, 6)) if twists is None else np.ascontiguousarray(twists)
+        motion_spaces(self.model, self.data(), choice, np.ascontiguousarray(poses), at, spaces, biases)
+        return spaces, biases
+
+    def space_in(self, model: Model, data: Data, pose: Array, twist: Array) -> tuple[Array, Array]:
+        """As `spaces_at`, at the one pose (7,) whose positions stand in the data, its blocks inverted."""
+        space, bias = np.empty((6, self.mobility)), np.empty(6)
+        motion_space(model, data, np.ascontiguousarray(self.allowed_at(pose)), twist, space, bias)
+        return space, bias
+
+    def allowed_at(self, pose: Array) -> Array:
+        """Twists (6, c) that the platform's own branch allows at a pose."""
+        return self.task.subspace if self.task.constant else self.branch_twists(pose)
+
+    def branch_twists(self, pose: Array) -> Array:
+        """Twists (6, k) of the platform at a pose (7,) per rate of each joint of its branch; NaN at unusable ones."""
+        data = self.data()
+        if not np.isfinite(pose).all():
+            return np.full((6, len(self.task.names)), np.nan)
+        read_chain(self.model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
+        return np.asarray(allowed_twists(self.model, data, pose))
+
+    def outside(self, poses: Array, rates: Array, choice: Choice) -> NDArray[np.bool_]:
+        """Which of the twists or accelerations (n, 6) at poses (n, 7) the platform cannot have."""
+        if self.constant_space and self.mobility == 6:
+            return np.zeros(len(rates), dtype=bool)
+        scale = scaling(self.characteristic_length)
+        if self.constant_space:
+            off = np.empty(len(rates), dtype=np.bool_)
+            off_space(np.ascontiguousarray(rates), scale, self._onto_space, INSIDE, off)
+            return off
+        scaled = rates * scale
+        allowance = INSIDE * (1.0 + np.linalg.norm(scaled, axis=1))
+        spaces = self.spaces_at(poses, choice)[0]
+        Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
+        left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)
+        return np.asarray((np.linalg.norm(left, axis=1) > allowance) & np.isfinite(spaces).all(axis=(1, 2)))
+
+    @cached_property
+    def _onto_space(self) -> Array:
+        """Orthogonal projector (6, 6) onto the constant motion space, rotations at the characteristic length."""
+        Q = np.linalg.qr(self.task.subspace * scaling(self.characteristic_length)[:, None])[0]
+        projector: Array = Q @ Q.T
+        return projector
+
+
+def _with(record: NDArray[Any], **values: float) -> NDArray[Any]:
+    """A read-only copy of a record array with some fields changed."""
+    changed = record.copy()
+    for name, value in values.items():
+        changed[name] = value
+    changed.setflags(write=False)
+    return changed

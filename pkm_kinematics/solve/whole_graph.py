@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole graph as one system, the platform's branch among its unknowns: the solver of last resort.
+
+It needs no limb that decomposes and is regular in singularities of type 1: with the actuators held it is forward
+kinematics of any mechanism, and with nothing held it finds the configuration nearest to a given one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
+
+from pkm_description.joint_geometry import floating_freedoms
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.rotations import pose_from_transform, transform_from_pose
+from pkm_kinematics.batch import over_cores
+from pkm_kinematics.kernels.path.follow import GraphRows, follow_graphs
+from pkm_kinematics.kernels.position.positions import place_block
+from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.model.blocks import Plan, assemble
+from pkm_kinematics.model.tables import Body, Closure, Graph, Tables, body_behind, build_graph
+from pkm_kinematics.model.task import Task
+from pkm_kinematics.solve.nearest import nearest_closed
+from pkm_kinematics.status import Status
+
+FREE = floating_freedoms("platform/")  # of a platform without a branch
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """A configuration of the whole graph: pose (7,) and joint positions by name, or why there is none."""
+
+    status: Status
+    pose: Array | None
+    positions: dict[str, float]
+    residual: float  # largest gap of a closure; where the path met a singularity, largest actuator distance to go
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class FollowedRows:
+    """As `Followed`, for n rows: poses (n, 7), NaN where there is none, and positions (n, n_bodies)."""
+
+    poses: Array
+    positions: Array
+    status: NDArray[np.int64]
+    residual: Array
+    iterations: NDArray[np.int64]
+
+
+class WholeGraph:
+    """All joints of a mechanism, passive, actuated and the platform's own, as one set of unknowns."""
+
+    def __init__(self, mechanism: Mechanism, task: Task, home: dict[str, float], home_pose: Array) -> None:
+        graph, self._last = _with_platform(build_graph(mechanism), task, transform_from_pose(home_pose))
+        first = self._last + 1 - (len(task.names) or len(FREE))
+        self._branch = range(first, self._last + 1)
+        movable = tuple(i for i in range(2, len(graph.bodies)))
+        plan = Plan(movable, tuple(range(len(graph.closures))))
+        tables = assemble(mechanism, graph, [[plan]], home)
+        # dependent columns are expected here: joints that nothing determines stay where they are
+        self.tables: Tables = tables
+        self.names = tables.names
+        self._idle = mechanism.mobility.idle
+        self._held: dict[tuple[str, ...], Tables] = {}
+        self._tail = graph.link_frame[mechanism.platform_link]
+
+    def nearest(self, wanted: dict[str, float], size: float) -> Followed:
+        """The closed configuration nearest to joint positions by name, above all in the platform's own."""
+        t = self.tables
+        positions = np.array([wanted.get(name, float(x)) for name, x in zip(self.names, t.bodies["home"], strict=True)])
+        found, residual, iterations = nearest_closed(t, positions, self._branch, size)
+        if found is None:
+            return Followed(Status.DIVERGED, None, {}, residual, iterations)
+        state = t.data().state
+        state["q"] = found
+        place_block(t.bodies, t.blocks[0], state)
+        by_name = dict(zip(self.names, (float(x) for x in found), strict=True))
+        pose = pose_from_transform(self.platform_transform(state))
+        return Followed(Status.CONVERGED, pose, by_name, residual, iterations)
+
+    def _holding(self, actuated: tuple[str, ...]) -> Tables:
+        """The tables with the joints of these names as actuators, and held."""
+        if actuated not in self._held:
+            bodies, blocks = self.tables.bodies.copy(), self.tables.blocks.copy()
+            bodies["actuator"] = [actuated.index(name) if name in actuated else -1 for name in self.names]
+            bodies["held"] = bodies["actuator"] >= 0
+            blocks["idle"] = self._idle + len(actuated)
+            self._held[actuated] = replace(self.tables, bodies=bodies, blocks=blocks)
+        return self._held[actuated]
+
+    def follow(self, start: dict[str, float], actuated: Sequence[str], q: Array, size: float) -> Followed:
+        """Move the joints `actuated` straight to q (as many) from a closed configuration by name, the others free.
+
+        See `kernels/path/follow.py`; `size` [m] makes rotations comparable with translations.
+        """
+        home = self.tables.bodies["home"]
+        positions = np.array([[start.get(name, float(x)) for name, x in zip(self.names, home, strict=True)]])
+        end = self.follow_many(positions, actuated, q[None], size)
+        status, residual, iterations = Status(int(end.status[0])), float(end.residual[0]), int(end.iterations[0])
+        if status != Status.CONVERGED:
+            return Followed(status, None, {}, residual, iterations)
+        by_name = dict(zip(self.names, (float(x) for x in end.positions[0]), strict=True))
+        return Followed(status, end.poses[0], by_name, residual, iterations)
+
+    def follow_many(self, positions: Array, actuated: Sequence[str], q: Array, size: float) -> FollowedRows:
+        """`follow` for rows: positions (n, n_bodies) in the order of `names`, q (n, as many as `actuated`)."""
+        t, n = self._holding(tuple(actuated)), len(positions)
+        bodies = np.array([self.names.index(name) for name in actuated])
+        positions, q = np.array(positions), np.ascontiguousarray(q)
+        status, iterations, residual = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
+        found = GraphRows(np.empty((n, 3, 3)), np.empty((n, 3)), status, residual, iterations)
+
+        def part(at: slice) -> None:
+            rows = GraphRows(*(array[at] for array in found))
+            follow_graphs(t.model, t.data(), size, bodies, q[at], self._last, positions[at], rows)
+
+        over_cores(part, n)
+        poses = np.full((n, 7), np.nan)
+        ended = status == Status.CONVERGED
+        if ended.any():
+            poses[ended, :3] = found.p[ended] + found.R[ended] @ self._tail[:3, 3]
+            turned = Rotation.from_matrix(found.R[ended] @ self._tail[:3, :3])
+            poses[ended, 3:] = turned.as_quat(canonical=True)
+        return FollowedRows(poses, positions, status, residual, iterations)
+
+    def platform_transform(self, state: NDArray[Any]) -> Array:
+        """Transform (4, 4) of the platform in the base frame where the bodies of `tables` stand in a workspace."""
+        T = np.eye(4)
+        T[:3, :3], T[:3, 3] = state["R"][self._last], state["p"][self._last]
+        return T @ self._tail
+
+
+def _platform_branch(task: Task, home: Array) -> tuple[list[Body], Array]:
+    """Bodies of the platform's branch, each carried by the one before it, and the platform frame (4, 4) in the last.
+
+    A platform without a branch gets one of six joints about its home pose, where their angles are far from singular.
+    """
+    if task.names:
+        tail = np.eye(4)
+        tail[:3, :3], tail[:3, 3] = task.record["tail"][0], task.record["tail_point"][0]
+        return [
+            Body(name, 0, bool(row["prismatic"]), row["rotation"].copy(), row["translation"].copy())
+            for name, row in zip(task.names, task.chain[1:], strict=True)
+        ], tail
+    branch = []
+    at = home
+    for freedom in FREE:
+        body, at = body_behind(freedom, 0, at)
+        branch.append(body)
+    return branch, at
+
+
+def _with_platform(graph: Graph, task: Task, home: Array) -> tuple[Graph, int]:
+    """The graph with the platform's branch as ordinary bodies; returns it and the index of the platform's body.
+
+    Limb bodies come first: where the closures leave joints free, the last ones rest, and those are the platform's.
+    """
+    branch, tail = _platform_branch(task, home)
+    carried = [i for i in range(2, len(graph.bodies)) if _root(graph.bodies, i) == PLATFORM]
+    grounded = [i for i in range(2, len(graph.bodies)) if i not in set(carried)]
+    new = {-1: -1, 0: 0}
+    new.update({old: 2 + k for k, old in enumerate(grounded)})
+    first = 2 + len(grounded)
+    last = first + len(branch) - 1
+    new[PLATFORM] = last
+    new.update({old: last + 1 + k for k, old in enumerate(carried)})
+
+    bodies = [graph.bodies[0], Body("unused", 0)]
+    bodies += [replace(graph.bodies[old], parent=new[graph.bodies[old].parent]) for old in grounded]
+    bodies += [replace(body, parent=first + k - 1 if k else 0) for k, body in enumerate(branch)]
+    for old in carried:
+        body = replace(graph.bodies[old], parent=new[graph.bodies[old].parent])
+        if body.parent == last:
+            rotation, translation = tail[:3, :3] @ body.rotation, tail[:3, :3] @ body.translation + tail[:3, 3]
+            body = replace(body, rotation=rotation, translation=translation)
+        bodies.append(body)
+    closures = [
+        Closure(
+            c.name,
+            c.kind,
+            c.rows,
+            new[c.predecessor],
+            new[c.successor],
+            tail @ c.predecessor_frame if c.predecessor == PLATFORM else c.predecessor_frame,
+            tail @ c.successor_frame if c.successor == PLATFORM else c.successor_frame,
+        )
+        for c in graph.closures
+    ]
+    frames = {link: tail if body == PLATFORM else graph.link_frame[link] for link, body in graph.link_body.items()}
+    return Graph(bodies, closures, {k: new[v] for k, v in graph.link_body.items()}, frames), last
+
+
+def _root(bodies: list[Body], body: int) -> int:
+    """Base or platform, whichever carries a body in the end."""
+    while body > PLATFORM:
+        body = bodies[body].parent
+    return body

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motions and efforts that are finite, and too large for the answer to be: the status says so, and there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_dynamics import Dynamics
+from pkm_dynamics.energy import energy
+from pkm_kinematics import Status
+
+ROBOTS = ["delta", "orthoglide", "tripod_3prs"]  # closed form, iterated, and with a motion space that turns
+
+
+@pytest.fixture(params=ROBOTS)
+def large(of_gallery, request: pytest.FixtureRequest) -> tuple[Dynamics, np.ndarray, np.ndarray]:
+    """Dynamics, poses, and twists of which the first is too fast and the second is not."""
+    k = of_gallery[request.param].kinematics
+    unit = k.subspace(k.home)[:, 0]
+    return Dynamics(k), np.array([k.home, k.home]), np.array([1e200 * unit, unit])
+
+
+def test_motions_too_fast_for_numbers_are_invalid(large) -> None:
+    dynamics, pose, twist = large
+    k = dynamics.kinematics
+    bias = np.array([np.zeros(6), k.engine.space_at(k.home, k.home_joints, twist[1])[1]])
+    for found in (
+        dynamics.inverse(pose, twist, bias),
+        dynamics.inverse_derivatives(pose, twist, bias),
+        dynamics.reactions(pose, twist, bias),
+    ):
+        assert found.status.tolist() == [Status.INVALID_INPUT, Status.CONVERGED]
+        assert np.isnan(found.effort[0]).all()
+        assert np.isfinite(found.effort[1]).all()
+    psi = dynamics.regressor(pose, twist, bias)[0]
+    assert np.isnan(psi[0]).all()
+    assert np.isfinite(psi[1]).all()
+    moving = dynamics.direct(pose, twist, np.zeros(len(k.actuated_names)))
+    assert moving.status.tolist() == [Status.INVALID_INPUT, Status.CONVERGED]
+    assert np.isnan(moving.acceleration[0]).all()
+    kinetic = energy(dynamics, pose, twist)
+    assert kinetic.status.tolist() == [Status.INVALID_INPUT, Status.CONVERGED]
+    assert np.isnan(kinetic.kinetic[0])
+
+
+def test_efforts_too_large_for_numbers_never_converge(large) -> None:
+    dynamics, pose, twist = large
+    effort = np.full((2, len(dynamics.kinematics.actuated_names)), 1e308)
+    effort[1] = 1.0
+    found = dynamics.direct(pose, np.zeros(6) * twist, effort)
+    assert (found.ok == np.isfinite(found.acceleration).all(axis=1)).all()  # heavy robots may take them
+    assert found.ok[1]
