@@ -38,12 +38,12 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
     Returns:
         The modes in the order of their distances from home, and whether these are all.
     """
-    if not np.isfinite(q).all():
-        return AssemblyModes([], method.name, False, "a joint position is not finite")
+    engine = method.engine
+    if not engine.usable(q, engine.actuated_turning).all():
+        return AssemblyModes([], method.name, False, "a joint position is not finite, or too large to close loops with")
     found = method.solve(q)
     if not len(found.poses):
         return AssemblyModes([], method.name, found.certified, found.caution)
-    engine = method.engine
     order = np.argsort(pose_distance(engine.home, found.poses, engine.characteristic_length), kind="stable")
     poses = found.poses[order]
     solved = engine.solve(poses, near(_seeds(engine, q, found, order), len(poses)))

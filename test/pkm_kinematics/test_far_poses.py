@@ -80,7 +80,7 @@ MAGNITUDES = st.floats(-3.0, 308.0).map(lambda power: 10.0**power)
 SIGNS = st.sampled_from((-1.0, 1.0))
 
 
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.sampled_from(("delta", "orthoglide", "tripod_3prs", "gough_stewart", "agile_eye", "h4")), st.data())
 def test_any_numbers_get_a_status(name: str, data: st.DataObject) -> None:
     kinematics = robot(name)
@@ -101,8 +101,10 @@ def test_any_numbers_get_a_status(name: str, data: st.DataObject) -> None:
             kinematics.forward(q, near=pose),
             kinematics.forward(q, near=pose, seed=joints),
             *kinematics.inverse_all(pose),
-            *kinematics.forward_all(q),
         ]
+        modes = kinematics.forward_all(q)
     assert time.perf_counter() - began < 60.0
     for answer in answers:
         assert np.isfinite(answer.joints).all() == closes(Status(int(answer.status)))
+    for mode in modes:  # listed only where joint positions close the loops, singular or not
+        assert np.isfinite(mode.pose).all() and np.isfinite(mode.joints).all()
