@@ -58,9 +58,9 @@ def report(everything: bool, picture: Path | None = None) -> str:
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     everywhere = scaling.core_rates(available) if everything else []
     pin_to_one_core()
-    said = machine()
+    computer = machine()
     robot = Sample("delta")
-    parts = [PREFACE.format(repetitions=REPETITIONS), f"Machine: {said}.", "## Delta"]
+    parts = [PREFACE.format(repetitions=REPETITIONS), f"Machine: {computer}.", "## Delta"]
     rows = [*delta.dynamics_rows(robot), *delta.forward_rows(robot), *delta.inverse_rows(robot)]
     parts.append(table(HEADER, [row.cells() for row in rows]))
     parts.append("One core, in batches:")

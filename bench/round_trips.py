@@ -196,7 +196,7 @@ def _trips(
     tally.refused += len(refused)
     back[refused] = True
     for k in np.flatnonzero(~back):
-        said = Status(int(status[k])).name
+        outcome = Status(int(status[k])).name
         margin = kinematics.singularity(poses[k], seed=joints[k]).type2
         if closes(status[k]) and error[k] * margin < CLOSED:
             tally.amplified += 1
@@ -207,7 +207,7 @@ def _trips(
         else:
             tally.wrong += 1
             where = np.array2string(poses[k], precision=17, separator=", ").replace("\n", "")
-            tally.example = tally.example or f"{said}, off by {error[k]:.3g}, at {where}, margin {margin}"
+            tally.example = tally.example or f"{outcome}, off by {error[k]:.3g}, at {where}, margin {margin}"
 
 
 def _leads_back(kinematics: Kinematics, pose: Array, joints: Array, start: Array) -> bool:

@@ -85,12 +85,12 @@ def examine(source: str, xacro_args: dict[str, str] | None = None, modes: bool =
 def _sketch(report: Report, text: str) -> None:
     """The graph alone, so that it is there to look at when the loops do not close."""
     with contextlib.suppress(DescriptionError):  # told when the mechanism is built
-        said = parse(text)
-        joints = ordered_tree(said.links, said.joints, said.base_link)
-        chain = platform_chain(said.links, joints, said.loops, said.platform_link)
-        report.tree = _tree(joints, said.loops, {said.base_link: "base", said.platform_link: "platform"}, chain)
+        parsed = parse(text)
+        joints = ordered_tree(parsed.links, parsed.joints, parsed.base_link)
+        chain = platform_chain(parsed.links, joints, parsed.loops, parsed.platform_link)
+        report.tree = _tree(joints, parsed.loops, {parsed.base_link: "base", parsed.platform_link: "platform"}, chain)
         report.loops = [
-            f"{loop.name}: {loop.type.value}, {loop.predecessor} -- {loop.successor}" for loop in said.loops
+            f"{loop.name}: {loop.type.value}, {loop.predecessor} -- {loop.successor}" for loop in parsed.loops
         ]
 
 
@@ -125,33 +125,33 @@ def _part(limb: Limb) -> dict[str, Any]:
 
 def _remarks(mechanism: Mechanism) -> list[str]:
     m = mechanism.mobility
-    said = []
+    notes = []
     if m.singular_home:
-        said.append("home is a singularity: the number of freedoms there differs from that nearby; move <home>")
+        notes.append("home is a singularity: the number of freedoms there differs from that nearby; move <home>")
     if m.uncontrolled:
-        said.append(f"the actuators leave the platform {m.uncontrolled} freedom(s) everywhere (accepted by the file)")
+        notes.append(f"the actuators leave the platform {m.uncontrolled} freedom(s) everywhere (accepted by the file)")
     if m.redundant_actuators:
-        said.append(f"{m.redundant_actuators} actuator(s) more than freedoms: efforts are shared by minimum norm")
+        notes.append(f"{m.redundant_actuators} actuator(s) more than freedoms: efforts are shared by minimum norm")
     if m.redundant_constraints:
-        said.append(
+        notes.append(
             f"overconstrained: {m.redundant_constraints} equation(s) of the loops repeat others; "
             "the real machine needs these lengths and directions to be exact, the solvers cope"
         )
     if m.idle:
-        said.append(f"{m.idle} idle freedom(s) that neither platform nor actuators see, such as rods that spin")
+        notes.append(f"{m.idle} idle freedom(s) that neither platform nor actuators see, such as rods that spin")
     if m.left_out:
-        said.append(f"the loops alone leave the platform {m.left_out} freedom(s) beyond its task coordinates")
+        notes.append(f"the loops alone leave the platform {m.left_out} freedom(s) beyond its task coordinates")
     for limb in mechanism.limbs:
         if not limb.actuated:
-            said.append(f"limb {limb.name} has no actuator: it only guides the platform")
+            notes.append(f"limb {limb.name} has no actuator: it only guides the platform")
         if len(limb.actuated) > 1:
-            said.append(f"limb {limb.name} has {len(limb.actuated)} actuators")
+            notes.append(f"limb {limb.name} has {len(limb.actuated)} actuators")
     for name in mechanism.actuated_joints:
         limits = mechanism.joint_named[name].limits
         open_ends = [what for what in ("velocity", "effort") if not np.isfinite(getattr(limits, what))]
         if open_ends:
-            said.append(f"joint {name} is actuated and has no limit of {' and '.join(open_ends)}")
-    return said
+            notes.append(f"joint {name} is actuated and has no limit of {' and '.join(open_ends)}")
+    return notes
 
 
 def _tree(joints: Sequence[Joint], loops: Sequence[Loop], marked: dict[str, str], chain: Sequence[str]) -> list[str]:
@@ -187,13 +187,13 @@ def _solve(report: Report, kinematics: Kinematics, modes: bool) -> None:
     mechanism = kinematics.mechanism
     parts = [*report.limbs, *([report.articulated_platform] if report.articulated_platform else [])]
     for block in kinematics.tables.blocks:
-        said = _block(kinematics, block)
-        owner = next((part for part in parts if _belongs(said, part)), None)
+        entry = _block(kinematics, block)
+        owner = next((part for part in parts if _belongs(entry, part)), None)
         if owner is None:
             owner = {"name": "(coupled)", "joints": [], "actuated": [], "loops": [], "blocks": []}
             report.limbs.append(owner)
             parts.append(owner)
-        owner["blocks"].append(said)
+        owner["blocks"].append(entry)
     home = kinematics.home
     column = {name: k for k, name in enumerate(kinematics.joint_names)}
     report.home = {

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.controllers.actuator_inertia import actuator_inertia
+from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.motion.limits import ActuatorLimits
@@ -34,12 +34,13 @@ class Adaptive(Controller):
     linear form of the dynamic equation of fully parallel robots", ICRA 1997). The error vanishes where feedback is
     strong enough for the speed of the motion; p converges to the truth in the directions that the motion excites.
 
-    K is `2 damping natural_frequency` times each actuator's inertia, lambda = natural_frequency / (2 damping), so that
-    with the true p the error behaves as under `PdGravity` with the same numbers. `adapt` says what is learned:
-    "platform", its ten parameters, for an unknown payload; "all", the leading parameters of all base parameters,
-    friction included; or names of `Dynamics.parameters`. It takes some multiple of `adaptation_time` [s], the longer
-    the less the motion shows of a parameter. `period` [s] is the time between calls. Learning pauses while an actuator
-    saturates. `parameters` (n,) and `adapted` (name to value) tell what has been learned; `reset` forgets it.
+    K is `2 damping natural_frequency` times the mass matrix in the actuators at home, lambda = natural_frequency /
+    (2 damping), so that with the true p the error behaves as under `PdGravity` with the same numbers. `adapt` says
+    what is learned: "platform", its ten parameters, for an unknown payload; "all", the leading parameters of all base
+    parameters, friction included; or names of `Dynamics.parameters`. It takes some multiple of `adaptation_time` [s],
+    the longer the less the motion shows of a parameter. `period` [s] is the time between calls. Learning pauses while
+    an actuator saturates. `parameters` (n,) and `adapted` (name to value) tell what has been learned; `reset` forgets
+    it.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Adaptive(Controller):
                 raise ValueError(f"{name} is {value} s; give a time greater than zero")
         self.dynamics = dynamics
         self.period = period
-        self.inertia = actuator_inertia(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
+        self.mass = actuator_mass_matrix(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
         self.slope = natural_frequency / (2.0 * damping)  # 1/s
         names = dynamics.parameters.names
         self.adapt = _named(dynamics, adapt) if isinstance(adapt, str) else tuple(adapt)
@@ -88,7 +89,7 @@ class Adaptive(Controller):
         psi, _ = self.dynamics.regressor(reference.pose, reference.twist, reference.acceleration, seed=measured.joints)
         error = np.asarray(wanted.actuated) - measured.positions
         sliding = np.asarray(wanted.actuated_velocities) - measured.velocities + self.slope * error
-        feedback = self.inertia * self.viscosity * sliding
+        feedback = self.viscosity * self.mass @ sliding
         efforts = psi @ self.parameters + feedback
         if np.isfinite(efforts).all() and not (np.abs(efforts) > self.limits.effort).any():
             step = self.period * self.gain * (psi[:, self._columns].T @ sliding)
@@ -105,7 +106,8 @@ class Adaptive(Controller):
         # random motions are brisk: rates and accelerations of a tenth are everyday ones
         psi, _ = self.dynamics.regressor(motions.pose, 0.1 * motions.twist, 0.1 * motions.acceleration)
         psi = psi[np.isfinite(psi).all(axis=(1, 2))][:, :, self._columns]
-        strength = np.mean(np.sum(psi**2 / (self.inertia * self.viscosity)[:, None], axis=1), axis=0)
+        missed = np.linalg.pinv(self.viscosity * self.mass) @ psi
+        strength = np.mean(np.sum(psi * missed, axis=1), axis=0)
         shown = strength > 1e-9 * strength.max()
         gains = 1.0 / (adaptation_time * len(self.adapt) * np.where(shown, strength, 1.0))
         return np.asarray(np.where(shown, gains, 0.0))

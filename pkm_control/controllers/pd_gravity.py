@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.controllers.actuator_inertia import actuator_inertia
+from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.motion.limits import ActuatorLimits
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 class PdGravity(Controller):
-    """tau = g(x) + I (omega^2 (q_ref - q) + 2 zeta omega (q'_ref - q')), with `I` each actuator's inertia at home.
+    """tau = g(x) + M (omega^2 (q_ref - q) + 2 zeta omega (q'_ref - q')), `M` the mass matrix in the actuators at home.
 
     Globally stable at a set point (Takegaki and Arimoto, 1981); on a fast motion it lags, because nothing feeds the
     acceleration forward.
@@ -32,7 +32,7 @@ class PdGravity(Controller):
         damping: float = DAMPING,
     ) -> None:
         super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
-        self.inertia = actuator_inertia(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
+        self.mass = actuator_mass_matrix(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Return the efforts (n_actuated,) of PD with gravity compensation, limits aside [N m or N]."""
@@ -41,4 +41,4 @@ class PdGravity(Controller):
         rate = np.asarray(wanted.actuated_velocities) - measured.velocities
         zero = np.zeros(6)
         gravity = self.model.efforts(measured.pose, zero, zero, measured.joints)
-        return np.asarray(gravity + self.inertia * (self.stiffness * error + self.viscosity * rate))
+        return np.asarray(gravity + self.mass @ (self.stiffness * error + self.viscosity * rate))

@@ -10,27 +10,28 @@ Array = NDArray[np.float64]
 
 
 class DriveLoop:
-    """Cascade of a position and a velocity loop per actuator, as servo drives have them.
+    """Cascade of a position and a velocity loop, as well-tuned servo drives that know what they move have it.
 
-    `inertia` (n,) scales the gains, so that `bandwidth` [rad/s] is that of the velocity loop whatever the load; the
-    position loop has a quarter of it, which makes the pair critically damped. The rate of the position commands,
-    low-passed at the bandwidth, is fed forward. `gravity` (n,), given at each call, carries the load.
+    `mass` (n, n), the mass matrix in the actuators, scales the gains, so that `bandwidth` [rad/s] is that of the
+    velocity loop in every direction; the position loop has a quarter of it, which makes the pair critically damped. The
+    rate of the position commands, low-passed at the bandwidth, is fed forward. `gravity` (n,), given at each call,
+    carries the load.
     """
 
-    def __init__(self, inertia: Array, bandwidth: float = 300.0) -> None:
-        self.inertia = np.asarray(inertia, dtype=np.float64)
+    def __init__(self, mass: Array, bandwidth: float = 300.0) -> None:
+        self.mass = np.asarray(mass, dtype=np.float64)
         self.bandwidth = bandwidth
         self._last: Array | None = None
-        self._feedforward = np.zeros(self.inertia.shape)
+        self._feedforward = np.zeros(len(self.mass))
 
     def reset(self) -> None:
         """Forget past commands."""
         self._last = None
-        self._feedforward = np.zeros(self.inertia.shape)
+        self._feedforward = np.zeros(len(self.mass))
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
         """Return efforts (n,) that follow velocity commands (n,)."""
-        return gravity + self.inertia * self.bandwidth * (command - velocities)
+        return gravity + self.bandwidth * self.mass @ (command - velocities)
 
     def position(self, command: Array, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
         """Return efforts (n,) that follow position commands (n,), `dt` [s] after the last call."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.control_errors import LifecycleError
-from pkm_control.controllers.actuator_inertia import actuator_inertia
+from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_inertia
 from pkm_control.hardware.drive_loop import DriveLoop
 from pkm_control.hardware.encoder import Encoder
 from pkm_control.hardware.end_stops import EndStops
@@ -97,12 +97,13 @@ class SimulatedMachine:
         if problem:
             self._fail(f"the platform cannot be at {_place(start)}: {problem}")
             return
-        inertia = actuator_inertia(self.kinematics, self.dynamics, self.pose)
-        if not np.all(np.isfinite(inertia)):
+        mass = actuator_mass_matrix(self.kinematics, self.dynamics, self.pose)
+        if not np.all(np.isfinite(mass)):
             self._fail("the pose is singular: the actuators do not determine the platform")
             return
-        self._drive = DriveLoop(inertia, self._bandwidth)
-        self._stops = EndStops(self.limits.lower, self.limits.upper, inertia, self._max_step)
+        free = free_inertia(self.kinematics, self.dynamics, self.pose)
+        self._drive = DriveLoop(mass, self._bandwidth)
+        self._stops = EndStops(self.limits.lower, self.limits.upper, free, self._max_step)
         self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import yaml
 
 from pkm_control.control_errors import SingularHomeError
-from pkm_control.controllers.actuator_inertia import actuator_inertia
+from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
@@ -55,7 +55,7 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float) -> dict[str, di
     Raises `SingularHomeError` where there is no such inertia.
     """
     kinematics = Kinematics(mechanism)
-    inertia = actuator_inertia(kinematics, Dynamics(kinematics), kinematics.home)
+    inertia = np.diag(actuator_mass_matrix(kinematics, Dynamics(kinematics), kinematics.home))
     if not np.all(np.isfinite(inertia)):
         raise SingularHomeError(mechanism.name)
     limits = ActuatorLimits.of(mechanism)

@@ -4,7 +4,7 @@
     (K^T M K) ud = K_a^T tau + S^T w - K^T h,   acceleration = S ud + bias
 
 with u the platform's velocity in its motion space S, w an external wrench, and h what inertia, weight and friction take
-at ud = 0 (seed 002, `M_rob Vdot + c = J_inv^T tau`; seed 004, section 6.5).
+at ud = 0 (Briot and Khalil: `M_rob Vdot + c = J_inv^T tau`; Müller, section 6.5).
 """
 
 from pkm_dynamics.kernels.inverse_dynamics import task_force

@@ -19,7 +19,7 @@ def advance(motion, acceleration, dt):
 def semi_implicit_step(model, data, branch, dt, motion, effort, out):
     """Advance pose and twist in `motion` (25,) by `dt` [s] under efforts (m,), see `advance`. Returns a status.
 
-    The platform's pose and twist are the state (seed 004, section 8.1, task space integration), so that the loops are
+    The platform's pose and twist are the state (Müller, section 8.1, task space integration), so that the loops are
     closed at every step by the inverse kinematics and nothing can drift. The motion space must be constant; `out` (6,)
     gets the acceleration.
     """

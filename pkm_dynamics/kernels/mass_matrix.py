@@ -34,13 +34,13 @@ def load_parent(me, parent):
     # about the new origin: I + (2 h.r + m r.r) E - h r^T - r h^T - m r r^T
     diagonal = 2.0 * dot(h, r) + m * dot(r, r)
     total = parent.inertia
-    mine = me.inertia
-    total[0] += mine[0] + diagonal - 2.0 * h[0] * r[0] - m * r[0] * r[0]
-    total[1] += mine[1] - h[0] * r[1] - h[1] * r[0] - m * r[0] * r[1]
-    total[2] += mine[2] - h[0] * r[2] - h[2] * r[0] - m * r[0] * r[2]
-    total[3] += mine[3] + diagonal - 2.0 * h[1] * r[1] - m * r[1] * r[1]
-    total[4] += mine[4] - h[1] * r[2] - h[2] * r[1] - m * r[1] * r[2]
-    total[5] += mine[5] + diagonal - 2.0 * h[2] * r[2] - m * r[2] * r[2]
+    own = me.inertia
+    total[0] += own[0] + diagonal - 2.0 * h[0] * r[0] - m * r[0] * r[0]
+    total[1] += own[1] - h[0] * r[1] - h[1] * r[0] - m * r[0] * r[1]
+    total[2] += own[2] - h[0] * r[2] - h[2] * r[0] - m * r[0] * r[2]
+    total[3] += own[3] + diagonal - 2.0 * h[1] * r[1] - m * r[1] * r[1]
+    total[4] += own[4] - h[1] * r[2] - h[2] * r[1] - m * r[1] * r[2]
+    total[5] += own[5] + diagonal - 2.0 * h[2] * r[2] - m * r[2] * r[2]
 
 
 @compiled

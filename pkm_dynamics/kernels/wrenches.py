@@ -5,8 +5,8 @@ Together with the projection of `pkm_kinematics` these are the right-hand side o
 
     K_a^T tau = K^T rnea(q, qd, qdd).
 
-`rnea` is the Newton-Euler recursion in base axes about each body's origin (seed 001, equations 19 to 32); K^T is
-applied limb by limb (seed 002, equation `tau = J_P^T (w_P + sum J_vi^T J_i^-T tau_i)`; seed 004, section 6.5).
+`rnea` is the Newton-Euler recursion in base axes about each body's origin (Codourey and Burdet, equations 19 to 32);
+K^T is applied limb by limb (Briot and Khalil: `tau = J_P^T (w_P + sum J_vi^T J_i^-T tau_i)`; Müller, section 6.5).
 """
 
 from math import tanh

@@ -81,8 +81,8 @@ class Forward:
             rest = self._by_whole_rows(q, starts, seed, np.flatnonzero(usable), found)
         for k in rest:
             start = starts[k if len(starts) > 1 else 0]
-            mine = None if seed is None else seed[int(k) if len(seed) > 1 else 0][None]
-            at = self._at_starts(q[k : k + 1], start[None], mine)
+            own_seed = None if seed is None else seed[int(k) if len(seed) > 1 else 0][None]
+            at = self._at_starts(q[k : k + 1], start[None], own_seed)
             self._by_whole(q[k], start, at[0], found, int(k))
         found.status[(found.status == Status.CONVERGED) & e.beyond_limits(found.joints).any(axis=1)] = (
             Status.JOINT_LIMIT
@@ -151,8 +151,8 @@ class Forward:
         if not len(rows):
             return rows
         starts_here = starts[rows] if len(starts) > 1 else np.repeat(starts, len(rows), axis=0)
-        mine = None if seed is None else seed[rows] if len(seed) > 1 else seed
-        at = e.solve(starts_here, near(self._at_starts(q[rows], starts_here, mine), len(rows)))
+        own_seed = None if seed is None else seed[rows] if len(seed) > 1 else seed
+        at = e.solve(starts_here, near(self._at_starts(q[rows], starts_here, own_seed), len(rows)))
         closed = closes(at.status)
         here = rows[closed]
         columns, names = self._whole_columns, self.engine.whole_graph.names

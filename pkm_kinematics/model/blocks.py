@@ -3,7 +3,7 @@
 
 With the platform's pose known, each closure ties together the joints on its two ways to ground. Joints that share a
 closure belong to one limb. Within a limb, a *block* is the smallest set of closures that determines all its joints once
-the blocks before it are solved (the local resolution of loop constraints of seed 004, sections 3.3 and 4): a rod of a
+the blocks before it are solved (the local resolution of loop constraints of Müller, sections 3.3 and 4): a rod of a
 Delta's parallelogram is a block of its own behind the arm, a limb that does not decompose is one block.
 """
 

@@ -151,8 +151,8 @@ class WorkingModes:
     def _limb_columns(self, blocks: Iterable[Any]) -> LimbColumns:
         actuated, column = self.engine.actuated_column, self.engine.body_column
         columns = np.concatenate([column[b["start"] : b["start"] + b["count"]] for b in blocks])
-        mine = np.flatnonzero(np.isin(actuated, columns))
-        return columns, mine, actuated[mine]
+        driven = np.flatnonzero(np.isin(actuated, columns))
+        return columns, driven, actuated[driven]
 
     def _digits(self, mode: int) -> list[int]:
         rest, digits = mode // self._closed, []
@@ -287,8 +287,8 @@ class WorkingModes:
         if not all(closed(block, block_residual(closures, block, rows)) for block in blocks):
             return None
         bodies = slice(int(blocks["start"][0]), int(blocks["start"][-1] + blocks["count"][-1]))
-        told = np.repeat(blocks["idle"] == 0, blocks["count"])
-        axes = state["R"][bodies][:, :, 2] * told[:, None]
+        seen = np.repeat(blocks["idle"] == 0, blocks["count"])
+        axes = state["R"][bodies][:, :, 2] * seen[:, None]
         lines = np.einsum("ni,nj->nij", axes, axes).reshape(-1)
         return np.concatenate([state["p"][bodies].reshape(-1) / self.engine.size, lines])
 

@@ -35,7 +35,7 @@ def test_encoder_refuses_negative_settings() -> None:
 
 def follow(command, seconds: float, mode: str, load: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Integrate one joint under its drive, `load` [N m] being known to the drive as gravity."""
-    drive, q, v, dt = DriveLoop(INERTIA), np.zeros(1), np.zeros(1), 1e-4
+    drive, q, v, dt = DriveLoop(np.diag(INERTIA)), np.zeros(1), np.zeros(1), 1e-4
     trace = []
     for k in range(int(seconds / dt)):
         wanted = np.array([command(k * dt)])

@@ -107,4 +107,5 @@ def test_any_numbers_get_a_status(name: str, data: st.DataObject) -> None:
     for answer in answers:
         assert np.isfinite(answer.joints).all() == closes(Status(int(answer.status)))
     for mode in modes:  # listed only where joint positions close the loops, singular or not
-        assert np.isfinite(mode.pose).all() and np.isfinite(mode.joints).all()
+        assert np.isfinite(mode.pose).all()
+        assert np.isfinite(mode.joints).all()

@@ -3,7 +3,7 @@
 
 Each equation is a wrench (force, moment) at a point of the successor on which the cut joint can do no work:
 `force . (v_s - v_p) + moment . (w_s - w_p) = 0`, both velocities taken at that point. The elementary constraints are
-the distance and orientation constraints of cut-joint formulations (seed 004, section 3.3; equations 16 to 42).
+the distance and orientation constraints of cut-joint formulations (Müller, section 3.3; equations 16 to 42).
 """
 
 from math import sqrt

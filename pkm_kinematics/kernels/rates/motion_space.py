@@ -134,9 +134,9 @@ def off_space(rates, scale, projector, rounding, off):
         size = 0.0
         left = 0.0
         for r in range(6):
-            mine = rates[k, r] * scale[r]
-            size += mine * mine
+            part = rates[k, r] * scale[r]
+            size += part * part
             for c in range(6):
-                mine -= projector[r, c] * rates[k, c] * scale[c]
-            left += mine * mine
+                part -= projector[r, c] * rates[k, c] * scale[c]
+            left += part * part
         off[k] = sqrt(left) > rounding * (1.0 + sqrt(size))
