@@ -35,12 +35,24 @@ class Adaptive(Controller):
     strong enough for the speed of the motion; p converges to the truth in the directions that the motion excites.
 
     K is `2 damping natural_frequency` times the mass matrix in the actuators at home, lambda = natural_frequency /
-    (2 damping), so that with the true p the error behaves as under `PdGravity` with the same numbers. `adapt` says
-    what is learned: "platform", its ten parameters, for an unknown payload; "all", the leading parameters of all base
-    parameters, friction included; or names of `Dynamics.parameters`. It takes some multiple of `adaptation_time` [s],
-    the longer the less the motion shows of a parameter. `period` [s] is the time between calls. Learning pauses while
-    an actuator saturates. `parameters` (n,) and `adapted` (name to value) tell what has been learned; `reset` forgets
-    it.
+    (2 damping), so that with the true p the error behaves as under `PdGravity` with the same numbers. Learning pauses
+    while an actuator saturates. `parameters` (n,) and `adapted` (name to value) tell what has been learned; `reset`
+    forgets it.
+
+    Args:
+        kinematics: of the robot.
+        dynamics: of the same, with the parameters to begin with.
+        limits: of its actuators.
+        natural_frequency: of the closed loop's tracking error [rad/s].
+        damping: of the same, more than zero; 1 is critical.
+        period: time between two calls [s].
+        adapt: what is learned: "platform", its ten parameters, for an unknown payload; "all", the leading parameters of
+            all base parameters, friction included; or names of `Dynamics.parameters`.
+        adaptation_time: scale of the learning [s]: it takes some multiple of this, the longer the less the motion shows
+            of a parameter.
+
+    Raises:
+        ValueError: a number makes no sense, or the robot has no such parameter.
     """
 
     def __init__(

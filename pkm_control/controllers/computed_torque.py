@@ -21,12 +21,23 @@ Array = NDArray[np.float64]
 class ComputedTorque(Controller):
     """tau = ID(x, v, a_ref + 2 zeta omega e_v + omega^2 e); the error then obeys e'' + 2 zeta omega e' + omega^2 e = 0.
 
-    `space` says where the error is formed. "task": as displacement and twist of the platform (Paccot, Andreff and
-    Martinet, "A review on the dynamic control of parallel kinematic machines", 2009). "actuator": the position error
-    in the actuators, carried to the platform by the forward Jacobian; this holds for every robot, because the
-    correction then lies in the motion space of a platform with fewer than six freedoms. `model_at` says at which state
-    the model is evaluated: "measured" (exact linearisation) or "reference" (feedforward: no measured noise passes
-    through the model).
+    In task space the error is the platform's displacement and twist (Paccot, Andreff and Martinet, "A review on the
+    dynamic control of parallel kinematic machines", 2009). In actuator space the position error is that of the
+    actuators, carried to the platform by the forward Jacobian; this holds for every robot, because the correction then
+    lies in the motion space of a platform with fewer than six freedoms.
+
+    Args:
+        kinematics: of the robot.
+        dynamics: of the same.
+        limits: of its actuators.
+        natural_frequency: of the closed loop's tracking error [rad/s].
+        damping: of the same; 1 is critical.
+        space: where the position error is formed.
+        model_at: at which state the model is evaluated: "measured" (exact linearisation) or "reference" (feedforward:
+            no measured noise passes through the model).
+
+    Raises:
+        ValueError: a number makes no sense, or there is no such space or state.
     """
 
     def __init__(

@@ -50,9 +50,18 @@ class Measured:
 class Controller(ABC):
     """A control law with saturation.
 
-    `natural_frequency` [rad/s] and `damping` (1 is critical) are those of the error of the closed loop. After a call,
-    `saturated` (n_actuated,) tells which actuators asked for more than their limit, and `saturations` counts, per
-    actuator, the calls in which that happened.
+    After a call, `saturated` (n_actuated,) tells which actuators asked for more than their limit, and `saturations`
+    counts, per actuator, the calls in which that happened.
+
+    Args:
+        kinematics: of the robot.
+        dynamics: of the same.
+        limits: of its actuators.
+        natural_frequency: of the closed loop's tracking error [rad/s].
+        damping: of the same; 1 is critical.
+
+    Raises:
+        ValueError: a number makes no sense.
     """
 
     def __init__(
@@ -78,10 +87,26 @@ class Controller(ABC):
 
     @abstractmethod
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """Return the efforts (n_actuated,) that the law asks for, limits aside [N m or N]."""
+        """The efforts that the law asks for, limits aside.
+
+        Args:
+            reference: where the platform should be.
+            measured: where the machine is.
+
+        Returns:
+            (n_actuated,) [N m or N].
+        """
 
     def efforts(self, reference: Reference, measured: Measured) -> Array:
-        """Return the efforts (n_actuated,) to apply, within the limits [N m or N]."""
+        """The efforts to apply, within the limits.
+
+        Args:
+            reference: where the platform should be.
+            measured: where the machine is.
+
+        Returns:
+            (n_actuated,) [N m or N]; NaN where the model has no answer.
+        """
         wanted = self.law(reference, measured)
         self.saturated = np.abs(wanted) > self.limits.effort
         self.saturations += self.saturated

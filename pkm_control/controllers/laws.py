@@ -23,7 +23,7 @@ def make_controller(
     natural_frequency: float = NATURAL_FREQUENCY,
     damping: float = DAMPING,
 ) -> Controller:
-    """Return a controller with the law of a name from `law_settings.LAWS`.
+    """A controller with the law of a name from `law_settings.LAWS`.
 
     Args:
         law: the name.
@@ -32,6 +32,9 @@ def make_controller(
         period: time between two calls of the controller [s], which laws that learn integrate over.
         natural_frequency: of the closed loop's tracking error [rad/s].
         damping: of the same; 1 is critical.
+
+    Returns:
+        The controller, with the other settings of its law by default.
 
     Raises:
         ValueError: no law has that name, or a setting makes no sense.

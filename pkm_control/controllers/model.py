@@ -20,6 +20,10 @@ class ControlModel:
 
     Where the model has no answer it returns NaN, which the guard refuses to apply. A motion space that turns with the
     pose is left to the library's general call.
+
+    Args:
+        kinematics: of the robot.
+        dynamics: of the same.
     """
 
     def __init__(self, kinematics: Kinematics, dynamics: Dynamics) -> None:
@@ -32,13 +36,30 @@ class ControlModel:
         self._efforts = dynamics.lean_inverse(_HOME_MODE) if kinematics.constant_space else None
 
     def positions(self, pose: Array) -> Array:
-        """Return the actuator positions (n_actuated,) at a pose (7,)."""
+        """Actuator positions at a pose, in home's working mode.
+
+        Args:
+            pose: of the platform (7,), base frame.
+
+        Returns:
+            (n_actuated,) [rad or m].
+        """
         if not np.isfinite(pose).all() or not closes(self._positions(pose, self._position_out)):
             return np.full(len(self._position_out), np.nan)
         return self._position_out.copy()
 
     def efforts(self, pose: Array, twist: Array, acceleration: Array, joints: Array) -> Array:
-        """Return the efforts (n_actuated,) of a motion; `joints` (n_joints,) are near those of the pose."""
+        """Actuator efforts of a motion.
+
+        Args:
+            pose: of the platform (7,), base frame.
+            twist: (6,) [m/s, rad/s].
+            acceleration: (6,) [m/s^2, rad/s^2].
+            joints: positions (n_joints,) near those of the pose.
+
+        Returns:
+            (n_actuated,) [N m or N].
+        """
         if self._efforts is None:
             answer = self._dynamics.inverse(pose, twist, acceleration, seed=joints)
             return np.asarray(answer.effort, dtype=np.float64)

@@ -21,6 +21,13 @@ class PdGravity(Controller):
 
     Globally stable at a set point (Takegaki and Arimoto, 1981); on a fast motion it lags, because nothing feeds the
     acceleration forward.
+
+    Args:
+        kinematics: of the robot.
+        dynamics: of the same.
+        limits: of its actuators.
+        natural_frequency: omega, of the closed loop's tracking error [rad/s].
+        damping: zeta, of the same; 1 is critical.
     """
 
     def __init__(

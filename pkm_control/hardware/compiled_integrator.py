@@ -22,6 +22,11 @@ class CompiledIntegrator:
     """An `Integrator` over `kernels/platform_step.py`.
 
     The acceleration is always within the motion space, so the state cannot leave it but by rounding.
+
+    Args:
+        dynamics: of the robot.
+        runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
+        payload: what the platform carries, in its frame.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None) -> None:
@@ -38,7 +43,14 @@ class CompiledIntegrator:
         self._bind()
 
     def place(self, pose: Array) -> str:
-        """Put the robot at rest at a pose (7,), in its home working mode."""
+        """Put the robot at rest at a pose, in its home working mode.
+
+        Args:
+            pose: of the platform (7,), base frame.
+
+        Returns:
+            Why it cannot be there; empty where it is.
+        """
         kinematics = self._dynamics.kinematics
         solution = kinematics.inverse(pose, mode=_HOME_MODE)
         if not closes(solution.status):
@@ -50,7 +62,15 @@ class CompiledIntegrator:
         return self.advance(self._none, 0.0)
 
     def advance(self, efforts: Array, h: float) -> str:
-        """Let `h` seconds pass under constant efforts (n_actuated,)."""
+        """Let time pass under constant efforts.
+
+        Args:
+            efforts: of the actuators (n_actuated,) [N m or N].
+            h: length of the step [s].
+
+        Returns:
+            Why no motion goes on, everything being left as it was; empty where it does.
+        """
         status = self._step(self._motion, efforts, h, self._scratch, self.positions, self.velocities)
         return "" if status == Status.CONVERGED else Status(status).meaning
 

@@ -12,10 +12,13 @@ Array = NDArray[np.float64]
 class DriveLoop:
     """Cascade of a position and a velocity loop, as well-tuned servo drives that know what they move have it.
 
-    `mass` (n, n), the mass matrix in the actuators, scales the gains, so that `bandwidth` [rad/s] is that of the
-    velocity loop in every direction; the position loop has a quarter of it, which makes the pair critically damped. The
-    rate of the position commands, low-passed at the bandwidth, is fed forward. `gravity` (n,), given at each call,
-    carries the load.
+    The mass matrix scales the gains, so that the bandwidth is that of the velocity loop in every direction; the
+    position loop has a quarter of it, which makes the pair critically damped. The rate of the position commands,
+    low-passed at the bandwidth, is fed forward.
+
+    Args:
+        mass: mass matrix in the actuators (n, n) [kg m^2, kg m, kg].
+        bandwidth: of the velocity loop [rad/s].
     """
 
     def __init__(self, mass: Array, bandwidth: float = 300.0) -> None:
@@ -30,11 +33,31 @@ class DriveLoop:
         self._feedforward = np.zeros(len(self.mass))
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
-        """Return efforts (n,) that follow velocity commands (n,)."""
+        """Efforts that follow velocity commands.
+
+        Args:
+            command: wanted velocities (n,) [rad/s or m/s].
+            velocities: present ones (n,).
+            gravity: efforts (n,) that carry the load.
+
+        Returns:
+            (n,) [N m or N].
+        """
         return gravity + self.bandwidth * self.mass @ (command - velocities)
 
     def position(self, command: Array, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
-        """Return efforts (n,) that follow position commands (n,), `dt` [s] after the last call."""
+        """Efforts that follow position commands.
+
+        Args:
+            command: wanted positions (n,) [rad or m].
+            positions: present ones (n,).
+            velocities: present ones (n,) [rad/s or m/s].
+            gravity: efforts (n,) that carry the load.
+            dt: time since the last call [s].
+
+        Returns:
+            (n,) [N m or N].
+        """
         if self._last is None:
             self._last = command.copy()
         share = min(1.0, self.bandwidth * dt)

@@ -12,8 +12,14 @@ Array = NDArray[np.float64]
 class Encoder:
     """Rounds positions to steps and adds Gaussian noise, reproducibly.
 
-    `resolution` [rad or m at the joint]: size of one step, 0 for none. `position_noise`, `velocity_noise`: standard
-    deviations. `seed`: of the noise.
+    Args:
+        resolution: size of one step [rad or m at the joint], 0 for none.
+        position_noise: standard deviation [rad or m].
+        velocity_noise: standard deviation [rad/s or m/s].
+        seed: of the noise.
+
+    Raises:
+        ValueError: a number is negative.
     """
 
     def __init__(
@@ -27,7 +33,15 @@ class Encoder:
         self._random = np.random.default_rng(seed)
 
     def read(self, positions: Array, velocities: Array) -> tuple[Array, Array]:
-        """Return positions and velocities (n,) as measured."""
+        """Positions and velocities as measured.
+
+        Args:
+            positions: true ones (n,) [rad or m].
+            velocities: true ones (n,) [rad/s or m/s].
+
+        Returns:
+            Positions (n,) and velocities (n,).
+        """
         measured = positions + self.position_noise * self._random.standard_normal(positions.shape)
         if self.resolution > 0.0:
             measured = np.round(measured / self.resolution) * self.resolution

@@ -10,9 +10,15 @@ Array = NDArray[np.float64]
 
 
 class EndStops:
-    """Critically damped springs beyond the range [lower, upper] (n,) of each joint; they push, and never pull back.
+    """Critically damped springs beyond the range of each joint; they push, and never pull back.
 
-    `inertia` (n,) and the integration step [s] set their stiffness: as hard as the step can integrate.
+    They are as hard as the integration step allows.
+
+    Args:
+        lower: lower ends of the ranges (n,) [rad or m].
+        upper: upper ends (n,).
+        inertia: that each joint feels (n,) [kg m^2 or kg].
+        step: of the integration [s].
     """
 
     def __init__(self, lower: Array, upper: Array, inertia: Array, step: float) -> None:
@@ -23,7 +29,15 @@ class EndStops:
         self._damping = 2.0 * np.asarray(inertia) * frequency
 
     def efforts(self, positions: Array, velocities: Array) -> Array:
-        """Return the efforts (n,) of the stops on the joints; zero inside the range."""
+        """Efforts of the stops on the joints; zero inside the range.
+
+        Args:
+            positions: of the joints (n,) [rad or m].
+            velocities: of the joints (n,) [rad/s or m/s].
+
+        Returns:
+            (n,) [N m or N].
+        """
         over = np.maximum(positions - self.upper, 0.0)
         under = np.maximum(self.lower - positions, 0.0)
         push_down = np.maximum(self._stiffness * over + self._damping * velocities, 0.0) * (over > 0.0)

@@ -23,6 +23,11 @@ class GeneralIntegrator:
     Within a step all joints are integrated beside the platform, so that no loop needs to be closed (the joint form of
     `pkm_dynamics.simulation`). After it the platform goes where forward kinematics puts it, so it cannot leave its
     motion space.
+
+    Args:
+        dynamics: of the robot.
+        runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
+        payload: what the platform carries, in its frame.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None) -> None:
@@ -38,7 +43,14 @@ class GeneralIntegrator:
         self._joints = np.array(self._kinematics.home_joints)
 
     def place(self, pose: Array) -> str:
-        """Put the robot at rest at a pose (7,), in its home working mode."""
+        """Put the robot at rest at a pose, in its home working mode.
+
+        Args:
+            pose: of the platform (7,), base frame.
+
+        Returns:
+            Why it cannot be there; empty where it is.
+        """
         solution = self._kinematics.inverse(pose)
         if not closes(solution.status):
             return str(solution.reason(0))
@@ -50,7 +62,15 @@ class GeneralIntegrator:
         return ""
 
     def advance(self, efforts: Array, h: float) -> str:
-        """Let `h` seconds pass under constant efforts (n_actuated,): classical Runge-Kutta, or semi-implicit Euler."""
+        """Let time pass under constant efforts.
+
+        Args:
+            efforts: of the actuators (n_actuated,) [N m or N].
+            h: length of the step [s].
+
+        Returns:
+            Why no motion goes on, everything being left as it was; empty where it does.
+        """
         self._efforts = np.ascontiguousarray(efforts, dtype=np.float64)
         y = self._form.start(State(self.pose, self.twist, self._joints))
         rates = self._form.rates

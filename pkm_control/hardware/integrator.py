@@ -28,16 +28,40 @@ class Integrator(Protocol):
     velocities: Array
 
     def place(self, pose: Array) -> str:
-        """Put the robot at rest at a pose (7,), in its home working mode."""
+        """Put the robot at rest at a pose, in its home working mode.
+
+        Args:
+            pose: of the platform (7,), base frame.
+
+        Returns:
+            Why it cannot be there; empty where it is.
+        """
         ...
 
     def advance(self, efforts: Array, h: float) -> str:
-        """Let `h` seconds pass under constant efforts (n_actuated,)."""
+        """Let time pass under constant efforts.
+
+        Args:
+            efforts: of the actuators (n_actuated,) [N m or N].
+            h: length of the step [s].
+
+        Returns:
+            Why no motion goes on, everything being left as it was; empty where it does.
+        """
         ...
 
 
 def make_integrator(dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None) -> Integrator:
-    """Return the fastest integrator that knows the robot's motion space."""
+    """The fastest integrator that knows the robot's motion space.
+
+    Args:
+        dynamics: of the robot.
+        runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
+        payload: what the platform carries, in its frame.
+
+    Returns:
+        A compiled one where the motion space is constant, else the general one.
+    """
     if dynamics.kinematics.constant_space:
         return CompiledIntegrator(dynamics, runge_kutta, payload)
     return GeneralIntegrator(dynamics, runge_kutta, payload)

@@ -37,10 +37,20 @@ class SimulatedMachine:
     not finite (a singular pose, a diverged state, a left workspace) is a fault with a reason: brakes close, readings
     stay the last good ones, and `configure` starts anew.
 
-    `max_step` [s]: largest integration step; a longer `step` is divided. `method`: "rk4", or "semi-implicit" (one
-    evaluation per step). `command_timeout` [s]: without a `write` for longer than that, drives give zero effort;
-    infinite by default, because the caller's guard decides. `payload` (frame: the platform's) is carried by the machine
-    without the controller's knowledge.
+    Args:
+        dynamics: of the machine as it is, which a controller may believe to be otherwise.
+        limits: of its actuators.
+        max_step: largest integration step [s], at most 1 ms; a longer `step` is divided.
+        method: "rk4", or "semi-implicit" (one evaluation per step).
+        command_mode: what commands mean.
+        encoder: what reads the actuators; perfect where None.
+        drive_bandwidth: of the drives' velocity loops [rad/s], for position and velocity commands.
+        command_timeout: without a `write` for longer than that [s], drives give zero effort; infinite by default,
+            because the caller's guard decides.
+        payload: what the platform carries, in its frame, without the controller's knowledge.
+
+    Raises:
+        ValueError: no such method, or a step outside (0, 1 ms].
     """
 
     def __init__(
@@ -85,7 +95,14 @@ class SimulatedMachine:
     # Life cycle
 
     def configure(self, pose: Array | None = None) -> None:
-        """Place the machine at rest at a pose (7,), home by default: inactive, brakes closed, no fault."""
+        """Place the machine at rest: inactive, brakes closed, no fault.
+
+        Args:
+            pose: of the platform (7,), base frame; home by default. One that is impossible is a fault.
+
+        Raises:
+            LifecycleError: the machine is active.
+        """
         if self.lifecycle is Lifecycle.ACTIVE:
             raise LifecycleError("configure", "active", "deactivate first")
         self.fault = ""
@@ -107,7 +124,11 @@ class SimulatedMachine:
         self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
-        """Open the brakes; drives give zero effort in effort mode, or hold position, until the first `write`."""
+        """Open the brakes; drives give zero effort in effort mode, or hold position, until the first `write`.
+
+        Raises:
+            LifecycleError: the machine is not inactive.
+        """
         if self.lifecycle is not Lifecycle.INACTIVE:
             raise LifecycleError("activate", self.lifecycle.value, "configure first")
         self._command = None
@@ -123,7 +144,11 @@ class SimulatedMachine:
         self._halt()
 
     def cleanup(self) -> None:
-        """Return to unconfigured."""
+        """Return to unconfigured.
+
+        Raises:
+            LifecycleError: the machine is active.
+        """
         if self.lifecycle is Lifecycle.ACTIVE:
             raise LifecycleError("cleanup", "active", "deactivate first")
         self.lifecycle = Lifecycle.UNCONFIGURED
@@ -134,7 +159,11 @@ class SimulatedMachine:
         return self._mode
 
     def set_command_mode(self, mode: CommandMode) -> None:
-        """Change what commands mean; the last command is forgotten."""
+        """Change what commands mean; the last command is forgotten.
+
+        Args:
+            mode: of the commands to come.
+        """
         self._mode = mode
         self._command = None
         self._command_time = self.time
@@ -175,7 +204,14 @@ class SimulatedMachine:
         )
 
     def write(self, command: Array) -> None:
-        """Set the command (n_actuated,) that drives follow from now on; one that is not finite is refused."""
+        """Set the command that drives follow from now on.
+
+        Args:
+            command: (n_actuated,) in the units of the command mode.
+
+        Raises:
+            ValueError: it has another shape or is not finite; the command before stays.
+        """
         command = np.array(command, dtype=np.float64)
         if command.shape != (len(self.limits.names),):
             raise ValueError(f"a command has shape {command.shape} for {len(self.limits.names)} actuators")
@@ -185,7 +221,14 @@ class SimulatedMachine:
         self._command_time = self.time
 
     def step(self, dt: float) -> None:
-        """Let `dt` seconds pass under the last command."""
+        """Let time pass under the last command.
+
+        Args:
+            dt: how much [s].
+
+        Raises:
+            ValueError: it is not a time greater than zero.
+        """
         if not (math.isfinite(dt) and dt > 0.0):
             raise ValueError(f"step is {dt} s; give a time greater than zero")
         if self.lifecycle is not Lifecycle.ACTIVE:

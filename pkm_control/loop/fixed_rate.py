@@ -31,7 +31,15 @@ class LoopStatistics:
 
 
 def statistics(stamps: Array, wanted_rate: float) -> LoopStatistics:
-    """Return what the wake-up times (n,) [s] of a loop say about it."""
+    """What the wake-up times of a loop say about it.
+
+    Args:
+        stamps: times of wake-ups (n,) [s].
+        wanted_rate: of the loop [Hz].
+
+    Returns:
+        Its rate, deviations and missed deadlines; zeros where there are fewer than two wake-ups.
+    """
     periods = np.diff(np.asarray(stamps, dtype=np.float64))
     if periods.size == 0:
         return LoopStatistics(wanted_rate, 0.0, 0.0, 0.0, len(stamps), 0)
@@ -54,6 +62,13 @@ class FixedRateLoop:
     with the next one in the future. `missed` counts those that were skipped or met more than half a period late.
     Where the work takes longer than a period again and again, the loop pauses between: with a real-time priority it
     would leave nothing to the rest of the system.
+
+    Args:
+        rate: of the loop [Hz].
+        spin: how long before a deadline it stops sleeping [s].
+
+    Raises:
+        ValueError: the rate is not greater than zero.
     """
 
     def __init__(self, rate: float, spin: float = 100e-6) -> None:

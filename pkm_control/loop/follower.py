@@ -67,7 +67,12 @@ class Motion:
     largest: Array = field(default_factory=lambda: np.zeros(2))
 
     def note(self, position_error: float, rotation_error: float) -> None:
-        """Add the errors of one period."""
+        """Add the errors of one period.
+
+        Args:
+            position_error: m.
+            rotation_error: rad.
+        """
         self.position_error, self.rotation_error = position_error, rotation_error
         errors = np.array((position_error, rotation_error))
         self.samples += 1
@@ -94,11 +99,16 @@ class Action:
 class TrajectoryFollower:
     """A controller with its guard: one call for each reading, one when readings are missing.
 
-    `lead` [s]: from a reading to the middle of the time in which its efforts act: half a period where they are applied
-    at once, one period more where they take effect in the next. The acceleration is that of then.
-
     Readings carry their time [s], on whose clock motions run. When readings come back after a silence that was too
-    short to lose the motion (`abort_after` [s]), the motion goes on; otherwise the platform is held where it is found.
+    short to lose the motion, the motion goes on; otherwise the platform is held where it is found.
+
+    Args:
+        kinematics: of the robot.
+        controller: that computes the efforts.
+        guard: that they pass.
+        lead: from a reading to the middle of the time in which its efforts act [s]: half a period where they are
+            applied at once, one period more where they take effect in the next. The acceleration is that of then.
+        abort_after: silence of the readings that loses the motion [s].
     """
 
     def __init__(
@@ -120,12 +130,21 @@ class TrajectoryFollower:
         self._heard = -math.inf
 
     def follow(self, motion: Motion) -> None:
-        """Follow a motion from now on; one that is under way ends as preempted."""
+        """Follow a motion from now on; one that is under way ends as preempted.
+
+        Args:
+            motion: whose outcome tells when it ends, and how.
+        """
         self.end(Outcome.PREEMPTED, "another motion took over")
         self.motion = motion
 
     def end(self, outcome: Outcome, reason: str = "") -> None:
-        """End the motion that is under way, if there is one; the platform holds where its reference is."""
+        """End the motion that is under way, if there is one; the platform holds where its reference is.
+
+        Args:
+            outcome: how the motion ended.
+            reason: the same in words.
+        """
         if self.motion is None:
             return
         self.motion.outcome, self.motion.reason = outcome, reason
@@ -137,7 +156,17 @@ class TrajectoryFollower:
         self._hold = measured.pose.copy()
 
     def update(self, time: float, now: float, positions: Array, velocities: Array) -> Action:
-        """Return what to do for a reading taken at `time` that came at `now` [s, each on a clock of its own]."""
+        """What to do for a reading.
+
+        Args:
+            time: when it was taken [s], on the clock of the readings.
+            now: when it came [s], on the clock of the caller.
+            positions: of the actuators (n_actuated,) [rad or m].
+            velocities: of the actuators (n_actuated,) [rad/s or m/s].
+
+        Returns:
+            The efforts to apply, and why, where they are not what the controller asked for.
+        """
         silence = now - self._heard
         measured = self._observer.observe(positions, velocities)
         if measured is None:
@@ -157,7 +186,15 @@ class TrajectoryFollower:
         return Action(self.mode, verdict.efforts, verdict.reason, reference, measured)
 
     def silent(self, now: float, reason: str = "") -> Action:
-        """Return what to do when no usable reading has come; `reason` says why, where it is not mere silence."""
+        """What to do when no usable reading has come.
+
+        Args:
+            now: s, on the clock of the caller.
+            reason: why, where it is not mere silence.
+
+        Returns:
+            The fallback of the guard.
+        """
         heard = None if self._heard == -math.inf else self._heard
         verdict = self.guard.check(now, {"measured state": heard}, None, self._observer.pose)
         if heard is None:
@@ -207,6 +244,10 @@ def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
     """Have a follower that is not used otherwise do all that it will be asked to, at home and at rest.
 
     What is compiled, loaded or imported with the first call is so before time matters.
+
+    Args:
+        follower: with a controller and a guard of its own.
+        kinematics: of the robot.
     """
     home, still = np.tile(kinematics.home, (2, 1)), np.zeros((2, 6))
     positions = np.asarray(kinematics.inverse(home).actuated[0], dtype=np.float64)

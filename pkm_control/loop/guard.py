@@ -31,8 +31,16 @@ class Verdict:
 class EffortGuard:
     """Watches the age of inputs and the efforts themselves.
 
-    `limits` (n_actuated,): largest efforts. `max_age` [s]: an input older than that is stale (a few control periods).
-    `gravity`: from a pose (7,) to efforts (n_actuated,), needed by the fallback "gravity".
+    Args:
+        limits: largest efforts (n_actuated,) [N m or N].
+        max_age: an input older than that is stale [s]: a few control periods.
+        fallback: "zero" or "gravity": what is applied while an input is silent or the efforts cannot be used.
+        gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there; needed by the fallback
+            "gravity".
+        hold_time: silence [s] after which "gravity" becomes zero.
+
+    Raises:
+        ValueError: no such fallback, no function `gravity` for it, or an age that is no time.
     """
 
     def __init__(
@@ -58,10 +66,16 @@ class EffortGuard:
     def check(
         self, now: float, stamps: dict[str, float | None], efforts: Array | None, pose: Array | None = None
     ) -> Verdict:
-        """Return what to apply at time `now` [s].
+        """What to apply now.
 
-        `stamps`: when each input came last, by name; None where it never came. `efforts`: what the controller asks for,
-        None where it could not compute any. `pose` (7,): the last known pose, for the fallback "gravity".
+        Args:
+            now: s, on the clock of the stamps.
+            stamps: when each input came last, by name; None where it never came.
+            efforts: (n_actuated,) that the controller asks for, None where it could not compute any.
+            pose: the last known pose (7,), for the fallback "gravity".
+
+        Returns:
+            The efforts, within the limits, with a reason where they are not what was asked for.
         """
         silence, reason = 0.0, ""
         for name, stamp in stamps.items():

@@ -19,6 +19,10 @@ class PlatformObserver:
 
     `reason` is empty while readings make sense, and otherwise says why the last one was refused. A joint beyond its
     limit, by what an end stop gives, is no reason.
+
+    Args:
+        kinematics: of the robot.
+        pose: of the platform (7,) before the first reading, home by default.
     """
 
     def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
@@ -31,7 +35,15 @@ class PlatformObserver:
         return self._tracker.last.pose
 
     def observe(self, positions: Array, velocities: Array) -> Measured | None:
-        """Return the measured motion for actuator positions and velocities (n_actuated,), or None with a `reason`."""
+        """The measured motion of a reading.
+
+        Args:
+            positions: of the actuators (n_actuated,) [rad or m].
+            velocities: of the actuators (n_actuated,) [rad/s or m/s].
+
+        Returns:
+            The motion of platform and joints, or None, with a `reason`.
+        """
         found = self._tracker.observe(positions, velocities)
         self.reason = "" if closes(found.status) else found.reason
         if not closes(found.status):
