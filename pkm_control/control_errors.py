@@ -9,7 +9,12 @@ from pkm_description.errors import PkmError, shortened
 class MotionFileError(PkmError):
     """A motion file that cannot be used: names the line and the column, what is wrong there and what to do.
 
-    `line` counts from 1 and is None where the file as a whole is meant; `column` is the name in the header row.
+    Args:
+        source: name of the file.
+        line: counts from 1; None where the file as a whole is meant.
+        column: its name in the header row, if it is about one.
+        problem: what is wrong.
+        remedy: what to do.
     """
 
     def __init__(self, source: str, line: int | None, column: str | None, problem: str, remedy: str) -> None:

@@ -23,9 +23,16 @@ _POINTS = 65  # where the path is computed; quintics between them are exact to r
 
 
 class ActuatorPath:
-    """The path from pose `start` to pose `end` (7,) with the interface of `RoundedPath`, without corners between.
+    """The path between two poses with the interface of `RoundedPath`, without corners between.
 
-    Raises `ValueError` where the poses are the same or an actuator position on the way has no pose that continues.
+    Args:
+        kinematics: of the robot.
+        start: pose (7,), base frame.
+        end: pose (7,), base frame.
+        mode: working mode, home's by default.
+
+    Raises:
+        ValueError: the poses are the same, or an actuator position on the way has no pose that continues.
     """
 
     def __init__(self, kinematics: Kinematics, start: Array, end: Array, mode: int | None = None) -> None:
@@ -58,7 +65,14 @@ class ActuatorPath:
         return np.array(poses), np.array(joints)
 
     def segment(self, s: Array) -> NDArray[np.int64]:
-        """Return zeros (n,): there is one segment."""
+        """Of which step each parameter is: there is one.
+
+        Args:
+            s: parameters (n,).
+
+        Returns:
+            Zeros (n,).
+        """
         return np.zeros(len(s), dtype=np.int64)
 
     def breaks(self) -> Array:
@@ -66,7 +80,14 @@ class ActuatorPath:
         return self.corners
 
     def sample(self, s: Array) -> PathSample:
-        """Return pose and derivatives at parameters (n,) in [0, `length`]."""
+        """Pose and derivatives.
+
+        Args:
+            s: parameters (n,) in [0, `length`].
+
+        Returns:
+            The path there.
+        """
         parts = [self._sample(float(one)) for one in np.atleast_1d(s)]
         return PathSample(*(np.vstack([getattr(part, name) for part in parts]) for name in ("pose", "first", "second")))
 

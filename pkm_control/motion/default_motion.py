@@ -27,14 +27,29 @@ _GENTLE = PlatformLimits(0.5, 5.0, 100.0, 2.0, 20.0, 400.0)
 
 
 def motion_named(name: str, kinematics: Kinematics) -> MotionFile:
-    """Return the motion file of a name or path, or the robot's default motion for the name "auto"."""
+    """The motion file of a name or path, or the robot's default motion for the name "auto".
+
+    Args:
+        name: "auto", a shipped motion or a path.
+        kinematics: of the robot.
+
+    Returns:
+        The motion.
+    """
     if name == AUTO:
         return default_motion(kinematics)
     return read_motion_file(name, kinematics.home, task_chain_of(kinematics.mechanism))
 
 
 def default_motion(kinematics: Kinematics) -> MotionFile:
-    """Return the pick-and-place cycle where every waypoint is reachable from home, else the tour."""
+    """The pick-and-place cycle where every waypoint is reachable from home, else the tour.
+
+    Args:
+        kinematics: of the robot.
+
+    Returns:
+        The motion, in the base frame.
+    """
     home = np.asarray(kinematics.home, dtype=np.float64)
     cycle = read_motion_file("pick_and_place").in_base(home)
     ways = [start + (end - start) * share for start, end in pairwise(cycle.poses) for share in np.linspace(0.0, 1.0, 9)]
@@ -42,10 +57,16 @@ def default_motion(kinematics: Kinematics) -> MotionFile:
 
 
 def tour(kinematics: Kinematics) -> MotionFile:
-    """Return a motion that leads the platform out and back along each of its freedoms, to both sides, at gentle speed.
+    """A motion that leads the platform out and back along each of its freedoms, to both sides, at gentle speed.
 
     Freedoms are the columns of the task subspace at home. Where the motion space turns with the pose, an excursion is
     that of the actuators which begins in the freedom's direction.
+
+    Args:
+        kinematics: of the robot.
+
+    Returns:
+        The motion, in the base frame, without excursions that have no room.
     """
     home = np.asarray(kinematics.home, dtype=np.float64)
     stations, labels = [home], ["home"]

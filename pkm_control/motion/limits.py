@@ -34,7 +34,14 @@ class PlatformLimits:
         return PlatformLimits(*([math.inf] * 6))
 
     def lowered_by(self, other: PlatformLimits) -> PlatformLimits:
-        """Return the lower of each pair of limits."""
+        """The lower of each pair of limits.
+
+        Args:
+            other: limits that hold as well.
+
+        Returns:
+            Limits that keep both.
+        """
         return PlatformLimits(*(min(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
 
 
@@ -61,7 +68,15 @@ class ActuatorLimits:
 
     @staticmethod
     def of(mechanism: Mechanism, acceleration: float = np.inf) -> ActuatorLimits:
-        """Return the limits that the description states."""
+        """The limits that the description states.
+
+        Args:
+            mechanism: the robot.
+            acceleration: of every actuator [rad/s^2 or m/s^2], which URDF does not state.
+
+        Returns:
+            The limits of its actuated joints.
+        """
         limits = [mechanism.joint_named[name].limits for name in mechanism.actuated_joints]
         types = [mechanism.joint_named[name].type for name in mechanism.actuated_joints]
         return ActuatorLimits(

@@ -92,7 +92,14 @@ class MotionFile:
         return len(self.poses)
 
     def in_base(self, home: Array) -> MotionFile:
-        """Return the motion in the base frame, given the home pose (7,) that it may be relative to."""
+        """The motion in the base frame.
+
+        Args:
+            home: pose of the platform (7,) that the motion may be relative to.
+
+        Returns:
+            The same where it is in the base frame already.
+        """
         if not self.relative_to_home:
             return self
         rotation = Rotation.from_quat(np.array(home[3:]))
@@ -102,7 +109,14 @@ class MotionFile:
         return replace(self, poses=poses, relative_to_home=False)
 
     def describe(self, index: int) -> str:
-        """Return how a message calls a waypoint: its line, and its label where it has one."""
+        """How a message calls a waypoint: its line, and its label where it has one.
+
+        Args:
+            index: of the waypoint, from 0.
+
+        Returns:
+            Such as "pick.csv, line 7 (above the tray)".
+        """
         label = f" ({self.labels[index]})" if self.labels[index] else ""
         return f"{self.source}, line {self.lines[index]}{label}"
 
@@ -110,9 +124,17 @@ class MotionFile:
 def read_motion_file(path: str | Path, home: Array | None = None, task_chain: Sequence[Joint] = ()) -> MotionFile:
     """Read a motion file, or a shipped one by its bare name (`pick_and_place`).
 
-    `home` (7,) gives the attitude of files in the base frame that name none (identity without it). `task_chain` are
-    the joints from base to platform whose coordinates may be columns instead of a pose; see `task_chain_of`.
-    Raises `MotionFileError`, which names line and column.
+    Args:
+        path: of the file, or a shipped motion's name.
+        home: pose (7,) whose attitude files in the base frame have that name none; identity without it.
+        task_chain: joints from base to platform whose coordinates may be columns instead of a pose; see
+            `task_chain_of`.
+
+    Returns:
+        Its waypoints in SI units.
+
+    Raises:
+        MotionFileError: it cannot be used; names line and column.
     """
     try:
         file = Path(path)
@@ -136,12 +158,32 @@ def read_motion_file(path: str | Path, home: Array | None = None, task_chain: Se
 def parse_motion(
     text: str, source: str = "motion", home: Array | None = None, task_chain: Sequence[Joint] = ()
 ) -> MotionFile:
-    """Read the text of a motion file; arguments and errors as for `read_motion_file`."""
+    """Read the text of a motion file.
+
+    Args:
+        text: of the file.
+        source: what messages call it.
+        home: as for `read_motion_file`.
+        task_chain: as for `read_motion_file`.
+
+    Returns:
+        Its waypoints in SI units.
+
+    Raises:
+        MotionFileError: it cannot be used; names line and column.
+    """
     return _Parser(source, text, home, tuple(task_chain)).parse()
 
 
 def task_chain_of(mechanism: Mechanism) -> tuple[Joint, ...]:
-    """Return the joints of the platform chain, or none where their coordinates cannot be columns of numbers."""
+    """The joints of the platform chain, whose coordinates may be columns of a motion file.
+
+    Args:
+        mechanism: the robot.
+
+    Returns:
+        From base to platform; none where a joint has more than one coordinate.
+    """
     chain = tuple(mechanism.joint_named[name] for name in mechanism.platform_chain)
     return chain if all(joint.type.dof <= 1 for joint in chain) else ()
 

@@ -61,9 +61,15 @@ class _Load:
 class MotionPlanner:
     """Plans trajectories for one machine.
 
-    `reserve` is the fraction of actuator velocity and effort that plans leave to the controller. Raises
-    `UnreachableMotionError` where the path leaves the workspace and `LimitError` where given times cannot be kept or no
-    speed, however low, is within the limits.
+    Args:
+        kinematics: of the robot.
+        dynamics: of the same.
+        actuators: their limits.
+        platform: its limits; those of a fast, light machine by default.
+        reserve: fraction of actuator velocity and effort that plans leave to the controller, in [0, 1).
+
+    Raises:
+        ValueError: the reserve is no such fraction.
     """
 
     def __init__(
@@ -86,7 +92,18 @@ class MotionPlanner:
         self._effort = (1.0 - reserve) * actuators.effort
 
     def plan(self, motion: MotionFile) -> Trajectory:
-        """Return the trajectory of a motion file; the file's own limits replace the planner's where they are lower."""
+        """The trajectory of a motion file.
+
+        Args:
+            motion: whose own limits replace the planner's where they are lower.
+
+        Returns:
+            The trajectory, with notes on what limits its speed.
+
+        Raises:
+            UnreachableMotionError: the path leaves the workspace.
+            LimitError: given times cannot be kept, or no speed, however low, is within the limits.
+        """
         motion = motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64))
         limits = self.platform.lowered_by(motion.limits)
         if motion.times is not None:
@@ -103,7 +120,20 @@ class MotionPlanner:
         return Trajectory(pieces, notes)
 
     def between(self, start: Array, end: Array, speed: float = math.inf) -> Trajectory:
-        """Return the straight move from pose `start` to pose `end` (7,), no faster than `speed` [m/s]."""
+        """The straight move between two poses; where the motion space turns with the pose, the actuators go straight.
+
+        Args:
+            start: pose (7,), base frame.
+            end: pose (7,), base frame.
+            speed: largest [m/s].
+
+        Returns:
+            The trajectory, from rest to rest.
+
+        Raises:
+            UnreachableMotionError: the path leaves the workspace.
+            LimitError: no speed, however low, is within the limits.
+        """
         motion = MotionFile(
             source="move",
             relative_to_home=False,
@@ -122,7 +152,15 @@ class MotionPlanner:
 
     @staticmethod
     def rest(pose: Array, duration: float) -> Trajectory:
-        """Return a rest of `duration` [s] at a pose (7,)."""
+        """A rest.
+
+        Args:
+            pose: of the platform (7,), base frame.
+            duration: s.
+
+        Returns:
+            The trajectory that stays there.
+        """
         return Trajectory([Rest(np.asarray(pose, dtype=np.float64), duration)])
 
     # Waypoints without times

@@ -41,10 +41,18 @@ class PointTrajectoryError(PkmError):
 
 
 class PointTrajectory:
-    """Motion through `poses` (n, 7) at `times` (n,) [s] with `twists` and `accelerations` (n, 6), and rest after it.
+    """Motion through points, and rest after it. Before its first instant it is at its first pose, at rest.
 
-    Before its first instant it is at its first pose, at rest. `repetitions`: how often it is run without a pause; more
-    than once it must begin at time zero and end as it begins. Raises `PointTrajectoryError`.
+    Args:
+        times: of the points (n,) [s], increasing, the first not negative.
+        poses: of the platform (n, 7), base frame.
+        twists: (n, 6) [m/s, rad/s], base axes.
+        accelerations: (n, 6) [m/s^2, rad/s^2], base axes.
+        repetitions: how often it is run without a pause; more than once it must begin at time zero and end as it
+            begins.
+
+    Raises:
+        PointTrajectoryError: the points are no motion.
     """
 
     def __init__(self, times: Array, poses: Array, twists: Array, accelerations: Array, repetitions: int = 1) -> None:
@@ -104,7 +112,14 @@ class PointTrajectory:
         return np.asarray(_QUINTIC @ ends)
 
     def at(self, time: float) -> Reference:
-        """Return the motion at `time` [s] from the start."""
+        """The motion at an instant.
+
+        Args:
+            time: from the start [s].
+
+        Returns:
+            Pose, twist and acceleration.
+        """
         if time >= self.duration or time <= self.times[0]:
             return Reference(self.poses[0 if time < self.duration else -1].copy(), np.zeros(6), np.zeros(6))
         time = time % self._cycle if time > self._cycle else time

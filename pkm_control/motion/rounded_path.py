@@ -45,7 +45,14 @@ class Path(Protocol):
     corners: Array
 
     def segment(self, s: Array) -> NDArray[np.int64]:
-        """Return the index (n,) of the step, between two given poses, that each parameter lies on."""
+        """Of which step, between two given poses, each parameter is.
+
+        Args:
+            s: parameters (n,).
+
+        Returns:
+            Numbers of steps (n,), from 0.
+        """
         ...
 
     def breaks(self) -> Array:
@@ -53,15 +60,29 @@ class Path(Protocol):
         ...
 
     def sample(self, s: Array) -> PathSample:
-        """Return pose and derivatives at parameters (n,)."""
+        """Pose and derivatives.
+
+        Args:
+            s: parameters (n,).
+
+        Returns:
+            The path there.
+        """
         ...
 
 
 class RoundedPath:
-    """The path through `poses` (m + 1, 7), its m - 1 inner corners rounded over `blends` [m] before and after.
+    """The straight path through poses, with rounded corners.
 
     Blends that meet on a segment are shortened in proportion. The parameter runs from 0 to `length`; it is the arc
     length on straight translations. `corners` (m + 1,) are the parameters of the poses.
+
+    Args:
+        poses: of the platform (m + 1, 7), base frame.
+        blends: how far before and after each inner corner it is rounded (m - 1,) [m].
+
+    Raises:
+        ValueError: two poses in a row are the same.
     """
 
     def __init__(self, poses: Array, blends: Array) -> None:
@@ -92,7 +113,14 @@ class RoundedPath:
         return float(self.corners[-1])
 
     def segment(self, s: Array) -> NDArray[np.int64]:
-        """Return the index (n,) of the step, between two given poses, that each parameter lies on."""
+        """Of which step, between two given poses, each parameter is.
+
+        Args:
+            s: parameters (n,).
+
+        Returns:
+            Numbers of steps (n,), from 0.
+        """
         return np.clip(np.searchsorted(self.corners, s, side="right") - 1, 0, len(self._spans) - 1)
 
     def breaks(self) -> Array:
@@ -104,7 +132,14 @@ class RoundedPath:
         return np.concatenate([[0.0], inner, [self.length]])
 
     def sample(self, s: Array) -> PathSample:
-        """Return pose and derivatives at parameters (n,) in [0, `length`]."""
+        """Pose and derivatives.
+
+        Args:
+            s: parameters (n,) in [0, `length`].
+
+        Returns:
+            The path there.
+        """
         s = np.atleast_1d(np.asarray(s, dtype=np.float64))
         first = np.searchsorted(self._borders, s) if len(self._spans) > 1 else np.zeros(len(s), dtype=np.int64)
         one = self._share(first, s)

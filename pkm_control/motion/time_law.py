@@ -90,7 +90,14 @@ class _Parameter(AbstractGeometricPath):
 
 
 def fastest(bounds: PathBounds) -> Array | None:
-    """Return the speed s' (N,) on the grid of the quickest run from rest to rest, or None where there is none."""
+    """The quickest run of a path from rest to rest.
+
+    Args:
+        bounds: along the path.
+
+    Returns:
+        The speed s' (N,) on their grid, or None where no run keeps them.
+    """
     algorithm = TOPPRA(
         [_Constraint(bounds)], _Parameter(float(bounds.grid[-1])), gridpoints=bounds.grid, solver_wrapper="seidel"
     )
@@ -101,7 +108,13 @@ def fastest(bounds: PathBounds) -> Array | None:
 
 
 class SmoothTimeLaw:
-    """The law s(t) of speeds (N,) on a grid of s, averaged over `window` [s]; `duration` [s] includes the window."""
+    """A law s(t), averaged over a moving window; `duration` [s] includes the window.
+
+    Args:
+        grid: path parameters (N,), increasing.
+        speeds: s' there (N,), zero at both ends.
+        window: length of the average [s].
+    """
 
     def __init__(self, grid: Array, speeds: Array, window: float) -> None:
         steps = 2.0 * np.diff(grid) / (speeds[:-1] + speeds[1:])
@@ -119,7 +132,14 @@ class SmoothTimeLaw:
         self._ends = (float(grid[0]), float(grid[-1]))
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """Return s, s' and s'' (n,) at times (n,) in [0, duration]."""
+        """The law and its derivatives.
+
+        Args:
+            times: (n,) [s] in [0, duration].
+
+        Returns:
+            s, s' and s'' (n,).
+        """
         late = np.clip(times, 0.0, self.duration)
         early = late - self._window
         s = (self._sum(late) - self._sum(early)) / self._window

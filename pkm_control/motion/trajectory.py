@@ -39,12 +39,25 @@ class Piece(Protocol):
     duration: float
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """Return pose (n, 7), twist (n, 6) and acceleration (n, 6) at times (n,) from the start of the piece."""
+        """The motion along the piece.
+
+        Args:
+            times: (n,) [s] from its start.
+
+        Returns:
+            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
+        """
         ...
 
 
 class PathPiece:
-    """A geometric path run by a time law, slowed down uniformly by `stretch`."""
+    """A geometric path run by a time law.
+
+    Args:
+        path: where it goes.
+        law: how fast.
+        stretch: by what factor it is slowed down throughout.
+    """
 
     def __init__(self, path: Path, law: SmoothTimeLaw, stretch: float = 1.0) -> None:
         self._path = path
@@ -53,7 +66,14 @@ class PathPiece:
         self.duration = law.duration * stretch
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """Return pose (n, 7), twist (n, 6) and acceleration (n, 6) at times (n,) from the start of the piece."""
+        """The motion along the piece.
+
+        Args:
+            times: (n,) [s] from its start.
+
+        Returns:
+            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
+        """
         s, speed, acceleration = self._law.sample(times / self._stretch)
         speed, acceleration = speed[:, None] / self._stretch, acceleration[:, None] / self._stretch**2
         path = self._path.sample(s)
@@ -61,14 +81,26 @@ class PathPiece:
 
 
 class Rest:
-    """A pose (7,) held for `duration` seconds."""
+    """A pose that is held.
+
+    Args:
+        pose: of the platform (7,), base frame.
+        duration: s.
+    """
 
     def __init__(self, pose: Array, duration: float) -> None:
         self._pose = pose
         self.duration = duration
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """Return pose (n, 7), twist (n, 6) and acceleration (n, 6) at times (n,) from the start of the piece."""
+        """The motion along the piece: none.
+
+        Args:
+            times: (n,) [s] from its start.
+
+        Returns:
+            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
+        """
         n = len(times)
         return np.tile(self._pose, (n, 1)), np.zeros((n, 6)), np.zeros((n, 6))
 
@@ -76,7 +108,12 @@ class Rest:
 class Trajectory:
     """Pieces one after the other; at rest at its first pose before the start, and at its last pose after the end.
 
-    `notes` say, in words, what limits the speed of which part.
+    Args:
+        pieces: each begins where the one before ends.
+        notes: what limits the speed of which part, in words.
+
+    Raises:
+        ValueError: there are no pieces.
     """
 
     def __init__(self, pieces: Iterable[Piece], notes: Iterable[str] = ()) -> None:
@@ -102,7 +139,14 @@ class Trajectory:
         return np.asarray(self.sample(np.array([self.duration])).pose[0])
 
     def sample(self, times: Array) -> TrajectorySample:
-        """Return the motion at times (n,) [s], in any order."""
+        """The motion at given times.
+
+        Args:
+            times: (n,) [s] from the start, in any order.
+
+        Returns:
+            The motion then.
+        """
         times = np.atleast_1d(np.asarray(times, dtype=np.float64))
         clipped = np.clip(times, 0.0, self.duration)
         index = np.clip(np.searchsorted(self._starts, clipped, side="right") - 1, 0, len(self.pieces) - 1)
@@ -116,11 +160,28 @@ class Trajectory:
         return TrajectorySample(times, pose, twist, acceleration)
 
     def sampled(self, rate: float) -> TrajectorySample:
-        """Return the motion at 0, 1/rate, 2/rate, ... [s], the first sample at or after the end being the last."""
+        """The motion at 0, 1/rate, 2/rate, ... [s], the first sample at or after the end being the last.
+
+        Args:
+            rate: Hz.
+
+        Returns:
+            The motion then.
+        """
         return self.sample(np.arange(int(np.ceil(self.duration * rate - 1e-9)) + 1) / rate)
 
     def then(self, other: Trajectory) -> Trajectory:
-        """Return this trajectory followed by another; the other must start where this one ends."""
+        """This trajectory followed by another.
+
+        Args:
+            other: that starts where this one ends.
+
+        Returns:
+            Both as one.
+
+        Raises:
+            ValueError: it starts somewhere else.
+        """
         gap = float(np.linalg.norm(self.end[:3] - other.start[:3]))
         if gap > 1e-6:
             raise ValueError(f"the second trajectory starts {gap:.6g} m from the end of the first")

@@ -48,9 +48,18 @@ class Report:
 
     @staticmethod
     def of(recording: Recording) -> Report:
-        """Return the figures of a recording; one without a single period is a `ValueError`.
+        """The figures of a recording.
 
         Cycles per minute are those of the clock where the run was in real time: a computer that is too slow shows.
+
+        Args:
+            recording: of a run.
+
+        Returns:
+            Its report.
+
+        Raises:
+            ValueError: not a single control period took place.
         """
         if len(recording.times) == 0:
             raise ValueError("the recording is empty: no control period took place")

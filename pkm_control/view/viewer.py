@@ -36,11 +36,17 @@ _MESHES = (".stl", ".obj", ".ply", ".dae", ".glb", ".gltf", ".off")
 
 
 class RobotViewer:
-    """Serves the page at `url` from construction until `close`.
+    """Serves the page at `url` from construction until `close`; `left_out` says which visuals cannot be drawn.
 
-    `port` is the first one tried on `host`. `initial`: joint positions by name [rad or m] to begin with, which also
-    tell how large the robot is. `planned` (n, 3) [m]: positions of the platform that the motion will pass. `left_out`
-    says which visuals cannot be drawn. Raises `PkmError` where there is no such host, or no free port.
+    Args:
+        mechanism: the robot.
+        port: the first one tried.
+        initial: joint positions by name [rad or m] to begin with, which also tell how large the robot is.
+        planned: positions of the platform (n, 3) [m] that the motion will pass, base frame.
+        host: address to listen on; this computer alone by default.
+
+    Raises:
+        PkmError: there is no such host, or no free port.
     """
 
     def __init__(
@@ -80,9 +86,12 @@ class RobotViewer:
         return self.server.url
 
     def update(self, joint_names: Sequence[str], positions: Array, platform_pose: Array | None = None) -> None:
-        """Show joint positions (n,) [rad or m] by name, and add the platform's pose (7,) to its trail.
+        """Show joint positions, and add the platform's pose to its trail.
 
-        Names that the robot does not have, and positions that are not finite, are left out.
+        Args:
+            joint_names: those of other robots are left out.
+            positions: of these joints (n,) [rad or m]; what is not finite is left out.
+            platform_pose: (7,), base frame.
         """
         key = tuple(joint_names)
         if key not in self._index:

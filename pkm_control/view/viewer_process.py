@@ -27,6 +27,14 @@ class ViewerProcess:
 
     A picture may mix two neighbouring updates; that is not visible, and costs the loop no lock. The process ends with
     `close`, or by itself when the process that started it is gone. `url` is the address of the page.
+
+    Args:
+        mechanism: the robot.
+        joint_names: of the positions to come.
+        joints: positions (n_joints,) [rad or m] to begin with.
+        port: the first one tried.
+        planned: positions of the platform (n, 3) [m] that the motion will pass, base frame.
+        host: address to listen on.
     """
 
     def __init__(
