@@ -14,6 +14,11 @@ class DescriptionError(PkmError):
     """A robot description that cannot be used: names the element, what is wrong with it and what to do.
 
     What it quotes is cut where it is long: a description may come from anywhere, and messages go to logs.
+
+    Args:
+        element: of the description.
+        problem: what is wrong.
+        remedy: what to do.
     """
 
     def __init__(self, element: str, problem: str, remedy: str) -> None:

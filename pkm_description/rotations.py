@@ -61,9 +61,15 @@ def rotation_from_rpy(rpy: Array) -> Array:
 
 
 def rpy_from_rotation(rotation: Array) -> Array:
-    """Roll, pitch, yaw (3,) of a rotation (3, 3), pitch within a right angle of zero.
+    """Roll, pitch and yaw of a rotation, pitch within a right angle of zero.
 
     At a pitch of a right angle only the sum or difference of roll and yaw is determined: there yaw is zero.
+
+    Args:
+        rotation: (3, 3).
+
+    Returns:
+        Roll, pitch, yaw (3,) [rad].
     """
     upright = np.hypot(rotation[1, 0], rotation[0, 0]) < 1e-15
     yaw = 0.0 if upright else float(np.arctan2(rotation[1, 0], rotation[0, 0]))
@@ -106,9 +112,15 @@ def rotation_from_quaternion(quaternion: Array) -> Array:
 
 
 def quaternion_from_rotation(rotation: Array) -> Array:
-    """Unit quaternion (4,) of a rotation (3, 3), w >= 0, by square roots alone.
+    """Unit quaternion of a rotation, by square roots alone.
 
     Of the four ways to divide, the one with the largest divisor (Shepperd, "Quaternion from rotation matrix", 1978).
+
+    Args:
+        rotation: (3, 3).
+
+    Returns:
+        x y z w (4,), w >= 0.
     """
     (a, b, c), (d, e, f), (g, h, i) = rotation.tolist()
     squares = (1.0 + a - e - i, 1.0 - a + e - i, 1.0 - a - e + i, 1.0 + a + e + i)  # 4 x^2, 4 y^2, 4 z^2, 4 w^2

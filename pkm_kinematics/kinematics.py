@@ -46,7 +46,11 @@ __all__ = ["Kinematics", "ShapeError"]
 
 
 class Kinematics:
-    """Kinematics of one mechanism. Immutable after construction; calls may run in several threads at once."""
+    """Kinematics of one mechanism. Immutable after construction; calls may run in several threads at once.
+
+    Args:
+        mechanism: the robot.
+    """
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
@@ -83,7 +87,14 @@ class Kinematics:
         return self.modes.count
 
     def mode_label(self, mode: int) -> str:
-        """Name of a working mode: a sign per limb with two branches, limb by limb, `+` for home's branch."""
+        """Name of a working mode.
+
+        Args:
+            mode: its number, 0 to `n_modes - 1`.
+
+        Returns:
+            A sign per limb with two branches, limb by limb, `+` for home's branch.
+        """
         return self.modes.label(mode)
 
     # -- positions --------------------------------------------------------------------------------------------------
@@ -248,7 +259,14 @@ class Kinematics:
         )
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:
-        """One sentence per limb joint of `joints` (n_joints,) that is outside its range."""
+        """Which joints are outside their ranges.
+
+        Args:
+            joints: positions (n_joints,) [rad, m].
+
+        Returns:
+            One sentence per limb joint that is.
+        """
         return limit_violations(self.engine, np.asarray(joints, dtype=np.float64))
 
     # -- motion -----------------------------------------------------------------------------------------------------
@@ -392,11 +410,25 @@ class Kinematics:
     def motion_jacobian_rate(
         self, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
     ) -> Array:
-        """Time derivative Kd (..., n_actuated, mobility) of `motion_jacobian` K for a platform `twist` (..., 6).
+        """Time derivative Kd of `motion_jacobian` K along a platform motion, exact to rounding.
 
         Actuated accelerations are `K ud + Kd u`, with `twist = S u`; that of the forward Jacobian J of as many
-        actuators as freedoms is `-J Kd J`. Exact to rounding. Raises `PkmError` for robots whose motion space turns
-        with the pose: there `motion` gives accelerations, and a basis has no rate of its own.
+        actuators as freedoms is `-J Kd J`.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            twist: (..., 6) linear [m/s], then angular [rad/s].
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            (..., n_actuated, mobility); NaN where the pose has no regular solution.
+
+        Raises:
+            PkmError: the motion space turns with the pose, so that a basis has no rate of its own; `motion` gives
+                accelerations.
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
         """
         if not self.constant_space:
             raise PkmError("the motion space turns with the pose: no basis of it stays, and its Jacobian has no rate")
@@ -443,7 +475,21 @@ class Kinematics:
     def platform_twist(
         self, pose: ArrayLike, rates: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
     ) -> Array:
-        """Platform twist (..., 6) for actuated joint rates (..., n_actuated) at known poses."""
+        """Platform twist for actuated joint rates at known poses.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            rates: actuated joint rates (..., n_actuated) [rad/s or m/s].
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            (..., 6) linear, then angular, base frame; NaN at a type 2 singularity.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
+        """
         return np.einsum(
             "...ij,...j->...i", self.forward_jacobian(pose, seed, mode), np.asarray(rates, dtype=np.float64)
         )
@@ -456,9 +502,21 @@ class Kinematics:
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Array:
-        """Platform acceleration (..., 6) for actuated joint accelerations (..., n_actuated), at known poses and twists.
+        """Platform acceleration for actuated joint accelerations, at known poses and twists.
 
-        NaN at a type 2 singularity. Raises `ShapeError`.
+        Args:
+            pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
+            twist: (..., 6) linear [m/s], then angular [rad/s].
+            accelerations: of the actuated joints (..., n_actuated) [rad/s^2 or m/s^2].
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
+
+        Returns:
+            (..., 6) linear, then angular, base frame; NaN at a type 2 singularity.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -547,6 +605,15 @@ class Kinematics:
 
         Limbs solved by iteration keep the working mode as they follow the pose from call to call; a pose too far from
         the last one for that has the status DIVERGED, and the next call sets out from where the limbs still are.
+
+        Args:
+            mode: number of a working mode, 0 to `n_modes - 1`.
+
+        Returns:
+            The call.
+
+        Raises:
+            ModeError: no such working mode.
         """
         e = self.engine
         kernel = inverse_direct if self.direct_inverse else inverse_carried if e.iterated else inverse_whole
@@ -559,8 +626,17 @@ class Kinematics:
         For control loops: `pose` holds the last one on entry and the new one on return, and is left alone where the
         status is not CONVERGED; `error` is the largest of an actuated joint. With the promise of `forward`: the answer
         is where the platform gets as the actuators move straight on from the call before, in the same working and
-        assembly mode, or a status. Contiguous float64 arrays, nothing is checked. Raises `PkmError` for robots whose
-        motion space changes with the pose.
+        assembly mode, or a status. Contiguous float64 arrays, nothing is checked.
+
+        Args:
+            mode: number of a working mode, 0 to `n_modes - 1`.
+
+        Returns:
+            The call, which starts at home.
+
+        Raises:
+            PkmError: the motion space changes with the pose.
+            ModeError: no such working mode.
         """
         if not self.constant_space:
             raise PkmError("lean_track needs a motion space that is the same at every pose")
@@ -579,7 +655,13 @@ class Kinematics:
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3).
 
-        For robots whose `assembly_method` is "spheres" with three actuators; raises `PkmError` for others.
+        For robots whose `assembly_method` is "spheres" with three actuators.
+
+        Returns:
+            The call.
+
+        Raises:
+            PkmError: another robot.
         """
         if self.assembly_method != "spheres" or len(self.actuated_names) != 3:
             raise PkmError("lean_forward needs a translational platform on three distances")

@@ -37,7 +37,14 @@ class InverseSolution:
         return self.status == Status.CONVERGED
 
     def reason(self, index: int = 0) -> str:
-        """Why solution `index` (flat) has the status it has, with the joint or the gap that explains it."""
+        """Why a solution has the status it has, with the joint or the gap that explains it.
+
+        Args:
+            index: of the solution, flat.
+
+        Returns:
+            A sentence.
+        """
         n = self.joints.shape[-1]
         status = int(np.reshape(self.status, -1)[index])
         return self._explain(status, self.joints.reshape(-1, n)[index], float(np.reshape(self.residual, -1)[index]))
@@ -61,7 +68,14 @@ class ForwardSolution:
         return self.status == Status.CONVERGED
 
     def reason(self, index: int = 0) -> str:
-        """Why solution `index` (flat) has the status it has."""
+        """Why a solution has the status it has.
+
+        Args:
+            index: of the solution, flat.
+
+        Returns:
+            A sentence.
+        """
         n = self.joints.shape[-1]
         status = int(np.reshape(self.status, -1)[index])
         return self._explain(status, self.joints.reshape(-1, n)[index], float(np.reshape(self.residual, -1)[index]))
@@ -70,8 +84,11 @@ class ForwardSolution:
 class AssemblyModes(list[ForwardSolution]):
     """The assembly modes of one set of actuated joint positions, and how far the list can be trusted.
 
-    `certified`: every real solution is listed, and none of them is a sample of a motion that locked actuators leave;
-    `caution` says in words why not, empty where it is.
+    Args:
+        solutions: the modes.
+        method: by which they were found.
+        certified: every real solution is listed, and none of them is a sample of a motion that locked actuators leave.
+        caution: why not, in words; empty where it is.
     """
 
     def __init__(self, solutions: Iterable[ForwardSolution], method: str, certified: bool, caution: str) -> None:

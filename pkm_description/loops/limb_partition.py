@@ -78,7 +78,8 @@ class LimbGraph:
     def connected(self) -> tuple[Limb, ...]:
         """Connected parts that remain when base and platform, with what is fixed to them, are taken away.
 
-        A joint or loop that joins base and platform directly is a part without links.
+        Returns:
+            The parts; a joint or loop that joins base and platform directly is one without links.
         """
         return self._partition(set())[0]
 

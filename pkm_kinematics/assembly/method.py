@@ -45,6 +45,9 @@ class AssemblyMethod(ABC):
     Attributes:
         name: what `Kinematics.assembly_method` says.
         engine: the robot.
+
+    Args:
+        engine: of the robot.
     """
 
     name: ClassVar[str]
@@ -63,12 +66,15 @@ class AssemblyMethod(ABC):
 
     @abstractmethod
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
-        """Signs (k,) of the direct Jacobian's determinant, of a robot with as many actuators as freedoms.
+        """Signs of the direct Jacobian's determinant, of a robot with as many actuators as freedoms.
 
         Args:
             q: actuated joint positions (n_actuated,), those of all poses.
             poses: platform poses (k, 7).
             joints: joint positions (k, n_joints) there.
+
+        Returns:
+            (k,) of 1.0, -1.0, and 0.0 where singular.
         """
 
     @cached_property
@@ -130,9 +136,17 @@ class MethodByRows(AssemblyMethod):
 
 
 def read_signs(engine: Engine, poses: Array, joints: Array) -> Array:
-    """`AssemblyMethod.signs` by the inverse Jacobian: (k,) of configurations (k, 7), (k, n_joints).
+    """`AssemblyMethod.signs` by the inverse Jacobian.
 
     For motion spaces that do not turn with the pose, of robots whose actuated limbs have closed forms.
+
+    Args:
+        engine: of the robot.
+        poses: platform poses (k, 7).
+        joints: joint positions (k, n_joints) there.
+
+    Returns:
+        (k,) of 1.0, -1.0, and 0.0 where singular.
     """
     data, sides, n = engine.data(), np.empty(len(engine.tables.blocks)), engine.tables.n_work
     before, now = np.zeros(n), np.zeros(n)

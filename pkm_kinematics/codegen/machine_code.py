@@ -38,6 +38,9 @@ class MachineCode:
 
     It writes all results and returns 0, or writes nothing and returns ANOTHER_BRANCH. `counts` says how many of each
     operation it does. The code lives as long as this object.
+
+    Args:
+        recording: of the kernel.
     """
 
     def __init__(self, recording: Recording) -> None:

@@ -17,8 +17,14 @@ from pkm_kinematics.kernels.position.positions import CONVERGED
 def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -> Recording | None:
     """`newton_step` from `start` and q (n_actuated,) and a pose (7,), recorded at home.
 
-    `home` (7,) and `actuated` (n_actuated,) are the pose and the joints at home. None where home is singular, or where
-    there are more actuators than freedoms.
+    Args:
+        model: of the robot.
+        data: with the configuration at home.
+        home: pose (7,) there.
+        actuated: actuated joint positions (n_actuated,) there.
+
+    Returns:
+        The recording; None where home is singular, or where there are more actuators than freedoms.
     """
     m = len(actuated)
     if m != model.subspace.shape[1]:

@@ -19,7 +19,11 @@ from pkm_kinematics.kernels.position.closures import worse
 def recorded(kernel: Any) -> Callable[..., Any]:
     """A kernel as a Python function, with all kernels that it calls, whose numbers may be terms.
 
-    It takes arrays as they are; record arrays and arrays with terms must be `loose`.
+    Args:
+        kernel: compiled.
+
+    Returns:
+        A function that takes arrays as they are; record arrays and arrays with terms must be `loose`.
     """
     return _recorded(kernel, {id(solve_in_place): _solve_by_selection, id(worse): partial(extreme, "worse")})
 

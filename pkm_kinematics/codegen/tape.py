@@ -48,9 +48,16 @@ class Tape:
         self._terms: dict[tuple[Any, ...], Term] = {}
 
     def inputs(self, array: int, values: Array, varying: Iterable[int], first: int = 0) -> Array:
-        """Numbers of input array `array`, from its number `first` on, as an array of objects.
+        """Numbers of an input array; comparisons are decided by their values.
 
-        Those that vary are terms, the others constants; comparisons are decided by `values`.
+        Args:
+            array: its number among the inputs.
+            values: of the numbers (n,).
+            varying: which of them are terms; the others are constants.
+            first: where in the array they begin.
+
+        Returns:
+            Them as an array of objects (n,).
         """
         numbers = values.astype(object)
         for k in varying:
@@ -102,9 +109,13 @@ class Recording:
 
 
 class Term:
-    """A number that remembers where it comes from: `how` is an operation and its operands.
+    """A number that remembers where it comes from.
 
-    Operands are numbers of terms on the tape (int) or constants (float).
+    Args:
+        tape: that it is on.
+        how: an operation and its operands: numbers of terms on the tape (int) or constants (float).
+        value: what it is in the recording.
+        number: its place on the tape.
     """
 
     __array_ufunc__ = None  # NumPy's numbers leave operations with it to it

@@ -14,8 +14,18 @@ from pkm_kinematics.kernels.position.positions import CONVERGED
 def straight_track(code, size, at, out, last, q, pose):
     """`track_pose` by straight-line code of `newton_step`, with the same conditions, where one step leads to the end.
 
-    `size` [m] is the characteristic length; `at` (7,) and `out` (RESULTS,) are scratch. Returns the same, or a status
-    of ANOTHER_BRANCH where it takes more than that, with `pose` and `last` left alone.
+    Args:
+        code: address of the code.
+        size: characteristic length [m].
+        at: scratch (7,).
+        out: scratch (RESULTS,).
+        last: actuated joint positions (n_actuated,) at `pose`, moved along with it.
+        q: actuated joint positions (n_actuated,) that are read now.
+        pose: (7,), written.
+
+    Returns:
+        As `track_pose`, or a status of ANOTHER_BRANCH where it takes more than one step, with `pose` and `last` left
+            alone.
     """
     for k in range(7):
         at[k] = pose[k]

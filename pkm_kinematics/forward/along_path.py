@@ -39,6 +39,10 @@ class Forward:
 
     The first is fast, but its path ends where a limb is stretched or folded (type 1); the second passes through there,
     and serves motion spaces that turn with the pose.
+
+    Args:
+        engine: of the robot.
+        modes: its working modes.
     """
 
     def __init__(self, engine: Engine, modes: WorkingModes) -> None:
@@ -46,9 +50,15 @@ class Forward:
         self._modes = modes
 
     def near(self, q: Array, starts: Array, seed: Array | None = None) -> PoseRows:
-        """The poses with actuated joints at q (n, n_actuated) that continue `starts` (1 or n, 7).
+        """The poses that continue given ones.
 
-        `seed` (1 or n, n_joints) are joint positions near those at the starts, for limbs solved by iteration.
+        Args:
+            q: actuated joint positions (n, n_actuated).
+            starts: poses (1 or n, 7) to continue.
+            seed: joint positions (1 or n, n_joints) near those at the starts, for limbs solved by iteration.
+
+        Returns:
+            Poses and joints, with a status each.
         """
         e = self.engine
         n = len(q)

@@ -46,6 +46,9 @@ class ModeTracker:
     starts at home. Of robots whose side cannot be told from a configuration alone (`AssemblyMethod.unsigned` is `?`)
     the first configuration is taken to be on home's, and changes are followed from there. Modes of robots with
     redundant actuators have no sides: theirs is called `redundant` throughout.
+
+    Args:
+        kinematics: of the robot.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:
@@ -65,10 +68,16 @@ class ModeTracker:
         self._modes = Modes("", "")
 
     def observe(self, pose: Array, joints: Array) -> Modes:
-        """The modes of a configuration: pose (7,), joints (n_joints,) near those that close the loops there.
+        """The modes of a configuration.
 
-        Empty labels where these are singular or do not close; the next configuration then is a new beginning, but still
-        compared with the last one that had labels.
+        Args:
+            pose: of the platform (7,).
+            joints: positions (n_joints,) near those that close the loops there.
+
+        Returns:
+            Labels, empty where the configuration is singular or does not close; the next one then is a new beginning,
+                but
+            still compared with the last one that had labels.
         """
         pose, joints = np.ascontiguousarray(pose, dtype=np.float64), np.ascontiguousarray(joints, dtype=np.float64)
         status, read = self._reader.read(pose, joints)

@@ -121,6 +121,9 @@ class AssemblyModeTracker:
 
     Starts at home. A reading that cannot be continued from the last pose is tried from home, which is where such a
     machine is most likely to be found. `modes` are the labels of the last answer, empty where it was none.
+
+    Args:
+        kinematics: of the robot.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:

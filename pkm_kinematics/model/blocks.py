@@ -47,9 +47,17 @@ def build_tables(
 ) -> Tables:
     """The tables of a mechanism.
 
-    `home_pose` (7,) is the platform's pose at home; `home_joints` are joint positions by name near which the loops
-    close there. `generic` is such a pair in general position, for ranks, where home is singular. Raises
-    `DescriptionError` where the loops do not close.
+    Args:
+        mechanism: the robot.
+        home_pose: of the platform (7,).
+        home_joints: joint positions by name near which the loops close there.
+        generic: a pose and joint positions in general position, for ranks, where home is singular.
+
+    Returns:
+        The tables, read-only.
+
+    Raises:
+        DescriptionError: the loops do not close.
     """
     graph = build_graph(mechanism)
     limbs = limbs_of(graph)
@@ -73,8 +81,16 @@ def build_undivided(
 ) -> Tables:
     """As `build_tables`, but with each limb as one block.
 
-    Slow, and without closed forms; but no block is singular alone where the limb as a whole is not. At `pose` (7,) and
-    `joints` by name, in general position, the loops are closed.
+    Slow, and without closed forms; but no block is singular alone where the limb as a whole is not.
+
+    Args:
+        mechanism: the robot.
+        home_joints: joint positions by name at home.
+        pose: of the platform (7,), in general position.
+        joints: by name, which close the loops there.
+
+    Returns:
+        The tables.
     """
     graph = build_graph(mechanism)
     tables = assemble(mechanism, graph, [[Plan(*limb)] for limb in limbs_of(graph)], home_joints)

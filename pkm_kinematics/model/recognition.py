@@ -55,9 +55,13 @@ _ON_SPHERE = {"RR": _Layout(None, 0, 1, 1, None)}
 
 
 def recognise(tables: Tables, home_pose: Array) -> None:
-    """Mark every block of `tables` that has a closed form, and number the working modes.
+    """Mark every block that has a closed form, and number the working modes.
 
     A pattern is accepted only when it reproduces the home configuration that Newton's method found.
+
+    Args:
+        tables: of the robot, written.
+        home_pose: of the platform (7,).
     """
     data = tables.data()
     state, rows = data.state, data.rows

@@ -10,9 +10,14 @@ from pkm_kinematics.model.tables import Tables
 
 
 def limb_tables(tables: Tables, limb: int) -> tuple[Tables, np.ndarray]:
-    """Tables of limb number `limb`, and the numbers (k,) in `tables` of its bodies, base and platform included.
+    """Tables of one limb. Actuators and working modes keep the numbers that they have in the whole robot.
 
-    Actuators and working modes keep the numbers that they have in the whole robot.
+    Args:
+        tables: of the robot.
+        limb: its number.
+
+    Returns:
+        The limb's, and the numbers (k,) in `tables` of its bodies, base and platform included.
     """
     first, stop = tables.limbs[limb]
     blocks = tables.blocks[first:stop].copy()

@@ -73,9 +73,16 @@ class Graph:
 
 
 def body_behind(freedom: Freedom, parent: int, at: Array, joint: Joint | None = None) -> tuple[Body, Array]:
-    """The body that one freedom moves, and the frame (4, 4) in it that stood at `at` in its parent before.
+    """The body that one freedom moves. Its frame has the freedom's axis for its z axis.
 
-    The body's frame has the freedom's axis for its z axis.
+    Args:
+        freedom: of a joint.
+        parent: number of the body before.
+        at: frame (4, 4) in the parent in which the freedom is given.
+        joint: of the description that the freedom belongs to.
+
+    Returns:
+        The body, and the frame (4, 4) in it that stood at `at` before.
     """
     align = frame_along(freedom.axis)
     behind = np.eye(4)

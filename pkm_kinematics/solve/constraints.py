@@ -17,9 +17,16 @@ from pkm_kinematics.kernels.rates.motion_space import INDEPENDENT, RANK
 
 
 def limb_constraints(model: Model, data: Data, length: float) -> list[tuple[slice, Array, Array]]:
-    """For each limb its equations (as a slice), U (m, k) and W (k, 6), at the positions in the data.
+    """For each limb what its closures impose on the platform, its own joints eliminated.
 
-    W acts on twists whose angular part is multiplied by `length`, so that all six components are speeds.
+    Args:
+        model: of the robot.
+        data: with the positions.
+        length: that multiplies the angular part of twists, so that all six components are speeds [m].
+
+    Returns:
+        Per limb its equations (as a slice), U (m, k), combinations of them that its joints cannot change, and W (k, 6),
+            what these say of such a twist.
     """
     found = []
     for first, stop in model.limbs:

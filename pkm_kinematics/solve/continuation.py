@@ -41,9 +41,17 @@ class Continuation:
     size: float  # m
 
     def carried(self, poses: Array, start: Array, branch: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Joint positions (n, n_joints) at poses (n, 7), continued from `start` (n_joints,) or (n, n_joints) at home.
+        """Joint positions continued from home to poses.
 
-        And which arrived (n,); where the path is blocked, those of the last step that was not.
+        Args:
+            poses: (n, 7).
+            start: joint positions (n_joints,) or (n, n_joints) at home.
+            branch: of the closed forms.
+
+        Returns:
+            Joint positions (n, n_joints), and which arrived (n,); where the path is blocked, those of the last step
+                that was
+            not.
         """
         joints, paths, lengths, done = self._in_whole_steps(poses, start, branch, False)
         held_up = np.flatnonzero((done >= 0.0) & (done < 1.0))

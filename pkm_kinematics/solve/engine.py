@@ -251,9 +251,15 @@ class Engine:
         return self.iterated and self.constant_space
 
     def continued(self, poses: Array, joints: Array, branch: int = NEAREST) -> Choice:
-        """The configurations at poses (n, 7) that continue those at home with `joints`, (n_joints,) or (n, n_joints).
+        """The configurations at poses that continue those at home. Limbs solved by iteration carry them on.
 
-        Limbs solved by iteration carry them on; closed forms take `branch`.
+        Args:
+            poses: (n, 7).
+            joints: at home, (n_joints,) or (n, n_joints).
+            branch: that closed forms take.
+
+        Returns:
+            The choice.
         """
         if self.continues and len(poses):
             return Choice(branch, *self._continuation.carried(poses, joints, branch))
@@ -274,9 +280,16 @@ class Engine:
     # -- solves -----------------------------------------------------------------------------------------------------
 
     def solve(self, poses: Array, choice: Choice, twists: Array = NO_RATES, accelerations: Array = NO_RATES) -> Solved:
-        """Positions of all joints at poses (n, 7), and their rates where twists are given; on all cores if it pays.
+        """Positions of all joints at poses, and their rates where twists are given; on all cores if it pays.
 
-        INVALID_INPUT also where the joint positions to start from are not usable.
+        Args:
+            poses: (n, 7).
+            choice: of the configurations.
+            twists: (n, 6), or none.
+            accelerations: (n, 6), or none.
+
+        Returns:
+            Joints with a status each; INVALID_INPUT also where the joint positions to start from are not usable.
         """
         solved = self._solve_blocks(poses, choice, twists, accelerations)
         unusable = ~self.usable(choice.seeds, self.joint_turning).all(axis=1)
@@ -383,9 +396,17 @@ class Engine:
         return spaces[0], biases[0]
 
     def spaces_at(self, poses: Array, choice: Choice, twists: Array | None = None) -> tuple[Array, Array]:
-        """Motion spaces S (n, 6, mobility) at poses (n, 7), and accelerations (n, 6) that `twists` impose through them.
+        """Motion spaces at poses.
 
-        NaN where a pose has no regular configuration.
+        Args:
+            poses: (n, 7).
+            choice: of the configurations.
+            twists: (n, 6), at rest where None.
+
+        Returns:
+            Bases S (n, 6, mobility), and accelerations (n, 6) that the twists impose through them; NaN where a pose has
+                no
+            regular configuration.
         """
         n, task = len(poses), self.task
         if self.constant_space:

@@ -25,9 +25,14 @@ class ModeReader:
         self._read: Callable[..., Any] = bind(read_modes, fixed, (np.array(e.home), np.array(e.home_joints)))
 
     def read(self, pose: Array, joints: Array) -> tuple[int, float]:
-        """Status, and the side of the platform: 1.0, -1.0, 0.0 where singular; writes those of the blocks to `sides`.
+        """The modes of a configuration; those of the blocks are written to `sides`.
 
-        `pose` (7,) and `joints` (n_joints,) must be contiguous float64 arrays.
+        Args:
+            pose: (7,), a contiguous float64 array.
+            joints: (n_joints,), a contiguous float64 array.
+
+        Returns:
+            Status, and the side of the platform: 1.0, -1.0, 0.0 where singular.
         """
         status, side = self._read(pose, joints)
         return status, side

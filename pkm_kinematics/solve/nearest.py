@@ -30,10 +30,16 @@ RANK = 1e-9  # relative singular value below which closure equations repeat othe
 def nearest_closed(
     tables: Tables, wanted: Array, platform: Collection[int], size: float
 ) -> tuple[Array | None, float, int]:
-    """Joint positions of all bodies (n_bodies,) that close the loops nearest to `wanted`: (positions, gap, iterations).
+    """Joint positions that close the loops nearest to given ones.
 
-    `tables` hold the whole graph as one block, `platform` numbers the bodies of the platform's own branch; `size` [m]
-    makes rotations comparable with translations. Positions are None where the iteration ends with open loops.
+    Args:
+        tables: the whole graph as one block.
+        wanted: positions of all bodies (n_bodies,).
+        platform: numbers of the bodies of the platform's own branch.
+        size: that makes rotations comparable with translations [m].
+
+    Returns:
+        Positions (n_bodies,), None where the iteration ends with open loops; their gap, and the number of iterations.
     """
     block = tables.blocks[0]
     model, data = tables.model, tables.data()

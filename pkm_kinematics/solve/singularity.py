@@ -40,7 +40,14 @@ class Singularity:
     characteristic_length: float  # m
 
     def reshaped(self, shape: tuple[int, ...]) -> Singularity:
-        """The same margins with other leading axes."""
+        """The same margins with other leading axes.
+
+        Args:
+            shape: of these axes.
+
+        Returns:
+            The margins.
+        """
         shaped = {f.name: getattr(self, f.name).reshape(shape) for f in fields(self) if f.name != LENGTH}
         return replace(self, **shaped)
 

@@ -95,9 +95,18 @@ class WholeGraph:
         return self._held[actuated]
 
     def follow(self, start: dict[str, float], actuated: Sequence[str], q: Array, size: float) -> Followed:
-        """Move the joints `actuated` straight to q (as many) from a closed configuration by name, the others free.
+        """Move joints straight to given positions from a closed configuration, the others free.
 
-        See `kernels/path/follow.py`; `size` [m] makes rotations comparable with translations.
+        See `kernels/path/follow.py`.
+
+        Args:
+            start: the configuration by name; home's joints where it names none.
+            actuated: names of the joints that are moved.
+            q: positions that they go to (k,).
+            size: that makes rotations comparable with translations [m].
+
+        Returns:
+            Where they got.
         """
         home = self.tables.bodies["home"]
         positions = np.array([[start.get(name, float(x)) for name, x in zip(self.names, home, strict=True)]])

@@ -73,12 +73,23 @@ class WorkingModes:
         return self.label_of(mode, self._digits(mode))
 
     def choose(self, poses: Array, seed: ArrayLike | None = None, mode: int | None = None) -> Choice:
-        """Which configurations poses (n, 7) are solved for: the one place where that is decided.
+        """Which configurations poses are solved for: the one place where that is decided.
 
-        With `seed`, (n_joints,) or (..., n_joints), those nearest to it. With `mode`, those of a working mode: limbs in
-        closed form take its branch, and limbs solved by iteration carry on from where they are at home in that mode.
-        With both, the branch of the mode, and iterations from the seed. With neither, those that continue home.
-        Raises `ShapeError`, and `ModeError` where the robot has no mode of this number.
+        With a seed, those nearest to it. With a mode, those of a working mode: limbs in closed form take its branch,
+        and limbs solved by iteration carry on from where they are at home in that mode. With both, the branch of the
+        mode, and iterations from the seed. With neither, those that continue home.
+
+        Args:
+            poses: (n, 7).
+            seed: joint positions (n_joints,) or (..., n_joints).
+            mode: number of a working mode.
+
+        Returns:
+            The choice.
+
+        Raises:
+            ShapeError: an array of the wrong shape.
+            ModeError: no such working mode.
         """
         branch = NEAREST if mode is None else self.branch(mode)
         if seed is not None:
@@ -175,9 +186,13 @@ class WorkingModes:
         return columns
 
     def solutions(self, pose: Array) -> Iterator[tuple[int | None, str, Solved]]:
-        """(mode, label, solution) for every working mode at one pose (7,).
+        """The solutions of every working mode at one pose.
 
-        The mode is None where a limb was searched: it is a number at home only.
+        Args:
+            pose: (7,).
+
+        Yields:
+            Mode, label and solution. The mode is None where a limb was searched: it is a number at home only.
         """
         if not self._searched:
             for mode in range(self._closed):
@@ -194,9 +209,15 @@ class WorkingModes:
                 yield None, head + tail or "only", self.engine.solve(pose[None], near(seed, 1, mode))
 
     def numbers_at(self, pose: Array, joints: Array, mode: int) -> list[int]:
-        """The numbers that `solutions` gives to what the searched limbs do in a configuration; -1 where it has none.
+        """The numbers that `solutions` gives to what the searched limbs do in a configuration.
 
-        `mode` is the number of the branches that the closed forms are in.
+        Args:
+            pose: (7,).
+            joints: positions (n_joints,) there.
+            mode: number of the branches that the closed forms are in.
+
+        Returns:
+            One per searched limb; -1 where it has none.
         """
         if not self._searched:
             return []

@@ -21,6 +21,9 @@ def consistent(solutions: Array, residuals: Array, tolerance: float, unit: Array
         residuals: their largest errors (k,).
         tolerance: that these may have.
         unit: of each coordinate (n,) of a candidate: 1 for angles and quaternions, the robot's size for lengths.
+
+    Returns:
+        True where a candidate is one (k,).
     """
     good = residuals < tolerance
     for k in np.flatnonzero(good):
@@ -37,6 +40,9 @@ def status_of(multiplicity: NDArray[np.int64], component: bool, lost: int, redun
         component: whether paths ended on a self-motion.
         lost: number of paths that were not accounted for.
         redundant: whether there were more constraints than freedoms.
+
+    Returns:
+        The status, COMPLETE where nothing tells against it.
     """
     if component:
         return AssemblyStatus.POSITIVE_DIMENSIONAL

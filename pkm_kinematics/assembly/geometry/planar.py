@@ -16,11 +16,18 @@ from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANG
 
 @njit(cache=True)
 def two_circles(centres: Array, radii: Array, points: Array) -> int:
-    """Points (2, 2), written in place, at distances radii (2,) from centres (2, 2), all in m.
+    """Both points at given distances from two centres.
 
-    Returns TWO; TANGENT where both are the same point (a type 2 singularity: both limbs are in line); APART where there
-    is no real point, with both on the line of the centres; COLLINEAR where the centres coincide. Point 0 is to the left
-    of the direction from centre 0 to centre 1, point 1 to its right.
+    Args:
+        centres: (2, 2) [m].
+        radii: distances (2,) [m].
+        points: (2, 2) [m], written: point 0 to the left of the direction from centre 0 to centre 1, point 1 to its
+            right.
+
+    Returns:
+        TWO; TANGENT where both are the same point (a type 2 singularity: both limbs are in line); APART where there is
+            no
+        real point, with both on the line of the centres; COLLINEAR where the centres coincide.
     """
     dx, dy = centres[1, 0] - centres[0, 0], centres[1, 1] - centres[0, 1]
     dd = dx * dx + dy * dy

@@ -76,9 +76,14 @@ def poses(
 
 
 def gradients(constraints: Sequence[Constraint], pose: Array) -> Array:
-    """Derivatives (k, 6) of constraints by the twist at a pose (7,).
+    """Derivatives of constraints by the twist: the wrenches that they exert.
 
-    They are the wrenches that the constraints exert: linear, then angular, base frame, at the platform's origin.
+    Args:
+        constraints: k of them.
+        pose: of the platform (7,).
+
+    Returns:
+        (k, 6) linear, then angular, base frame, at the platform's origin.
     """
     kind, base, platform, value = (np.array(column) for column in zip(*constraints, strict=True))
     rotation, _ = pose_of(np.concatenate([pose[[6, 3, 4, 5]], np.zeros(4)]))

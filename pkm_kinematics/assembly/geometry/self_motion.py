@@ -14,10 +14,17 @@ SOLVED = 1e-12  # residual of unit vectors in quadrics of unit norm
 
 
 def real_samples(system: Array, excluded: Predicate) -> list[Array]:
-    """Real unit solutions (n + 1,) of quadrics (n, n + 1, n + 1) with singular Jacobian, by search from random starts.
+    """Real solutions of quadrics with singular Jacobian, by search from random starts.
 
     A homotopy over the complex numbers meets a self-motion in complex points, so its real points need a search. Finds
     as many samples as there are starts that do not end in a local minimum; an empty list proves nothing.
+
+    Args:
+        system: n homogeneous quadrics, symmetric matrices (n, n + 1, n + 1).
+        excluded: says which points are no solutions.
+
+    Returns:
+        Unit vectors (n + 1,).
     """
     rng = np.random.default_rng(1897)
     samples = []

@@ -216,10 +216,17 @@ def _correct(
 
 @njit(cache=True)
 def track(start: Complex, end: Complex, z: Complex, tolerance: float, caution: float) -> tuple[int, float, int]:
-    """Follow one solution z (in place) of `start` along the straight line of coefficients to `end`.
+    """Follow one solution of a system of quadrics along the straight line of coefficients to another system.
 
-    `tolerance` bounds the predicted error of a step and `caution` (< 1) the step's fraction of the estimated distance
-    to the nearest singularity. Returns (TRACKED | STALLED, fraction t reached, steps).
+    Args:
+        start: coefficients (n, n + 1, n + 1) where the solution is known.
+        end: coefficients where it is wanted.
+        z: the solution (n + 1,), moved in place.
+        tolerance: bound on the predicted error of a step.
+        caution: the step's fraction (< 1) of the estimated distance to the nearest singularity.
+
+    Returns:
+        TRACKED or STALLED, the fraction of the way that was reached, and the number of steps.
     """
     n, size = start.shape[0], z.shape[0]
     slope = end - start

@@ -81,9 +81,14 @@ def _values(system: Complex, points: Complex) -> Complex:
 
 
 def kantorovich(system: Complex, points: Complex) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Radii (k,), (k,) about unit points (k, n + 1): a solution exists within the first, no other within the second.
+    """Radii of balls about points: in the first is a solution, in the second no other one.
 
-    Both are NaN where the Newton-Kantorovich condition fails.
+    Args:
+        system: quadrics (n, n + 1, n + 1).
+        points: unit vectors (k, n + 1).
+
+    Returns:
+        Both radii (k,); NaN where the Newton-Kantorovich condition fails.
     """
     count, size = points.shape
     image = points @ system.reshape(-1, size).T  # symmetric matrices
@@ -185,6 +190,10 @@ def is_isolated(system: Complex, point: Complex) -> bool:
 
     A step into the null space is followed by Gauss-Newton steps. From an isolated solution they lead back to it,
     however slowly; from a point of a component they lead to another one of its points.
+
+    Args:
+        system: quadrics (n, n + 1, n + 1).
+        point: the solution (n + 1,).
     """
     z = point / np.linalg.norm(point)
     rng = np.random.default_rng(7)

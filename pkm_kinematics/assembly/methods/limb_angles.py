@@ -36,10 +36,13 @@ class Angles(AssemblyMethod):
         return read_signs(self.engine, poses, joints)
 
     def limb_angles(self, q: Array) -> tuple[Array, Array, Array]:
-        """What limbs with actuators at q (n_actuated,) keep.
+        """What limbs keep while their actuators stand.
 
         A limb on a sphere keeps the angle between its second axis and its third; one that keeps a distance between two
         points keeps their angle seen from the centre of rotation.
+
+        Args:
+            q: actuated joint positions (n_actuated,).
 
         Returns:
             Unit vectors (k, 3) of the base and of the platform, each in its frame, and cosines (k,) of their angles.

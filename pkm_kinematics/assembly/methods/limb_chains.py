@@ -50,6 +50,9 @@ class LimbChains:
     Attributes:
         actuated_home: actuated joint positions (n_actuated,) at home.
         size: of the robot [m].
+
+    Args:
+        mechanism: the robot.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:

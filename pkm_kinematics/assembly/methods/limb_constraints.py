@@ -75,7 +75,7 @@ class Constraints(MethodByRows):
 
 
 def chain_constraints(chain: PassiveChain, size: float) -> list[Constraint] | None:
-    """What a chain of passive axes of a robot of `size` [m] imposes on the platform; None where it is not known.
+    """What a chain of passive axes imposes on the platform.
 
     | base side | platform side | constraints |
     |---|---|---|
@@ -88,6 +88,13 @@ def chain_constraints(chain: PassiveChain, size: float) -> list[Constraint] | No
     | universal about A | one slide | A on a platform line: two platform planes, and the angle of the universal's axes |
 
     The last five but the free chain hold with base and platform exchanged, too.
+
+    Args:
+        chain: the axes.
+        size: of the robot [m].
+
+    Returns:
+        The constraints, or None where they are not known.
     """
     if _rank(chain.axes) == 6:
         return []

@@ -20,6 +20,9 @@ class LimbForms:
         lifted: (n_limbs,) limbs that slide until the rest of them lies in a plane with the platform's point.
         spherical: (n_limbs,) limbs whose axes all meet.
         planar: (n_limbs,) limbs that move in a plane, and leave the distance across their axes.
+
+    Args:
+        engine: of the robot.
     """
 
     def __init__(self, engine: Engine) -> None:

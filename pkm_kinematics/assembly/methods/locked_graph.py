@@ -88,9 +88,15 @@ class LockedGraph:
 
 
 def locked_graph(engine: Engine, q: Array, axis: Array | None = None) -> LockedGraph:
-    """The graph with the actuators at q (n_actuated,).
+    """The graph of a robot whose actuators are locked.
 
-    The platform keeps its orientation at home, or turns from there about `axis` (3,), base frame, only.
+    Args:
+        engine: of the robot.
+        q: actuated joint positions (n_actuated,).
+        axis: about which alone the platform turns, (3,), base frame; it keeps its orientation at home where None.
+
+    Returns:
+        The graph, with what is known of the orientations of its bodies.
     """
     parts = _Parts(engine.tables, q)
     joints = [*parts.of_tree(), *parts.of_closures()]

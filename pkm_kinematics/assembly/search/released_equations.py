@@ -144,8 +144,18 @@ def search_modes(
     known: Sequence[Array] = (),
     budget: int = 50000,
 ) -> SearchedSet:
-    """A short `multistart` and what `continue_modes` makes of it; arguments as theirs.
+    """A short `multistart` and what `continue_modes` makes of it.
 
     Many starts cost more than following the curves, so the starts stop as soon as one solution is expected missing.
+
+    Args:
+        system: the closure equations.
+        releases: as for `continue_modes`.
+        periods: as for `continue_modes`.
+        known: solutions to begin with.
+        budget: as for `continue_modes`.
+
+    Returns:
+        As from `continue_modes`.
     """
     return continue_modes(system, multistart(system, known, missing=1.0, most_starts=400), releases, periods, budget)
