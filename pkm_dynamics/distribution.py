@@ -116,9 +116,21 @@ def _vector(values: ArrayLike, m: int, what: str) -> Array:
 
 
 def least(K: Array, effort: Array, norm: float, weights: Array, lower: Array, upper: Array) -> Array | None:
-    """Efforts (m,) with the work `K.T @ effort` of the given ones, least in norm within bounds; None if there are none.
+    """Of all efforts that do the same work those least in norm within bounds.
 
-    K (m, n) of rank n; weights and bounds (m,).
+    Args:
+        K: actuated joint rates per velocity in the motion space (m, n), of rank n.
+        effort: some that do the work, `K.T @ effort` (m,).
+        norm: p >= 1 of the p-norm.
+        weights: of the actuators in the norm (m,).
+        lower: bounds (m,).
+        upper: bounds (m,).
+
+    Returns:
+        (m,), or None where none are within the bounds.
+
+    Raises:
+        DistributionError: the method for this norm does not converge.
     """
     size = float(np.abs(effort).max())
     if size == 0.0:

@@ -35,7 +35,9 @@ __all__ = ["Accelerations", "Dynamics", "Efforts"]
 class Dynamics:
     """Dynamics of one mechanism, with the inertia of every body, friction, gears and rotors.
 
-    `friction=False` leaves out joint friction everywhere, for comparison with models that have none.
+    Args:
+        robot: a mechanism, or its kinematics where these are there already.
+        friction: False leaves out joint friction everywhere, for comparison with models that have none.
     """
 
     def __init__(self, robot: Mechanism | Kinematics, *, friction: bool = True) -> None:
@@ -295,6 +297,9 @@ class Dynamics:
         Args:
             mode: working mode of the configuration.
 
+        Returns:
+            The call.
+
         Raises:
             PkmError: the motion space turns with the pose.
             ModeError: the robot has no such mode.
@@ -308,6 +313,9 @@ class Dynamics:
 
         Args:
             mode: working mode of the configuration.
+
+        Returns:
+            The call.
 
         Raises:
             PkmError: the motion space turns with the pose.
@@ -323,6 +331,9 @@ class Dynamics:
         Args:
             dt: length of the step [s].
             mode: working mode of the configuration.
+
+        Returns:
+            The call.
 
         Raises:
             PkmError: the motion space turns with the pose.
@@ -342,7 +353,19 @@ class Dynamics:
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Problem:
-        """The motions of a call, checked and in rows, with the robot that makes them; arguments as in `inverse`.
+        """The motions of a call, checked and in rows, with the robot that makes them.
+
+        Args:
+            pose: platform poses (..., 7) in the base frame.
+            twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
+            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None.
+            wrench: on the platform from outside (..., 6) [N, N m]; none where None.
+            payload: what the platform carries, in its frame; nothing where None.
+            seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
+            mode: working mode of the configuration.
+
+        Returns:
+            The problem, with a status per motion.
 
         Raises:
             ShapeError: an array has another shape.
@@ -351,9 +374,23 @@ class Dynamics:
         return Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
 
     def model(self, payload: Inertial | None = None) -> Model:
-        """The robot as the kernels of the dynamics take it: with a payload, and with friction where it counts."""
+        """The robot as the kernels of the dynamics take it, with friction where it counts.
+
+        Args:
+            payload: what the platform carries, in its frame; nothing where None.
+
+        Returns:
+            The model, read-only.
+        """
         return self.robot.model(payload)
 
     def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
-        """A table of bodies as it is, or without friction where it shall not count."""
+        """A table of bodies as it is, or without friction where it shall not count.
+
+        Args:
+            bodies: records of `kernels.records.BODY`.
+
+        Returns:
+            The table, or a copy of it.
+        """
         return self.robot.with_friction(bodies)

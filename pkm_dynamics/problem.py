@@ -54,10 +54,23 @@ class Problem:
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Problem:
-        """The problem of a call; arguments as in `Dynamics.inverse`.
+        """The problem of a call.
 
         The status is INVALID_INPUT for motions that are not finite or not in the motion space, and UNREACHABLE where
         nobody knows whether a configuration is of the mode.
+
+        Args:
+            robot: that makes the motions.
+            pose: as in `Dynamics.problem`, and so are those that follow.
+            twist: (..., 6) [m/s, rad/s].
+            acceleration: (..., 6) [m/s^2, rad/s^2].
+            wrench: (..., 6) [N, N m].
+            payload: in the platform's frame.
+            seed: joint positions (n_joints,) or (..., n_joints).
+            mode: working mode.
+
+        Returns:
+            The problem, with a status per motion.
 
         Raises:
             ShapeError: an array has another shape.
@@ -121,11 +134,14 @@ class Problem:
     # -- solving ----------------------------------------------------------------------------------------------------
 
     def solve(self, kernel: Kernel, out: Array, code: tuple[Code, Record] | None = None) -> None:
-        """Solve the rows whose status is CONVERGED by `kernel`, which writes into `out` (k, ...) and the status.
+        """Solve the rows whose status is CONVERGED; where numbers overflow the status becomes INVALID_INPUT.
 
-        Over all cores where the motion space is constant, else row by row, the model having the space of the row. Rows
-        that straight-line `code` has a result for are done by that: a call, and how the code is recorded. Where numbers
-        overflow the status becomes INVALID_INPUT.
+        Over all cores where the motion space is constant, else row by row, the model having the space of the row.
+
+        Args:
+            kernel: writes results and the status.
+            out: results (k, ...) of the kernel.
+            code: a call of straight-line code, and how that is recorded, for the rows that it has a result for.
         """
         constant = self.robot.kinematics.constant_space
         if not constant:
@@ -147,7 +163,11 @@ class Problem:
         self.refuse_overflow(out)
 
     def solve_positions(self, kernel: Kernel) -> None:
-        """As `solve`, over all cores, by a kernel that does not look at the motion space."""
+        """As `solve`, over all cores, by a kernel that does not look at the motion space.
+
+        Args:
+            kernel: writes results and the status.
+        """
 
         def part(at: slice) -> None:
             kernel(self.model, self.robot.kinematics.engine.data(), self.choice.rows(at), at)
@@ -155,18 +175,37 @@ class Problem:
         over_cores(part, len(self))
 
     def refuse_overflow(self, out: Array) -> None:
-        """Give rows (k, ...) that should be numbers and are not the status INVALID_INPUT, and NaN."""
+        """Give rows that should be numbers and are not the status INVALID_INPUT, and NaN.
+
+        Args:
+            out: results (k, ...), written.
+        """
         lost = (self.status == Status.CONVERGED) & ~np.isfinite(out).all(axis=tuple(range(1, out.ndim)))
         if lost.any():
             out[lost], self.status[lost] = np.nan, Status.INVALID_INPUT
 
     def moved(self, i: int, motion: Array | None = None) -> Data:
-        """All bodies in place, and moving, as row i says, or as another motion (25,) from there; blocks inverted."""
+        """All bodies in place, and moving; blocks inverted.
+
+        Args:
+            i: the row that says how.
+            motion: another motion (25,) from there.
+
+        Returns:
+            Data of their own.
+        """
         data = self.robot.kinematics.engine.data()
         seed_joints(self.model, data, self.choice, i)
         solve_motion(self.model, data, self.choice.branch, self.motions[i] if motion is None else motion)
         return data
 
     def shaped(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Rows (k, ...) with the leading axes of the call."""
+        """Rows with the leading axes of the call.
+
+        Args:
+            rows: (k, ...).
+
+        Returns:
+            (..., ...), of which the first are those axes.
+        """
         return rows.reshape((*self.shape, *rows.shape[1:]))

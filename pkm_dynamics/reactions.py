@@ -71,11 +71,31 @@ class Reactions:
         return self.status == Status.CONVERGED
 
     def of(self, name: str) -> Array:
-        """Wrench (..., 6) of one joint or loop. Raises `PkmError`."""
+        """Wrench of one joint or loop.
+
+        Args:
+            name: of the joint or loop.
+
+        Returns:
+            (..., 6) [N, N m] in base axes.
+
+        Raises:
+            PkmError: there is none of this name.
+        """
         return np.asarray(self.wrench[..., self._index(name), :])
 
     def along_axes(self, name: str) -> Array:
-        """The same in the joint's own axes: components 2 and 5 are along its axis, the others across."""
+        """Wrench of one joint or loop in the joint's own axes.
+
+        Args:
+            name: of the joint or loop.
+
+        Returns:
+            (..., 6) [N, N m]: components 2 and 5 are along its axis, the others across.
+
+        Raises:
+            PkmError: there is none of this name.
+        """
         R, w = self.axes[..., self._index(name), :, :], self.of(name)
         return np.concatenate([np.einsum("...ji,...j->...i", R, w[..., k : k + 3]) for k in (0, 3)], axis=-1)
 

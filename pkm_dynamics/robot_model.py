@@ -66,9 +66,15 @@ class RobotModel:
         return bodies
 
     def code(self, record: Record, branch: int, n: int) -> MachineCode | None:
-        """Straight-line code for `n` states; None where there is none, or where making it would take longer than they.
+        """Straight-line code. Code that was made is kept.
 
-        Code that was made is kept.
+        Args:
+            record: how the code is recorded.
+            branch: of the closed forms.
+            n: number of states that it is for.
+
+        Returns:
+            The code; None where there is none, or where making it would take longer than so many states.
         """
         if (record, branch) not in self.codes and n >= MANY:
             recording = record(self, branch)

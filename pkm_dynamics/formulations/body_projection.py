@@ -62,11 +62,20 @@ class BodyProjection:
         wrench: ArrayLike | None = None,
         joints: ArrayLike | None = None,
     ) -> Array:
-        """Actuator efforts (n_actuated,): `J_tau^-1 (sum J_Ai^T Omega_i p_i - J^T F_ext)` (18, 33).
+        """Actuator efforts: `J_tau^-1 (sum J_Ai^T Omega_i p_i - J^T F_ext)` (18, 33).
 
-        pose (7,), twist, acceleration and external wrench (6,) at the platform's origin; `joints` (n_joints,) near
-        which the limbs are solved, home's working mode by default. Redundant actuators share by minimum norm. Raises
-        `NoMotionHereError`.
+        Args:
+            pose: of the platform (7,).
+            twist: (6,) [m/s, rad/s]; at rest where None.
+            acceleration: (6,) [m/s^2, rad/s^2]; zero where None.
+            wrench: on the platform from outside (6,) [N, N m], at its origin.
+            joints: positions (n_joints,) near which the limbs are solved; home's working mode where None.
+
+        Returns:
+            (n_actuated,) [N m or N]; redundant actuators share by minimum norm.
+
+        Raises:
+            NoMotionHereError: the robot cannot make this motion.
         """
         at, rates, seconds, K = self.motions(pose, twist, acceleration, joints)
         force = np.zeros(K.shape[1])
@@ -83,9 +92,15 @@ class BodyProjection:
         return np.asarray(np.linalg.pinv(self.j_tau(at)) @ force)
 
     def j_tau(self, at: dict[int, BodyMotion]) -> Array:
-        """J_tau (n, n_actuated), columns `J_A^T Upsilon` (17).
+        """J_tau, whose columns are `J_A^T Upsilon` (17).
 
         A motor pushes the body it drives and, in the other sense, the body that carries it, which need not be the base.
+
+        Args:
+            at: motion of each body by number.
+
+        Returns:
+            (n, n_actuated).
         """
         out = np.zeros((at[records.PLATFORM].jacobian.shape[1], len(self.kinematics.actuated_names)))
         for i in range(2, len(self.bodies)):

@@ -113,11 +113,20 @@ class LegsAndPlatform:
         wrench: ArrayLike | None = None,
         joints: ArrayLike | None = None,
     ) -> Array:
-        """Actuator efforts (n_actuated,) for a motion of the platform: the inverse dynamic model (13).
+        """Actuator efforts for a motion of the platform: the inverse dynamic model (13).
 
-        pose (7,), twist and acceleration (6,) at its origin; `wrench` (6,) acts on it from outside. `joints`
-        (n_joints,) are positions as `Kinematics.inverse` answers them, home's working mode by default. Redundant
-        actuators share by minimum norm. Raises `LegsError` where there is no such configuration.
+        Args:
+            pose: of the platform (7,).
+            twist: (6,) [m/s, rad/s], at its origin; at rest where None.
+            acceleration: (6,) [m/s^2, rad/s^2]; zero where None.
+            wrench: on the platform from outside (6,) [N, N m], at its origin.
+            joints: positions (n_joints,) as `Kinematics.inverse` answers them; home's working mode where None.
+
+        Returns:
+            (n_actuated,) [N m or N]; redundant actuators share by minimum norm.
+
+        Raises:
+            LegsError: there is no such configuration.
         """
         at, space = self._placed(pose, joints)
         force = space.T @ self._cartesian(at, pose, twist, acceleration, wrench)

@@ -53,6 +53,12 @@ class LimbByLimb:
         `motion` (25,) as in `Dynamics.lean_inverse`. `wrench` (6,) is written: force [N] and moment [N m] at the
         platform's origin, base axes, that the platform must exert on the limb to move it. `jacobian` (n_actuated, 6)
         is written in the rows of the limb's own actuators. Calls of different limbs may run at once.
+
+        Args:
+            mode: working mode of the configuration.
+
+        Returns:
+            The calls, limb by limb.
         """
         motion, m = self._at_home(), len(self.kinematics.actuated_names)
         return [
@@ -68,7 +74,12 @@ class LimbByLimb:
         """`call(motion, jacobian, wrenches, wrench, effort) -> status`: efforts from the shares of all limbs.
 
         `wrenches` (limbs, 6), `wrench` (6,) gets their sum with the platform's own, `effort` (n_actuated,) the efforts.
-        `subspace` (6, mobility) is the motion space, where it turns with the pose.
+
+        Args:
+            subspace: basis of the motion space (6, mobility), where it turns with the pose.
+
+        Returns:
+            The call.
         """
         S = np.ascontiguousarray(self.kinematics.task.subspace if subspace is None else subspace)
         m = len(self.kinematics.actuated_names)
@@ -85,9 +96,18 @@ class LimbByLimb:
         seed: ArrayLike | None = None,
         pool: Executor | None = None,
     ) -> Efforts:
-        """Efforts (n_actuated,) for one motion, as `Dynamics.inverse`; the limbs in the threads of a `pool`, if given.
+        """Efforts for one motion, as `Dynamics.inverse`. One call at a time per object.
 
-        One call at a time per object.
+        Args:
+            pose: of the platform (7,).
+            twist: (6,) [m/s, rad/s]; at rest where None.
+            acceleration: (6,) [m/s^2, rad/s^2]; zero where None.
+            wrench: on the platform from outside (6,) [N, N m]; none where None.
+            seed: joint positions (n_joints,) that the configuration is nearest to.
+            pool: threads for the limbs; one after the other where None.
+
+        Returns:
+            Efforts (n_actuated,) [N m or N], and status.
         """
         k = self.kinematics
         poses, _ = k.engine.poses(pose)

@@ -131,11 +131,21 @@ class ObservedLegs:
         lengths: Mapping[str, float] | None = None,
         length_rates: Mapping[str, float] | None = None,
     ) -> Observed:
-        """State from directions (3,) of arms and bars and their rates (3,), base axes, by link (see `seen`).
+        """State from what is seen of the legs, and the encoders of sliders and extensions.
 
-        Sliders and extensions are read from encoders: `lengths` [m] and `length_rates` [m/s] by joint (`measured`). The
-        platform follows from where the limbs end, by least squares. Raises `ObservationError` for what is missing or
-        impossible.
+        The platform follows from where the limbs end, by least squares.
+
+        Args:
+            directions: of arms and bars (3,), base axes, by link (see `seen`).
+            rates: theirs (3,) [1/s].
+            lengths: positions of sliders and extensions [m], by joint (see `measured`).
+            length_rates: theirs [m/s].
+
+        Returns:
+            The state.
+
+        Raises:
+            ObservationError: something is missing or impossible.
         """
         n, lengths, length_rates = len(self.names), lengths or {}, length_rates or {}
         x, dx, s, ds = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n), np.zeros(n)
@@ -162,9 +172,15 @@ class ObservedLegs:
     # -- dynamics ---------------------------------------------------------------------------------------------------
 
     def inverse(self, state: Observed, acceleration: ArrayLike, wrench: ArrayLike | None = None) -> Array:
-        """Actuator efforts (n_actuated,) for a platform acceleration (6,) at a state; `wrench` (6,) acts from outside.
+        """Actuator efforts for a platform acceleration at a state.
 
-        Redundant actuators share by minimum norm.
+        Args:
+            state: as observed.
+            acceleration: of the platform (6,) [m/s^2, rad/s^2].
+            wrench: on the platform from outside (6,) [N, N m].
+
+        Returns:
+            (n_actuated,) [N m or N]; redundant actuators share by minimum norm.
         """
         A, b = self.linear_model(state, acceleration, wrench)
         return np.asarray(-np.linalg.pinv(A) @ b)

@@ -105,7 +105,13 @@ class LimbState:
 class PlanarElements:
     """The kinematic-element model of a robot whose limbs are two bars in a plane, on a platform that translates.
 
-    Raises `ElementsError` for any other robot. Redundant actuators share by minimum norm.
+    Redundant actuators share by minimum norm.
+
+    Args:
+        dynamics: of the robot.
+
+    Raises:
+        ElementsError: any other robot.
     """
 
     def __init__(self, dynamics: Dynamics) -> None:
@@ -137,10 +143,20 @@ class PlanarElements:
         return [self._from_tip(limb, E, dE, side) for limb, side in zip(self.limbs, self.sides, strict=True)]
 
     def state_of_encoders(self, q: ArrayLike, rates: ArrayLike, near: ArrayLike | None = None) -> list[LimbState]:
-        """Unit vectors and rates from encoder positions and rates (n_actuated,): the tip on the side of a pose `near`.
+        """Unit vectors and rates from encoders.
 
-        The proximal bars follow at once; the tip is where the circles about the first two elbows meet. Raises
-        `ElementsError` where they do not.
+        The proximal bars follow at once; the tip is where the circles about the first two elbows meet.
+
+        Args:
+            q: positions (n_actuated,) [rad].
+            rates: theirs (n_actuated,) [rad/s].
+            near: a pose (7,) on whose side the tip is.
+
+        Returns:
+            The state of each limb.
+
+        Raises:
+            ElementsError: the circles do not meet.
         """
         position, speed = np.asarray(q, dtype=np.float64), np.asarray(rates, dtype=np.float64)
         p, dp, elbows = [], [], []
@@ -174,9 +190,19 @@ class PlanarElements:
         ]
 
     def state_of_directions(self, directions: ArrayLike, rates: ArrayLike) -> list[LimbState]:
-        """Unit vectors as observed: directions (n_limbs, 2, 3) of proximal and distal bars, base axes, and their rates.
+        """Unit vectors and rates as observed.
 
         What does not lie in the plane is left out, and the directions are brought to unit length.
+
+        Args:
+            directions: of proximal and distal bars (n_limbs, 2, 3), base axes.
+            rates: theirs (n_limbs, 2, 3) [1/s].
+
+        Returns:
+            The state of each limb.
+
+        Raises:
+            ElementsError: an array has another shape.
         """
         x = np.asarray(directions, dtype=np.float64) @ self.plane.T
         v = np.asarray(rates, dtype=np.float64) @ self.plane.T
@@ -203,9 +229,15 @@ class PlanarElements:
         return np.array(solve(columns, b))
 
     def operation_count(self, friction: bool = False) -> tuple[int, int, int]:
-        """Additions, multiplications and divisions from a state to the efforts, counted while they are done.
+        """Operations from a state to the efforts, counted while they are done.
 
         The sign of a rate, which Coulomb friction needs, counts nothing.
+
+        Args:
+            friction: whether it is among them.
+
+        Returns:
+            Additions, multiplications and divisions.
         """
         count = Count()
 

@@ -64,7 +64,15 @@ class LumpingError:
 def lumped(mechanism: Mechanism, outer_share: float = OUTER_SHARE) -> Mechanism:
     """The mechanism with massless rods and their masses as points at the rods' ends.
 
-    `outer_share` of a rod's mass goes to the platform's side. Raises `NoRodsError`.
+    Args:
+        mechanism: as described.
+        outer_share: of a rod's mass that goes to the platform's side.
+
+    Returns:
+        The simplified one.
+
+    Raises:
+        NoRodsError: there are no rods.
     """
     rods = find_rods(mechanism)
     if not rods:

@@ -63,7 +63,17 @@ def drive_gains(
 ) -> DriveGains:
     """Fit gains and base parameters to recordings, at least one of them with a known payload.
 
-    `platform` is the platform's link name. Raises `NoKnownLoadError`.
+    Args:
+        recordings: with and without payloads.
+        base: parameters of the robot.
+        parameters: all of them.
+        platform: name of its link.
+
+    Returns:
+        Gains with their confidence, and base parameters.
+
+    Raises:
+        NoKnownLoadError: no payload is known, so that only ratios can be found.
     """
     if not any(r.payload is not None and r.payload.mass > 0.0 for r in recordings):
         raise NoKnownLoadError("drive gains need a recording with a known payload: without, only ratios can be found")

@@ -76,9 +76,17 @@ class Excitation:
 
 
 def turning(r: Array, u: Array, du: Array) -> tuple[Array, Array]:
-    """Angular velocity and acceleration (n, 3), fixed axes, of rotation vectors r (n, 3), rates u and second rates du.
+    """Angular velocity and acceleration of rotation vectors, in fixed axes.
 
     w = u + a r x u + b r x (r x u), a = (1 - cos t)/t^2, b = (t - sin t)/t^3, t = |r|; the rate is its derivative.
+
+    Args:
+        r: rotation vectors (n, 3) [rad].
+        u: rates (n, 3).
+        du: second rates (n, 3).
+
+    Returns:
+        Both (n, 3) [rad/s, rad/s^2].
     """
     s = np.sum(r * r, axis=1, keepdims=True)
     small = s < 1e-4
@@ -116,8 +124,24 @@ def find_excitation(
 ) -> Excitation:
     """Optimise an exciting trajectory: the best of some random ones, improved by Powell's method.
 
-    The condition number is that of the base regressor at `samples` times, its columns in units of their size on the
-    first trajectory found. Raises `ExcitationError`.
+    The condition number is that of the base regressor, its columns in units of their size on the first trajectory
+    found.
+
+    Args:
+        dynamics: of the robot.
+        base: parameters that shall show.
+        limits: of the motion.
+        period: of the trajectory [s].
+        harmonics: of its Fourier series.
+        samples: times at which the regressor is evaluated.
+        evaluations: of the condition number, about.
+        seed: of the random ones.
+
+    Returns:
+        The trajectory.
+
+    Raises:
+        ExcitationError: none keeps the limits.
     """
     limits = ExcitationLimits() if limits is None else limits
     search = _Search(dynamics, base, limits, period, harmonics, samples)

@@ -58,10 +58,20 @@ def pseudo_inertia(ten: Array) -> Array:
 def feasible_estimate(
     found: Estimate, parameters: ParameterSet, prior: Array | None = None, weight: float = PRIOR
 ) -> Feasible:
-    """Parameters (n,) of positive mass distributions that fit the weighted equations of `found` best.
+    """Parameters of positive mass distributions that fit the weighted equations of an estimate best.
 
-    `prior` (n,): values for what the equations leave open, the description's by default; `weight` how strongly they
-    pull. Raises `SolverMissingError` and `FeasibilityError`.
+    Args:
+        found: the estimate.
+        parameters: of the robot.
+        prior: values (n,) for what the equations leave open, the description's by default.
+        weight: how strongly they pull.
+
+    Returns:
+        The parameters (n,), and the base parameters of these.
+
+    Raises:
+        SolverMissingError: Clarabel is not installed.
+        FeasibilityError: it gave no answer.
     """
     try:
         import clarabel

@@ -51,10 +51,21 @@ class Identified:
 
 
 def equations(dynamics: Dynamics, recorded: Recorded, cutoff: float = CUTOFF) -> Equations:
-    """Equations of a recording, low-pass filtered at `cutoff` [Hz] on both sides and thinned to twice that rate.
+    """Equations of a recording, low-pass filtered on both sides and thinned to twice the filter's rate.
 
-    Regressor and efforts pass through the same filter, which therefore changes nothing in the equations. A tenth of a
-    period of the filter is cut off at both ends. Raises `RecordingError`.
+    Regressor and efforts pass through the same filter, which therefore changes nothing in the equations. One period of
+    the cutoff frequency is left out at both ends and, of robots with friction, what moves too slowly to tell its sign.
+
+    Args:
+        dynamics: of the robot.
+        recorded: its motion and efforts.
+        cutoff: of the filter [Hz].
+
+    Returns:
+        The equations.
+
+    Raises:
+        RecordingError: it cannot be used.
     """
     recorded = uniform(recorded)
     kinematics = dynamics.kinematics
@@ -90,7 +101,21 @@ def identify(
 ) -> Identified:
     """Identify a robot from a recording, and predict another recording with the result.
 
-    Raises `RecordingError`, `ExcitationTooPoorError`, and, for the feasible estimate, `SolverMissingError`.
+    Args:
+        dynamics: of the robot.
+        recorded: its motion and efforts.
+        cutoff: of the low-pass filter [Hz].
+        base: its base parameters, where they are there already.
+        validate: another recording.
+        feasible: whether to find parameters of positive mass distributions too.
+
+    Returns:
+        The parameters, and how well they predict.
+
+    Raises:
+        RecordingError: a recording cannot be used.
+        ExcitationTooPoorError: some base parameters do not show.
+        SolverMissingError: there is no solver for the feasible estimate.
     """
     base = base_parameters(dynamics) if base is None else base
     system = equations(dynamics, recorded, cutoff)

@@ -65,9 +65,18 @@ class Estimate:
 
 
 def estimate(psi: Array, efforts: Array, base: BaseParameters) -> Estimate:
-    """Fit base parameters to efforts (n, m) with regressors of all parameters (n, m, n_parameters), independent rows.
+    """Fit base parameters to efforts.
 
-    Raises `ExcitationTooPoorError`.
+    Args:
+        psi: regressors of all parameters (n, m, n_parameters), independent rows.
+        efforts: (n, m) [N m or N].
+        base: the base parameters.
+
+    Returns:
+        Their values with confidence.
+
+    Raises:
+        ExcitationTooPoorError: some of them do not show.
     """
     W3 = base.reduce(psi)
     n, m, r = W3.shape

@@ -101,9 +101,17 @@ def write(found: Identified, path: Path) -> None:
 
 
 def read(path: Path, parameters: ParameterSet) -> Array:
-    """Parameter values (n,) of a parameter file, the description's where the file says nothing.
+    """Parameter values of a parameter file, the description's where the file says nothing.
 
-    Raises `ParameterFileError`.
+    Args:
+        path: of the file.
+        parameters: of the robot.
+
+    Returns:
+        (n,) in their order.
+
+    Raises:
+        ParameterFileError: it cannot be used.
     """
     try:
         text = yaml.safe_load(path.read_text(encoding="utf-8"))

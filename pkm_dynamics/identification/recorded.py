@@ -119,9 +119,18 @@ def uniform(recorded: Recorded) -> Recorded:
 
 
 def motions_of(kinematics: Kinematics, recorded: Recorded, cutoff: float) -> Motions:
-    """Platform motion of a uniform recording, its positions filtered at `cutoff` [Hz] and differentiated by a spline.
+    """Platform motion of a recording, its positions filtered and differentiated by a spline.
 
-    Raises `RecordingError`.
+    Args:
+        kinematics: of the robot.
+        recorded: at a uniform rate.
+        cutoff: of the filter [Hz], below half that rate.
+
+    Returns:
+        The motions.
+
+    Raises:
+        RecordingError: the cutoff is outside these bounds, or a sample has no pose.
     """
     if not 0.0 < cutoff < 0.5 * recorded.rate:
         raise RecordingError(f"cutoff {cutoff:g} Hz is outside (0, {0.5 * recorded.rate:g}) Hz, half the sampling rate")
@@ -133,9 +142,20 @@ def motions_of(kinematics: Kinematics, recorded: Recorded, cutoff: float) -> Mot
 
 
 def platform_motions(kinematics: Kinematics, q: Array, rates: Array, second: Array, start: Array) -> Motions:
-    """Platform motions from actuator positions, rates and second rates (n, n_actuated), beginning near a pose `start`.
+    """Platform motions from those of the actuators.
 
-    Raises `RecordingError` where forward kinematics has no answer.
+    Args:
+        kinematics: of the robot.
+        q: actuator positions (n, n_actuated).
+        rates: theirs (n, n_actuated) [1/s].
+        second: second rates (n, n_actuated) [1/s^2].
+        start: a pose (7,) near the first.
+
+    Returns:
+        The motions.
+
+    Raises:
+        RecordingError: forward kinematics has no answer.
     """
     n = len(q)
     poses = np.empty((n, 7))

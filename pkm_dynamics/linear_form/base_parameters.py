@@ -79,8 +79,17 @@ class BaseParameters:
 def base_parameters(dynamics: Dynamics, motions: Motions | None = None, seed: int = 0) -> BaseParameters:
     """Base parameters of a robot, of its friction too unless `dynamics.friction` is off.
 
-    `motions`: where the regressor is evaluated; random ones around home by default, three equations per parameter.
-    Raises `RankError`, and `NoMotionError` for robots that are singular wherever one looks.
+    Args:
+        dynamics: of the robot.
+        motions: where the regressor is evaluated; random ones around home by default, three equations per parameter.
+        seed: of these.
+
+    Returns:
+        Their grouping.
+
+    Raises:
+        RankError: how many there are cannot be told.
+        NoMotionError: the robot is singular wherever one looks.
     """
     parameters = dynamics.parameters
     if motions is None:
@@ -92,9 +101,18 @@ def base_parameters(dynamics: Dynamics, motions: Motions | None = None, seed: in
 
 
 def grouped(W: Array, names: Sequence[str], lengths: Sequence[float] = ()) -> BaseParameters:
-    """Base parameters from stacked regressors W (k, n); an earlier column leads a group that a later one belongs to.
+    """Base parameters from stacked regressors; an earlier column leads a group that a later one belongs to.
 
-    `lengths` [m] are those in whose products the rules are written. Raises `RankError`.
+    Args:
+        W: the regressors (k, n).
+        names: of the parameters.
+        lengths: in whose products the rules are written [m].
+
+    Returns:
+        Their grouping.
+
+    Raises:
+        RankError: how many there are cannot be told.
     """
     size = np.linalg.norm(W, axis=0)
     seen = np.flatnonzero(size > 1e-10 * size.max(initial=0.0))

@@ -15,9 +15,18 @@ from pkm_dynamics.linear_form.regressor import ParameterSet
 
 
 def with_inertials(mechanism: Mechanism, inertials: Mapping[str, Inertial]) -> Mechanism:
-    """The same mechanism with other inertials of some links, by name; all else is as in the description.
+    """The same mechanism with other inertials of some links; all else is as in the description.
 
-    Raises `PkmError` for a link that the mechanism has not, and `DescriptionError` for an inertial no body can have.
+    Args:
+        mechanism: as described.
+        inertials: by name of the link.
+
+    Returns:
+        The other mechanism.
+
+    Raises:
+        PkmError: the mechanism has no such link.
+        DescriptionError: no body can have such an inertial.
     """
     root = ET.fromstring(mechanism.urdf)
     links = {link.get("name"): link for link in root.iter("link") if link.get("name")}
@@ -32,9 +41,17 @@ def with_inertials(mechanism: Mechanism, inertials: Mapping[str, Inertial]) -> M
 
 
 def with_parameters(mechanism: Mechanism, parameters: ParameterSet, values: Array) -> Mechanism:
-    """The same mechanism with the bodies of parameter values (n,); the links fixed to a body give it their masses.
+    """The same mechanism with the bodies of parameter values; the links fixed to a body give it their masses.
 
     Rotor inertia and friction stay those of the description.
+
+    Args:
+        mechanism: as described.
+        parameters: of the robot.
+        values: theirs (n,).
+
+    Returns:
+        The other mechanism.
     """
     carrier: dict[str, str] = {}
     for joint in mechanism.joints:

@@ -43,9 +43,18 @@ def displaced(pose: Array, step: Array) -> Array:
 
 
 def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
-    """`n` motions inside limits and away from singularities; rates are of the size of the box per 0.1 s.
+    """Motions inside limits and away from singularities; rates are of the size of the box per 0.1 s.
 
-    Raises `NoMotionError`.
+    Args:
+        kinematics: of the robot.
+        n: how many.
+        seed: of the random numbers.
+
+    Returns:
+        The motions.
+
+    Raises:
+        NoMotionError: the robot is singular wherever one looks.
     """
     rng = np.random.default_rng(seed)
     size = WIDEST

@@ -131,9 +131,14 @@ def _carriers(mechanism: Mechanism, order: tuple[str, ...]) -> tuple[dict[int, s
 
 
 def regressor(problem: Problem, parameters: ParameterSet) -> tuple[Array, NDArray[np.int64]]:
-    """Psi (..., n_actuated, n_parameters) of a problem, NaN where not CONVERGED, and the status (...,).
+    """Psi of a problem. Redundant actuators share by minimum norm, as in `Dynamics.inverse`.
 
-    Redundant actuators share by minimum norm, as in `Dynamics.inverse`.
+    Args:
+        problem: the motions.
+        parameters: of the robot.
+
+    Returns:
+        (..., n_actuated, n_parameters), NaN where not CONVERGED, and the status (...,).
     """
     motions, status = problem.motions, problem.status
     m, n, width = problem.robot.n_actuated, problem.robot.kinematics.mobility, len(parameters)
