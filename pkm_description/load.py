@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from pkm_description import graph
@@ -144,3 +145,19 @@ def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
         urdf=text,
         source=source,
     )
+
+
+@lru_cache(maxsize=2)
+def shared_mechanism(text: str) -> Mechanism:
+    """The robot of a text, the same object each time: a process that is forked from one that made it has it made.
+
+    Args:
+        text: as for `mechanism_from_urdf`.
+
+    Returns:
+        The checked robot.
+
+    Raises:
+        DescriptionError: as `mechanism_from_urdf`.
+    """
+    return mechanism_from_urdf(text)

@@ -10,7 +10,7 @@ of a working `mode`; without either, the one that continues home.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,7 @@ from pkm_dynamics.reactions import Reactions, reactions
 from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.model_and_data import Model
+from pkm_kinematics.kinematics import shared_kinematics
 
 __all__ = ["Accelerations", "Dynamics", "Efforts"]
 
@@ -394,3 +395,9 @@ class Dynamics:
             The table, or a copy of it.
         """
         return self.robot.with_friction(bodies)
+
+
+@lru_cache(maxsize=2)
+def shared_dynamics(mechanism: Mechanism) -> Dynamics:
+    """The `Dynamics` of a robot on its `shared_kinematics`, the same object each time it is asked for."""
+    return Dynamics(shared_kinematics(mechanism))

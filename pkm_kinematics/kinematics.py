@@ -9,7 +9,7 @@ origin, in base axes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -672,6 +672,12 @@ class Kinematics:
             (self.engine.model, data, np.zeros((3, 3)), np.zeros((3, 3)), np.zeros(3)),
             (self.home_joints[self.engine.actuated_column], np.zeros((2, 3))),
         )
+
+
+@lru_cache(maxsize=2)
+def shared_kinematics(mechanism: Mechanism) -> Kinematics:
+    """The `Kinematics` of a robot, the same object each time it is asked for; see `shared_mechanism`."""
+    return Kinematics(mechanism)
 
 
 def drop_uncertain(choice: Choice, solved: Solved) -> None:

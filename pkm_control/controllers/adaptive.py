@@ -75,7 +75,6 @@ class Adaptive(Controller):
         self.dynamics = dynamics
         self.period = period
         self.mass = actuator_mass_matrix(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
-        self.slope = natural_frequency / (2.0 * damping)  # 1/s
         names = dynamics.parameters.names
         self.adapt = _named(dynamics, adapt) if isinstance(adapt, str) else tuple(adapt)
         unknown = [name for name in self.adapt if name not in names]
@@ -85,6 +84,11 @@ class Adaptive(Controller):
         self._floor = np.where([name.endswith(POSITIVE) for name in self.adapt], 0.0, -np.inf)
         self.parameters = np.array(dynamics.parameters.values)
         self.gain = self._gains(adaptation_time)
+
+    def set_gains(self, natural_frequency: float, damping: float) -> None:
+        """Give the error of the closed loop another natural frequency [rad/s] and damping."""
+        super().set_gains(natural_frequency, damping)
+        self.slope = natural_frequency / (2.0 * damping) if damping > 0.0 else np.inf  # 1/s
 
     @property
     def adapted(self) -> dict[str, float]:

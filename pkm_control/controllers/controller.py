@@ -80,10 +80,14 @@ class Controller(ABC):
         self.dynamics = dynamics
         self.model = ControlModel(kinematics, dynamics)
         self.limits = limits
-        self.stiffness = natural_frequency**2  # 1/s^2: per unit of inertia
-        self.viscosity = 2.0 * damping * natural_frequency  # 1/s
+        self.set_gains(natural_frequency, damping)
         self.saturated = np.zeros(len(limits.names), dtype=bool)
         self.saturations = np.zeros(len(limits.names), dtype=np.int64)
+
+    def set_gains(self, natural_frequency: float, damping: float) -> None:
+        """Give the error of the closed loop another natural frequency [rad/s] and damping."""
+        self.stiffness = natural_frequency**2  # 1/s^2: per unit of inertia
+        self.viscosity = 2.0 * damping * natural_frequency  # 1/s
 
     @abstractmethod
     def law(self, reference: Reference, measured: Measured) -> Array:

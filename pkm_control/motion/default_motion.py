@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from pkm_control.motion.limits import PlatformLimits
 from pkm_control.motion.motion_file import MotionFile, read_motion_file, task_chain_of
+from pkm_control.motion.shipped import AUTO
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displace
 
 Array = NDArray[np.float64]
 
-AUTO = "auto"  # the name of the default motion
 _HOME_MODE = 0
 _SAMPLES = 16  # poses on the way to the end of an excursion at which it must be reachable
 _HALVINGS = 8  # of an excursion that is too far

@@ -25,11 +25,10 @@ from scipy.spatial.transform import Rotation
 
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.limits import PlatformLimits
+from pkm_control.motion.shipped import find_motion, unreadable
 from pkm_description.mechanism import Joint, JointType, Mechanism
 
 Array = NDArray[np.float64]
-
-SHIPPED_MOTIONS = Path(__file__).parents[1] / "motions"
 
 _LENGTH = {"m": 1.0, "mm": 1e-3}
 _ANGLE = {"rad": 1.0, "deg": math.pi / 180.0}
@@ -136,22 +135,15 @@ def read_motion_file(path: str | Path, home: Array | None = None, task_chain: Se
     Raises:
         MotionFileError: it cannot be used; names line and column.
     """
+    file = find_motion(path)
     try:
-        file = Path(path)
-        shipped = SHIPPED_MOTIONS / f"{path}.csv"
-        if not file.exists() and shipped.exists():
-            file = shipped
         if file.stat().st_size > _MAX_LETTERS:
             raise MotionFileError(str(path), None, None, *_too_long(f"{file.stat().st_size} bytes"))
         text = file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise MotionFileError(str(path), None, None, "is not UTF-8 text", "save it as a plain CSV file") from error
-    except (OSError, ValueError) as error:  # the second of names that no file can have
-        names = ", ".join(sorted(p.stem for p in SHIPPED_MOTIONS.glob("*.csv")))
-        why = getattr(error, "strerror", None) or str(error)
-        raise MotionFileError(
-            str(path), None, None, f"cannot be read ({why})", f"give a CSV file or one of: {names}"
-        ) from error
+    except (OSError, ValueError) as error:
+        raise unreadable(path, getattr(error, "strerror", None) or str(error)) from error
     return parse_motion(text, source=file.name, home=home, task_chain=task_chain)
 
 

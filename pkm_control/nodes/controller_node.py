@@ -14,7 +14,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
+from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.fixed_rate import AIR, OVERLOADED
 from pkm_control.loop.follower import Action, Mode, Motion, Outcome, TrajectoryFollower, rehearse
@@ -30,10 +30,9 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_dynamics import Dynamics
+from pkm_dynamics.dynamics import shared_dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory
-from pkm_kinematics import Kinematics
 
 FALLBACKS = ("gravity", "zero")
 _LOOK_EVERY = 5e-5  # s, between two looks for a message that is due
@@ -46,7 +45,7 @@ class ControllerNode(Node):
         super().__init__("controller")
         declare(self, "law", LAWS[0], "control law", choices=LAWS, fixed=True)
         declare(self, "natural_frequency", NATURAL_FREQUENCY, "of the tracking error, rad/s", (0.1, 1000.0))
-        declare(self, "damping", DAMPING, "of the tracking error; 1 is critical", (0.0, 10.0))
+        declare(self, "damping", DAMPING, "of the tracking error; 1 is critical", (0.3, 10.0))
         declare(self, "rate", 1000.0, "rate at which measured states come, Hz", (1.0, 10000.0), fixed=True)
         declare(
             self, "stale_periods", 10, "periods without a state after which efforts fall back", (1, 10000), fixed=True
@@ -65,6 +64,7 @@ class ControllerNode(Node):
         self._lock = threading.Lock()  # of the follower, which the control thread and the executor's use
         self._time = 0.0
         self._refused = ""
+        self._lowered = 0.0  # rad/s: the natural frequency that was last found too high
         self._next_state = 0.0
         self._max_age = self._value("stale_periods") / self._value("rate")
         self._commands = self.create_publisher(JointState, topics.JOINT_COMMANDS, topics.STREAM_OUT)
@@ -90,9 +90,25 @@ class ControllerNode(Node):
     def _value(self, name: str) -> Any:
         return self.get_parameter(name).value
 
+    def _delay(self) -> float:
+        """From a reading to the middle of the time in which its efforts act, periods."""
+        return float(0.5 + self._value("command_delay"))
+
+    def _settings(self) -> tuple[float, float]:
+        """Natural frequency, as far as rate and delay carry it, and damping."""
+        asked, damping = self._value("natural_frequency"), self._value("damping")
+        most = highest_natural_frequency(1.0 / self._value("rate"), damping, self._delay())
+        if asked > most and asked != self._lowered:
+            self._lowered = asked
+            self.get_logger().warning(
+                f"natural_frequency is lowered from {asked:g} to {most:.3g} rad/s: "
+                f"{self._value('rate'):g} Hz with a delay of {self._delay():g} periods carry no more"
+            )
+        return min(asked, most), damping
+
     def _build(self, mechanism: Mechanism) -> None:
-        kinematics = Kinematics(mechanism)
-        dynamics = Dynamics(kinematics)
+        dynamics = shared_dynamics(mechanism)
+        kinematics = dynamics.kinematics
         limits = ActuatorLimits.of(mechanism)
         guard = EffortGuard(
             limits.effort,
@@ -101,11 +117,12 @@ class ControllerNode(Node):
             lambda pose: np.asarray(dynamics.gravity(pose).effort),
             self._value("hold_time"),
         )
-        lead = (0.5 + self._value("command_delay")) / self._value("rate")
+        lead = self._delay() / self._value("rate")
 
         def new_follower() -> TrajectoryFollower:
-            settings = self._value("natural_frequency"), self._value("damping")
-            controller = make_controller(self._value("law"), dynamics, limits, 1.0 / self._value("rate"), *settings)
+            controller = make_controller(
+                self._value("law"), dynamics, limits, 1.0 / self._value("rate"), *self._settings()
+            )
             return TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"))
 
         rehearse(new_follower(), kinematics)
@@ -231,9 +248,7 @@ class ControllerNode(Node):
         follower = self._follower
         if follower is None:
             return
-        omega = self._value("natural_frequency")
-        follower.controller.stiffness = omega**2
-        follower.controller.viscosity = 2.0 * self._value("damping") * omega
+        follower.controller.set_gains(*self._settings())
         for goal, motion, done in self._goals:
             if motion.outcome is None and goal.is_cancel_requested:
                 with self._lock:

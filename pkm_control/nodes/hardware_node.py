@@ -33,7 +33,7 @@ from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_dynamics import Dynamics
+from pkm_dynamics.dynamics import shared_dynamics
 
 STARTS = ("on_command", "active", "manual")
 """When brakes open: with the first command, at once, or by the life cycle's transitions alone."""
@@ -82,7 +82,7 @@ class HardwareNode(LifecycleNode):
 
     def _build(self, mechanism: Mechanism) -> None:
         machine = SimulatedMachine(
-            Dynamics(mechanism),
+            shared_dynamics(mechanism),
             ActuatorLimits.of(mechanism),
             encoder=self._encoder,
             command_timeout=self._timeout,

@@ -2,7 +2,8 @@
 """The main job on the running robot: plans a motion file, has the controller follow it, measures, reports, ends.
 
 It measures for itself: the reference from the controller and the readings from the machine, both as published in every
-period, matched by their stamps; the pose of the platform is computed from the readings.
+period, matched by their stamps; the pose of the platform is computed from the readings. It begins when every node it
+waits for is well, and ends with an error as soon as one is not.
 """
 
 from __future__ import annotations
@@ -22,15 +23,13 @@ from sensor_msgs.msg import JointState
 
 from pkm_control.loop.fixed_rate import LoopStatistics as LoopFigures
 from pkm_control.loop.follower import Outcome
-from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits
-from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.nodes import motion_messages
-from pkm_control.report.recording import Recording
 from pkm_control.report.report import Report
-from pkm_control.report.report_plot import plot
-from pkm_control.run.main_job import Cycle, plan_cycle
+from pkm_control.report.report_files import publish_report
+from pkm_control.report.run_recorder import RunRecorder
+from pkm_control.run.main_job import Plan, planned
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import messages, topics
@@ -38,17 +37,16 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_dynamics import Dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import LoopStatistics, PlatformReference, PlatformTrajectory
-from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
 
 _EVERYTHING = 20000  # messages: twice what the queues hold
-_PATIENCE = 30.0  # s, before the motion begins without a node that is not ready
+_PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
 _POINT_PERIOD = 0.004  # s between two points that the controller gets; it interpolates
+_WELL = (DiagnosticStatus.OK, DiagnosticStatus.WARN)
 
 
 class MotionPlayer(Node):
@@ -63,13 +61,18 @@ class MotionPlayer(Node):
         self._tolerance = declare(
             self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
         )
-        self._waiting = set(declare(self, "wait_for", [""], "nodes to be ready before the motion begins", fixed=True))
-        self._waiting.discard("")
+        waiting = declare(
+            self, "wait_for", [""], "nodes to be well before the motion begins, and while it runs", fixed=True
+        )
+        self._health = dict.fromkeys(
+            (name for name in waiting if name), (DiagnosticStatus.STALE, "has not been heard of")
+        )
         self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
         self.exit_code: int | None = None
-        self._plan: Cycle | None = None
-        self._tape: _Tape | None = None
-        self._recording = False
+        self._plan: Plan | None = None
+        self._streams: _Streams | None = None
+        self._recorder: RunRecorder | None = None
+        self._fault = ""
         self._ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
         self._loops_at_end = 0  # how many loop statistics had come by then
         self._loops: list[LoopStatistics] = []
@@ -82,67 +85,82 @@ class MotionPlayer(Node):
         self._started = False
 
     def _build(self, mechanism: Mechanism) -> None:
-        self._kinematics = Kinematics(mechanism)
-        self._planner = MotionPlanner(self._kinematics, Dynamics(self._kinematics), ActuatorLimits.of(mechanism))
         try:
-            motion = motion_named(self._motion, self._kinematics)
-            self._plan = plan_cycle(self._planner, motion)
+            self._plan = planned(mechanism, self._motion)
+            self._limits = ActuatorLimits.of(mechanism)
         except PkmError as error:  # the robot is not to blame
             self.get_logger().error(f"the motion cannot be run: {error}")
-            self._finish(1)
+            self.exit_code = 1
             return
-        self._motion_name = Path(motion.source).stem
-        for note in self._plan.cycle.notes:
+        for note in self._plan.job.cycle.notes:
             self.get_logger().info(note)
 
     def _tick(self) -> None:
         """Take what was published since; begin as soon as everybody is there."""
-        if self._tape is not None and not self._ended_at:
-            self._tape.take(self._recording)
+        if self._streams is not None and not self._ended_at:
+            self._streams.take(self._recorder)
         if self._description.mechanism is None and "cannot be used" in self._description.problem:
-            self._finish(1)
+            self.exit_code = 1
         elif self._ended_at:
-            self._report_when_measured()
-        elif self._plan is not None and not self._started and self._everybody_is_ready():
-            self._tape = self._tape or _Tape(self)
+            if len(self._loops) > self._loops_at_end or time.monotonic() - self._ended_at > _LOOP_PATIENCE:
+                self._write_report()
+        elif self._started:
+            self._watch()
+        elif self._plan is not None and self._everybody_is_well():
+            self._streams = self._streams or _Streams(self, self._plan.planner.kinematics.actuated_names)
             reference = self._reference_in.take()
-            if self._tape.runs and reference is not None:
+            if self._streams.run and reference is not None:
                 self._begin(messages.pose_of(reference.pose))
+
+    # Whether all is well
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        """Note how the nodes are that the motion needs."""
+        for status in message.status:
+            name = status.name.rpartition("/")[2]
+            if status.hardware_id == self.get_namespace() and name in self._health:
+                self._health[name] = (status.level, status.message)
+
+    def _everybody_is_well(self) -> bool:
+        """Whether to begin; where a node has not become ready in good time, the run is over."""
+        self._patient_since = self._patient_since or time.monotonic()  # not before the plan: making it takes its time
+        ill = [f"{name} {self._told(name)}" for name, (level, _) in self._health.items() if level not in _WELL]
+        if not self._client.server_is_ready():
+            ill.append("the controller does not offer its action")
+        if ill and time.monotonic() - self._patient_since > _PATIENCE:
+            self.get_logger().error(f"the motion does not begin after {_PATIENCE:.0f} s: {'; '.join(ill)}")
+            self.exit_code = 1
+        return not ill
+
+    def _told(self, name: str) -> str:
+        level, message = self._health[name]
+        return f"reports an error: {message}" if level == DiagnosticStatus.ERROR else message
+
+    def _watch(self) -> None:
+        """End the run when a node that it needs reports an error."""
+        ill = [name for name, (level, _) in self._health.items() if level == DiagnosticStatus.ERROR]
+        if ill:
+            self._end("; ".join(f"{name}: {self._health[name][1]}" for name in ill))
+
+    # The motion
 
     def _begin(self, here: Array) -> None:
         """Run the motion, from its start."""
         assert self._plan is not None
         self._started = True
-        start = self._plan.cycle.start
+        start = self._plan.job.cycle.start
         if np.linalg.norm(here[:3] - start[:3]) > 1e-6 or abs(here[3:] @ start[3:]) < 1.0 - 1e-12:
-            self._go(self._planner.between(here, start), 1, self._play)
+            self._go(self._plan.planner.between(here, start), 1, self._play)
         else:
             self._play()
 
-    def _diagnosed(self, message: DiagnosticArray) -> None:
-        """Note which of the nodes that the motion waits for are well."""
-        for status in message.status:
-            if status.hardware_id == self.get_namespace() and status.level in (
-                DiagnosticStatus.OK,
-                DiagnosticStatus.WARN,
-            ):
-                self._waiting.discard(status.name.rpartition("/")[2])
-
-    def _everybody_is_ready(self) -> bool:
-        if not self._client.server_is_ready():
-            return False
-        self._patient_since = self._patient_since or time.monotonic()  # not before the plan: making it takes its time
-        if self._waiting and time.monotonic() - self._patient_since > _PATIENCE:
-            self.get_logger().warning(f"begin without: {', '.join(sorted(self._waiting))}")
-            self._waiting.clear()
-        return not self._waiting
-
     def _play(self) -> None:
         assert self._plan is not None
-        self._recording = True
-        minute = 60.0 / self._plan.cycle.duration
-        self.get_logger().info(f"{self._cycles} cycles of {self._plan.cycle.duration:.4f} s, {minute:.1f} per minute")
-        self._go(self._plan.cycle, self._cycles, self._done)
+        planner, cycle = self._plan.planner, self._plan.job.cycle
+        self._recorder = RunRecorder(planner.kinematics, self._limits, self._rate)
+        minute = 60.0 / cycle.duration
+        self.get_logger().info(f"{self._cycles} cycles of {cycle.duration:.4f} s, {minute:.1f} per minute")
+        self._go(cycle, self._cycles, self._end)
 
     def _go(self, trajectory: Trajectory, cycles: int, then: Any) -> None:
         """Send a motion to the controller, and call `then` when it is done."""
@@ -150,91 +168,59 @@ class MotionPlayer(Node):
             trajectory=self._points(trajectory, cycles), path_position_tolerance=self._tolerance
         )
         self._client.send_goal_async(goal).add_done_callback(
-            lambda sent: sent.result().get_result_async().add_done_callback(lambda done: self._ended(done, then))
+            lambda sent: sent.result().get_result_async().add_done_callback(lambda done: self._done(done, then))
         )
 
-    def _ended(self, done: Any, then: Any) -> None:
+    def _done(self, done: Any, then: Any) -> None:
         result = done.result().result
-        if result.error_code != Outcome.SUCCESSFUL:
-            self.get_logger().error(f"{Outcome(result.error_code).name}: {result.error_string}")
-            self._finish(1)
+        if self._ended_at:
             return
-        then()
+        if result.error_code != Outcome.SUCCESSFUL:
+            self._end(f"{Outcome(result.error_code).name}: {result.error_string}")
+        else:
+            then()
 
     def _points(self, trajectory: Trajectory, cycles: int) -> PlatformTrajectory:
+        assert self._plan is not None
         times = np.linspace(0.0, trajectory.duration, max(2, round(trajectory.duration / _POINT_PERIOD) + 1))
-        base_link = self._kinematics.mechanism.base_link
+        base_link = self._plan.planner.kinematics.mechanism.base_link
         return motion_messages.trajectory_message(trajectory.sample(times), base_link, cycles)
 
-    # The report
+    # The end
 
-    def _done(self) -> None:
-        assert self._tape is not None
-        self._tape.take(True, _EVERYTHING)
-        self._tape.stop()
-        self._recording = False
+    def _end(self, fault: str = "") -> None:
+        """Stop recording; the report follows when the machine has said how its loop ran until then."""
+        if self._ended_at:
+            return
+        if fault:
+            self.get_logger().error(fault)
+        self._fault = fault
+        if self._streams is not None:
+            self._streams.take(self._recorder, _EVERYTHING)
+            self._streams.stop()
         self._ended_at = time.monotonic()
         self._loops_at_end = len(self._loops)
 
-    def _report_when_measured(self) -> None:
-        """Report as soon as the machine has said how its loop ran until the end, or where it does not."""
-        if len(self._loops) > self._loops_at_end or time.monotonic() - self._ended_at > _LOOP_PATIENCE:
+    def wind_up(self) -> None:
+        """Report what was done of a motion that somebody stops."""
+        if self._recorder is not None and self.exit_code is None:
+            self._end()
             self._write_report()
 
     def _write_report(self) -> None:
+        self.exit_code = 1 if self._fault else 0
+        if self._recorder is None or self._plan is None:
+            return
+        faults = (self._fault,) if self._fault else ()
         try:
-            recording = self._recording_of()
+            recording = self._recorder.recording(self._cycles, self._plan.job.cycle.duration, faults)
             report = self._with_loop(Report.of(recording), recording.wakes)
         except (PkmError, ValueError) as error:
             self.get_logger().error(f"no report: {error}")
-            self._finish(1)
+            self.exit_code = 1
             return
-        print(report, flush=True)
-        if self._report:
-            directory = Path(self._report)
-            directory.mkdir(parents=True, exist_ok=True)
-            name = f"{recording.robot}_{self._motion_name}"
-            plot(recording, directory / f"{name}.png")
-            recording.save(directory / f"{name}.csv")
-            print(f"plot: {directory / name}.png   table: {directory / name}.csv", flush=True)
-        self._finish(0)
-
-    def _recording_of(self) -> Recording:
-        """Return what was published, one row for each stamp that both streams have."""
-        assert self._plan is not None
-        assert self._tape is not None
-        names = self._kinematics.actuated_names
-        # the first message with a stamp counts: while the machine waits for a command it repeats its state
-        states = {motion_messages.seconds(m.header.stamp): (m, at) for m, at in reversed(self._tape.states())}
-        references = {motion_messages.seconds(m.header.stamp): m for m in reversed(self._tape.references())}
-        rows = [(t, references[t], *states[t]) for t in sorted(references.keys() & states.keys())]
-        if not rows:
-            raise PkmError("no reading of the machine has the stamp of a reference")
-        reference = np.array([messages.pose_of(m.pose) for _, m, _, _ in rows])
-        positions = np.array([messages.joint_values(state, names) for _, _, state, _ in rows])
-        efforts = np.array([messages.joint_values(state, names, "effort") for _, _, state, _ in rows])
-        moving = np.flatnonzero([np.any(messages.twist_of(m.twist)) for _, m, _, _ in rows])
-        times = np.array([row[0] for row in rows])
-        first = max(int(moving[0]) - 1, 0) if moving.size else 0
-        end = times[first] + self._plan.cycle.duration * self._cycles + 1.0 / self._rate
-        part = slice(first, int(np.searchsorted(times, end, side="right")))
-        measured = self._kinematics.forward(positions[part], near=reference[part]).pose
-        limits = ActuatorLimits.of(self._kinematics.mechanism)
-        times = times[part]
-        return Recording(
-            robot=self._kinematics.mechanism.name,
-            actuated_names=names,
-            rate=self._rate,
-            cycles=self._cycles,
-            cycle_duration=self._plan.cycle.duration,
-            times=times - times[0],
-            reference=reference[part],
-            measured=measured,
-            efforts=efforts[part],
-            saturated=np.abs(efforts[part]) >= limits.effort * (1.0 - 1e-9),
-            wakes=np.array([row[3] for row in rows[part]]),
-            effort_units=limits.effort_units,
-        )
+        name = f"{recording.robot}_{Path(self._plan.motion.source).stem}"
+        publish_report(recording, report, Path(self._report) if self._report else None, name)
 
     def _with_loop(self, report: Report, wakes: Array) -> Report:
         """Return the report with the figures that the machine's loop has of the time of the run, where it has some."""
@@ -257,49 +243,51 @@ class MotionPlayer(Node):
         )
         return replace(report, loop=loop, missed=missed)
 
-    def _finish(self, code: int) -> None:
-        self.exit_code = code
 
+class _Streams:
+    """The reference and the measured states as they are published, read only while somebody records them.
 
-class _Tape:
-    """The reference and the measured states as they are published, kept as bytes until somebody reads them.
-
-    It exists only while it is needed: two streams of a thousand messages a second cost a good part of a core.
+    They exist only while they are needed: two streams of a thousand messages a second cost a good part of a core.
     """
 
-    def __init__(self, node: Node) -> None:
-        def stream(kind: Any, topic: str) -> PolledSubscription:
-            return PolledSubscription(node, kind, topic, topics.STREAM_RECORD, raw=True)
-
-        self.runs = False  # both streams have come
-        self._streams = (
-            stream(PlatformReference, topics.PLATFORM_REFERENCE),
-            stream(JointState, topics.ACTUATED_JOINT_STATES),
+    def __init__(self, node: Node, names: tuple[str, ...]) -> None:
+        self._names = names
+        self.run = False  # both have come
+        self._references = PolledSubscription(
+            node, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_RECORD, raw=True
         )
-        self._kept: tuple[list[Any], list[Any]] = ([], [])
+        self._states = PolledSubscription(
+            node, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_RECORD, raw=True
+        )
         self._heard = [False, False]
 
-    def take(self, keep: bool, most: int = 500) -> None:
-        """Take what has come since, and keep it or not."""
-        for k, stream in enumerate(self._streams):
-            taken = stream.take_all(most)
-            self._heard[k] |= bool(taken)
-            if keep:
-                self._kept[k].extend(taken)
-        self.runs = all(self._heard)
+    def take(self, recorder: RunRecorder | None, most: int = 500) -> None:
+        """Take what has come since, and give it to the recorder, where there is one."""
+        references, states = self._references.take_all(most), self._states.take_all(most)
+        self._heard = [self._heard[0] or bool(references), self._heard[1] or bool(states)]
+        self.run = all(self._heard)
+        if recorder is None:
+            return
+        for data, _ in references:
+            reference = deserialize_message(data, PlatformReference)
+            moves = bool(messages.twist_of(reference.twist).any())
+            recorder.reference(_nanoseconds(reference), messages.pose_of(reference.pose), moves)
+        for data, published in states:
+            state = deserialize_message(data, JointState)
+            positions = messages.joint_values(state, self._names)
+            recorder.reading(
+                _nanoseconds(state), positions, messages.joint_values(state, self._names, "effort"), published
+            )
+        recorder.advance()
 
     def stop(self) -> None:
         """Listen no longer."""
-        for stream in self._streams:
-            stream.close()
+        self._references.close()
+        self._states.close()
 
-    def references(self) -> list[PlatformReference]:
-        """Return what the platform should have done, in the order it came."""
-        return [deserialize_message(data, PlatformReference) for data, _ in self._kept[0]]
 
-    def states(self) -> list[tuple[JointState, float]]:
-        """Return the measured states, and when they were published [s, the machine's clock], in the order they came."""
-        return [(deserialize_message(data, JointState), at) for data, at in self._kept[1]]
+def _nanoseconds(message: Any) -> int:
+    return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)
 
 
 def main(args: list[str] | None = None) -> int:

@@ -18,7 +18,8 @@ class Recording:
 
     `times` (n,) [s] on the trajectory's clock; `reference` and `measured` (n, 7): poses of the platform, base frame;
     `efforts` (n, n_actuated) as applied [N m or N]; `saturated` (n, n_actuated); `wakes` (k,) [s]: when the control
-    loop woke, on the monotonic clock, empty where it did not run in real time. `faults`: reasons, in order.
+    loop woke, on the monotonic clock, empty where it did not run in real time. `faults`: reasons, in order. Of a long
+    run, only each second, fourth, ... period may have a row (`every`).
     """
 
     robot: str
@@ -35,6 +36,7 @@ class Recording:
     missed: int = 0
     faults: tuple[str, ...] = ()
     effort_units: tuple[str, ...] = ()  # of each actuator; "N m or N" where nobody says
+    every: int = 1  # of the control periods, those that have a row
 
     def save(self, path: Path) -> None:
         """Write the recording as a CSV table, one row per control period, SI units."""

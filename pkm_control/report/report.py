@@ -83,7 +83,9 @@ class Report:
             effort_rms=np.sqrt(np.mean(recording.efforts**2, axis=0)),
             saturated_periods=recording.saturated.sum(axis=0),
             wanted_rate=recording.rate,
-            loop=statistics(recording.wakes, recording.rate) if len(recording.wakes) > 1 else None,
+            loop=statistics(recording.wakes, recording.rate)
+            if len(recording.wakes) > 1 and recording.every == 1
+            else None,
             missed=recording.missed,
             faults=recording.faults,
             effort_units=recording.effort_units or ("N m or N",) * len(recording.actuated_names),

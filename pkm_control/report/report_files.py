@@ -10,11 +10,20 @@ from pkm_control.report.report import Report
 from pkm_control.report.report_plot import plot
 
 
-def publish_report(recording: Recording, directory: Path) -> None:
-    """Print the report of a recording, and write its picture (PNG) and its table (CSV) into a directory."""
-    print(f"\n{Report.of(recording)}")
+def publish_report(recording: Recording, report: Report, directory: Path | None, name: str) -> None:
+    """Print a report, and write the picture (PNG) and the table (CSV) of its recording into a directory.
+
+    Args:
+        recording: of the run.
+        report: of the same.
+        directory: made where it is missing; None: nothing is written.
+        name: of the files.
+    """
+    print(f"\n{report}", flush=True)
+    if directory is None:
+        return
     directory.mkdir(parents=True, exist_ok=True)
-    picture, table = directory / f"{recording.robot}.png", directory / f"{recording.robot}.csv"
+    picture, table = directory / f"{name}.png", directory / f"{name}.csv"
     plot(recording, picture)
     recording.save(table)
     print(f"picture: {picture}\ntable:   {table}", flush=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
+from pkm_control.motion.shipped import AUTO, find_motion
 from pkm_description.errors import DescriptionError
 from pkm_description.load import expand
 
@@ -19,12 +20,13 @@ Parameter = bool | int | float | str | list[str]  # of a node
 
 @dataclass(frozen=True)
 class Knob:
-    """A launch argument: `choices` are the only allowed texts where there are any."""
+    """A launch argument: `choices` are the only allowed texts where there are any; `span` bounds a number."""
 
     name: str
     default: str
     description: str
     choices: tuple[str, ...] = ()
+    span: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,22 +67,32 @@ KNOBS = (
         ("simulated", "none"),
     ),
     Knob("controller", LAWS[0], "control law, or none", (*LAWS, "none")),
-    Knob("rate", "1000.0", "rate of the machine and of the controller, Hz"),
+    Knob("rate", "1000.0", "rate of the machine and of the controller, Hz", span=(10.0, 10000.0)),
     Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual")),
     Knob("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero")),
-    Knob("natural_frequency", str(NATURAL_FREQUENCY), "natural frequency of the tracking error, rad/s"),
-    Knob("damping", str(DAMPING), "damping of the tracking error, 1 is critical"),
-    Knob("publish_rate", "200.0", "highest rate of joint_states, platform_state and reference_efforts, Hz"),
+    Knob(
+        "natural_frequency",
+        str(NATURAL_FREQUENCY),
+        "natural frequency of the tracking error, rad/s; lowered to what the rate carries",
+        span=(0.1, 1000.0),
+    ),
+    Knob("damping", str(DAMPING), "damping of the tracking error, 1 is critical", span=(0.3, 10.0)),
+    Knob(
+        "publish_rate",
+        "200.0",
+        "highest rate of joint_states, platform_state and reference_efforts, Hz",
+        span=(1.0, 2000.0),
+    ),
     Knob(
         "motion",
         "auto",
         "motion file to run: a path, pick_and_place, circle, tilts, auto (what suits the robot), or none",
     ),
-    Knob("cycles", "20", "how often the motion is run"),
+    Knob("cycles", "20", "how often the motion is run", span=(1, 1000000)),
     Knob("report", "reports", "directory for the plot and the table of the run"),
     Knob("page", "true", "show the robot in a browser page", SWITCH),
     Knob("host", "127.0.0.1", "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.0: any network"),
-    Knob("port", "8080", "first port tried for the browser page"),
+    Knob("port", "8080", "first port tried for the browser page", span=(1, 65535)),
     Knob("stay", "true", "keep the robot running when the motion is done", SWITCH),
 )
 
@@ -181,6 +193,26 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
     if node.leads:
         typed["wait_for"] = [other.name for other in nodes(values) if other is not node]
     return {**typed, "use_sim_time": values["use_sim_time"] == "true"}
+
+
+def check(values: Values) -> None:
+    """Refuse values that no run can have, before anything is started; the robot's file is read by `description`.
+
+    Raises:
+        ValueError: a knob that is none of its choices, no number, or out of its span.
+        MotionFileError: there is no such motion file.
+    """
+    for knob in KNOBS:
+        text = values[knob.name]
+        if knob.choices and text not in knob.choices:
+            raise ValueError(f"{knob.name} is '{text}', not one of {', '.join(knob.choices)}")
+        if knob.span is not None:
+            number = typed_value(text)
+            lowest, highest = knob.span
+            if isinstance(number, str | bool) or not lowest <= number <= highest:
+                raise ValueError(f"{knob.name} is '{text}', not a number from {lowest:g} to {highest:g}")
+    if values["motion"] not in (AUTO, "none"):
+        find_motion(values["motion"])
 
 
 def description(values: Values) -> str:

@@ -11,6 +11,7 @@ import gc
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
@@ -28,6 +30,7 @@ from pkm_control.motion.trajectory import Trajectory, TrajectorySample
 from pkm_control.report.recording import Recorder, Recording
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
+from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
@@ -67,6 +70,27 @@ def plan_cycle(planner: MotionPlanner, motion: MotionFile) -> Cycle:
     else:
         approach = planner.between(home, cycle.start)
     return Cycle(approach, cycle)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A motion file, planned for a robot as a cycle with the way to its start."""
+
+    planner: MotionPlanner
+    motion: MotionFile
+    job: Cycle
+
+
+@lru_cache(maxsize=2)
+def planned(mechanism: Mechanism, motion: str) -> Plan:
+    """The plan of a motion, by its name or path, for a robot; the same object each time, as `shared_mechanism`'s.
+
+    Raises `PkmError` where the motion cannot be read or run.
+    """
+    dynamics = shared_dynamics(mechanism)
+    planner = MotionPlanner(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism))
+    file = motion_named(motion, dynamics.kinematics)
+    return Plan(planner, file, plan_cycle(planner, file))
 
 
 class Robot:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a robot without the ROS launch system: the nodes of `bringup.py` as processes that end together.
 
-Each node leads a process group of its own and is told by the kernel to end should this process die in any way. Ctrl-C,
+The robot is built here, once, and the nodes are forked from this process, so that they start with it in memory. Each
+node leads a process group of its own and is told by the kernel to end should this process die in any way. Ctrl-C,
 SIGTERM, a node that ends unexpectedly, and the end of the motion all stop everything.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import importlib
 import json
 import os
 import signal
@@ -17,40 +19,48 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn, Protocol
 
 import yaml
 
 from pkm_control.run import bringup
 from pkm_description import PkmError, robot_names
 
-_PATIENCE = (4.0, 2.0, 1.0)  # s, after SIGINT, SIGTERM and SIGKILL
-_PR_SET_PDEATHSIG = 1
+_PATIENCE = (10.0, 2.0, 1.0)  # s, after SIGINT (a report may be written), SIGTERM and SIGKILL
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: read the knobs, expand the robot's file, run the nodes, end them."""
     values = read_knobs(arguments)
-    specs = bringup.nodes(values)
+    specs = [bringup.DESCRIPTION, *bringup.nodes(values)]
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
     try:
+        bringup.check(values)
         text = bringup.description(values)
-        commands = {spec.name: command_line(spec, values) for spec in specs}
+        options = {spec.name: ros_arguments(spec, values) for spec in specs}
+        from pkm_control.run.prepare import prepare  # heavy: what is wrong with the options is said before
+
+        prepare(text, specs, values)
     except (PkmError, ValueError) as error:
         print(f"pkm run: {error}", file=sys.stderr)
         return 2
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    except KeyboardInterrupt:
+        return 130
     group = ProcessGroup()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, group.ask_to_stop)
     with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
-        describing = command_line(bringup.DESCRIPTION, values)
+        options[bringup.DESCRIPTION.name] += ["--params-file", str(file)]
         try:
-            group.start(bringup.DESCRIPTION, [*describing, "--params-file", str(file)])
             for spec in specs:
-                group.start(spec, commands[spec.name], leads=spec.leads and values["stay"] != "true")
+                group.start(spec, Forked(spec, options[spec.name]), spec.leads and values["stay"] != "true")
             return group.wait()
         finally:
             group.stop()
@@ -84,16 +94,83 @@ def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
     return {name: str(value) for name, value in vars(parser.parse_args(arguments)).items()}
 
 
-def command_line(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
-    """Return the command that starts a node."""
-    command = [sys.executable, "-m", spec.module, "--ros-args", "-r", f"__node:={spec.name}"]
+def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
+    """Return the arguments that a node is started with: its name, namespace, remappings and parameters."""
+    arguments = ["--ros-args", "-r", f"__node:={spec.name}"]
     if values["namespace"]:
-        command += ["-r", f"__ns:=/{values['namespace'].strip('/')}"]
+        arguments += ["-r", f"__ns:=/{values['namespace'].strip('/')}"]
     for name, other in spec.remappings.items():
-        command += ["-r", f"{name}:={other}"]
+        arguments += ["-r", f"{name}:={other}"]
     for name, value in bringup.parameters(spec, values).items():
-        command += ["-p", f"{name}:={json.dumps(value)}"]
-    return command
+        arguments += ["-p", f"{name}:={json.dumps(value)}"]
+    return arguments
+
+
+def spawned(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a command in a process group of its own that ends with this process."""
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent)
+
+
+class Process(Protocol):
+    """What a group needs of a process, as `subprocess.Popen` has it."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    def poll(self) -> int | None:
+        """Its exit code, None while it runs."""
+
+
+class Forked:
+    """A node in a process that is forked from this one, with all that has been made and imported here.
+
+    To be made while this process has no other thread and has not initialised ROS.
+
+    Args:
+        spec: the node.
+        arguments: for ROS.
+    """
+
+    def __init__(self, spec: bringup.NodeSpec, arguments: Sequence[str]) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # else the child writes it again
+        self._code: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(spec, arguments)
+
+    def poll(self) -> int | None:
+        """Exit code, None while it runs."""
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+
+def _become(spec: bringup.NodeSpec, arguments: Sequence[str]) -> NoReturn:
+    """In the child: run the node, and end."""
+    code = 1
+    try:
+        os.setsid()
+        _die_with_parent()
+        _name_process(f"pkm {spec.name}")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), 0)
+        sys.argv = [spec.executable, *arguments]
+        code = importlib.import_module(spec.module).main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)  # what this process's parent would do at its end is not the child's to do
 
 
 class ProcessGroup:
@@ -101,19 +178,15 @@ class ProcessGroup:
 
     def __init__(self, patience: tuple[float, float, float] = _PATIENCE) -> None:
         self._patience = patience
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, Process] = {}
         self._specs: dict[str, bringup.NodeSpec] = {}
         self._leader = ""
         self._stopping = False
 
-    def start(self, spec: bringup.NodeSpec, command: Sequence[str], leads: bool = False) -> None:
-        """Start the process of a node. When one that `leads` ends, the run is over."""
-        if self._stopping:
-            return
+    def start(self, spec: bringup.NodeSpec, process: Process, leads: bool = False) -> None:
+        """Take in the process of a node that has just started. When one that `leads` ends, the run is over."""
         self._specs[spec.name] = spec
-        self.processes[spec.name] = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent
-        )
+        self.processes[spec.name] = process
         if leads:
             self._leader = spec.name
 
@@ -162,6 +235,11 @@ class ProcessGroup:
 def _die_with_parent() -> None:
     """In the child, before it becomes the node: ask the kernel for SIGTERM when the parent dies."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _name_process(name: str) -> None:
+    """Give this process a name for `ps` and `top`, which else show the parent's."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15])
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
-from pkm_control.motion.motion_file import SHIPPED_MOTIONS
+from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, highest_natural_frequency
+from pkm_control.motion.shipped import motion_names
 from pkm_description import robot_names
 
 
@@ -41,7 +41,7 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    motions = ", ".join(sorted(file.stem for file in SHIPPED_MOTIONS.glob("*.csv")))
+    motions = ", ".join(motion_names())
     p = argparse.ArgumentParser(
         prog="run",
         description="Bring a robot to life from its description: simulated hardware, controller, browser page. It does "
@@ -102,7 +102,15 @@ def parser() -> argparse.ArgumentParser:
 
 def read_options(arguments: Sequence[str] | None = None) -> Options:
     """Return what a command line asks for; without arguments, the process's own. Ends the process where it is wrong."""
-    return Options(**vars(parser().parse_args(arguments)))
+    command = parser()
+    options = Options(**vars(command.parse_args(arguments)))
+    most = highest_natural_frequency(1.0 / options.rate, options.damping)
+    if options.natural_frequency > most:
+        command.error(
+            f"--natural-frequency {options.natural_frequency:g} rad/s is more than a rate of {options.rate:g} Hz and a "
+            f"damping of {options.damping:g} carry: {most:.3g} rad/s"
+        )
+    return options
 
 
 def _number(text: str) -> float:

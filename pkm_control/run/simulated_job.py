@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware import SimulatedMachine
 from pkm_control.motion.default_motion import motion_named
+from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import Period, Robot, plan_cycle, run_motion
 from pkm_control.run.simulate_options import Options
@@ -59,7 +60,7 @@ def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Even
         run_motion(robot, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
         recording = run_motion(robot, job.cycle, options.cycles, True, watch, stopped)
         if len(recording.times):
-            publish_report(recording, options.report_dir)
+            publish_report(recording, Report.of(recording), options.report_dir, recording.robot)
         complete = not interrupted.is_set() and not recording.faults
         while options.stay and complete and not interrupted.is_set():
             left = run_motion(robot, job.cycle, 1, True, watch, stopped, recorded=False)

@@ -10,7 +10,8 @@ import numpy as np
 
 from pkm_control.controllers.controller import Reference
 from pkm_control.loop.follower import TrajectoryFollower, rehearse
-from pkm_control.motion.default_motion import AUTO, motion_named
+from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.shipped import AUTO
 from pkm_control.run.main_job import Robot, plan_cycle
 from pkm_description import load_mechanism
 from pkm_kinematics.forward.tracker import AssemblyModeTracker

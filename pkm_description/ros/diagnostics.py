@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Diagnostics of a node, once a second."""
+"""Diagnostics of a node, once a second and whenever the level changes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,29 @@ OK, WARN, ERROR, STALE = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticS
 Report = tuple[bytes, str, Mapping[str, object]]  # level, one sentence, values by name
 
 
+_LOOK_EVERY = 0.1  # s, at the level: who waits for a node to be ready, or not to fail, is to hear it soon
+_AT_LEAST_EVERY = 10  # looks
+
+
 class Diagnostics:
-    """Asks `report` for a level, a sentence and values once a second, and publishes them."""
+    """Asks `report` for a level, a sentence and values, and publishes them once a second or when the level changes."""
 
     def __init__(self, node: Node, report: Callable[[], Report]) -> None:
         self._node = node
         self._report = report
         self._publisher = node.create_publisher(DiagnosticArray, DIAGNOSTICS, EVENTS)
-        self._timer = node.create_timer(1.0, self.publish)
+        self._level: bytes | None = None
+        self._looks = 0  # since the last message
+        self._timer = node.create_timer(_LOOK_EVERY, self._look)
 
-    def publish(self) -> None:
-        """Publish once, now."""
+    def _look(self) -> None:
         level, message, values = self._report()
+        self._looks += 1
+        if level != self._level or self._looks >= _AT_LEAST_EVERY:
+            self._level, self._looks = level, 0
+            self._publish(level, message, values)
+
+    def _publish(self, level: bytes, message: str, values: Mapping[str, object]) -> None:
         status = DiagnosticStatus(
             level=level,
             name=f"{self._node.get_fully_qualified_name()}",

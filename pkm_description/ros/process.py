@@ -23,7 +23,8 @@ def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
     Ctrl-C and SIGTERM end it in order: the node first, with the threads it may have, then the context that they use. So
     signals are not left to rclpy, which would take the context away under the threads. A signal waits for the callback
     that runs; a second one, a while later, does not, since that callback may be compiling kernels for the first time. A
-    node ends by itself by setting its attribute `exit_code`.
+    node ends by itself by setting its attribute `exit_code`; one that a signal ends may have a method `wind_up` for
+    what is left to do.
 
     Args:
         make: makes the node, when there is a context for it.
@@ -48,6 +49,8 @@ def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
     try:
         while not stopping and getattr(node, "exit_code", None) is None:
             executor.spin_once(timeout_sec=_LOOK_EVERY)
+        if stopping and hasattr(node, "wind_up"):
+            node.wind_up()
     finally:
         executor.shutdown()
         node.destroy_node()

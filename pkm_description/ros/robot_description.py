@@ -10,7 +10,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 from pkm_description.errors import PkmError, shortened
-from pkm_description.load import mechanism_from_urdf
+from pkm_description.load import shared_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.topics import LATCHED, ROBOT_DESCRIPTION
@@ -21,7 +21,7 @@ _REMIND_EVERY = 3.0  # s
 class RobotDescription:
     """Waits for the description and calls `ready(mechanism)` with each new one; says so while none has come.
 
-    The text is plain URDF+ and is taken as nothing else: no name, no path, no xacro (`mechanism_from_urdf`). One that
+    The text is plain URDF+ and is taken as nothing else: no name, no path, no xacro (`shared_mechanism`). One that
     cannot be used is logged with its reason and changes nothing, and ends nothing: the node keeps the robot it has.
     `problem` says why there is no robot, and is empty when there is one.
     """
@@ -50,7 +50,7 @@ class RobotDescription:
             "building the robot; after an update kernels are compiled, which can take a minute"
         )
         try:
-            mechanism = mechanism_from_urdf(text)
+            mechanism = shared_mechanism(text)
             self._ready(mechanism)
         except PkmError as error:
             self._refuse(str(error))

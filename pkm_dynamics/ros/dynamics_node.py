@@ -20,7 +20,7 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.dynamics import Dynamics, shared_dynamics
 from pkm_dynamics.formulations.observed_legs import ObservedLegs
 from pkm_dynamics.ros.dynamics_services import direct_dynamics, inverse_dynamics, observed_state
 from pkm_interfaces.msg import ObservedLegs as ObservedLegsMessage
@@ -59,7 +59,7 @@ class DynamicsNode(Node):
         self._diagnostics = diagnostics.Diagnostics(self, self._report)
 
     def _build(self, mechanism: Mechanism) -> None:
-        self._dynamics = Dynamics(mechanism)
+        self._dynamics = shared_dynamics(mechanism)
         self._legs, self._unobserved = None, ""
 
     def _inverse(

@@ -25,7 +25,7 @@ from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
 from pkm_kinematics.forward.mode_tracker import Modes
 from pkm_kinematics.forward.tracker import AssemblyModeTracker, TrackedMotion
-from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.kinematics import shared_kinematics
 from pkm_kinematics.ros.kinematics_services import solve_forward, solve_inverse
 
 
@@ -64,7 +64,7 @@ class KinematicsNode(Node):
         self._diagnostics = diagnostics.Diagnostics(self, self._report)
 
     def _build(self, mechanism: Mechanism) -> None:
-        self._tracker = AssemblyModeTracker(Kinematics(mechanism))
+        self._tracker = AssemblyModeTracker(shared_kinematics(mechanism))
         self._mode_change, self._unreported = "", False
         self._path = Path()
         self._path.header.frame_id = mechanism.base_link

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import yaml
 
 from pkm_control.run import bringup
 from pkm_control.run.bringup import NodeSpec
-from pkm_control.run.runner import ProcessGroup, command_line, main, read_knobs, write_parameters
+from pkm_control.run.runner import Forked, ProcessGroup, main, read_knobs, ros_arguments, spawned, write_parameters
 from pkm_description import DescriptionError, mechanism_from_urdf
 
 ALL_NODES = (*bringup.NODES, bringup.DESCRIPTION)
@@ -58,9 +59,9 @@ def test_parameters_have_the_type_of_the_default() -> None:
         bringup.parameters(hardware, bringup.defaults(rate="fast"))
 
 
-def test_command_line_carries_namespace_and_parameters() -> None:
+def test_ros_arguments_carry_namespace_and_parameters() -> None:
     controller = next(n for n in bringup.NODES if n.name == "controller")
-    words = command_line(controller, bringup.defaults(namespace="cell_2", controller="pd_gravity"))
+    words = ros_arguments(controller, bringup.defaults(namespace="cell_2", controller="pd_gravity"))
     assert "__ns:=/cell_2" in words
     assert 'law:="pd_gravity"' in words
     assert "joint_commands:=hardware/joint_commands" in words
@@ -82,7 +83,7 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); p
 
 def test_stopping_ends_even_a_stubborn_process() -> None:
     group = ProcessGroup(patience=(0.5, 2.0, 2.0))
-    group.start(NodeSpec("stubborn", "", ""), [sys.executable, "-c", STUBBORN])
+    group.start(NodeSpec("stubborn", "", ""), spawned([sys.executable, "-c", STUBBORN]))
     process = group.processes["stubborn"]
     time.sleep(0.5)
     group.stop()
@@ -91,8 +92,8 @@ def test_stopping_ends_even_a_stubborn_process() -> None:
 
 def test_the_leader_ends_the_run() -> None:
     group = ProcessGroup()
-    group.start(NodeSpec("sleeper", "", ""), [sys.executable, "-c", "import time; time.sleep(60)"])
-    group.start(NodeSpec("leader", "", ""), [sys.executable, "-c", "raise SystemExit(3)"], leads=True)
+    group.start(NodeSpec("sleeper", "", ""), spawned([sys.executable, "-c", "import time; time.sleep(60)"]))
+    group.start(NodeSpec("leader", "", ""), spawned([sys.executable, "-c", "raise SystemExit(3)"]), leads=True)
     assert group.wait() == 3
     group.stop()
     assert all(p.poll() is not None for p in group.processes.values())
@@ -100,7 +101,7 @@ def test_the_leader_ends_the_run() -> None:
 
 def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     group = ProcessGroup()
-    group.start(NodeSpec("broken", "", ""), [sys.executable, "-c", "raise SystemExit(7)"])
+    group.start(NodeSpec("broken", "", ""), spawned([sys.executable, "-c", "raise SystemExit(7)"]))
     assert group.wait() == 7
     assert "broken ended with code 7" in capfd.readouterr().err
 
@@ -108,8 +109,8 @@ def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_picture_does_not_end_the_run(capfd: pytest.CaptureFixture[str]) -> None:
     page = next(node for node in bringup.NODES if node.name == "page")
     group = ProcessGroup()
-    group.start(page, [sys.executable, "-c", "raise SystemExit(7)"])
-    group.start(NodeSpec("leader", "", ""), [sys.executable, "-c", "import time; time.sleep(1)"], leads=True)
+    group.start(page, spawned([sys.executable, "-c", "raise SystemExit(7)"]))
+    group.start(NodeSpec("leader", "", ""), spawned([sys.executable, "-c", "import time; time.sleep(1)"]), leads=True)
     assert group.wait() == 0
     assert capfd.readouterr().err.count("page ended with code 7; going on without it") == 1
 
@@ -120,6 +121,53 @@ def test_which_nodes_end_the_run_is_declared() -> None:
     assert ends.pop("motion_player") == (False, True)
     assert set(ends.values()) == {(True, True)}
     assert all(node.stops_run(0, leads=True) for node in ALL_NODES)
+
+
+NODE_THAT_ENDS = """
+import os, sys
+def main():
+    print(os.getsid(0) == os.getpid(), *sys.argv, flush=True)
+    {how}
+"""
+
+
+@pytest.mark.parametrize(("how", "code"), [("return 0", 0), ("raise SystemExit(5)", 5), ("raise KeyError('x')", 1)])
+def test_a_forked_node_is_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], how: str, code: int
+) -> None:
+    (tmp_path / f"node_{code}.py").write_text(NODE_THAT_ENDS.format(how=how))
+    monkeypatch.syspath_prepend(tmp_path)
+    process = Forked(NodeSpec("n", "n_node", f"node_{code}"), ["--ros-args", "-p", "rate:=3"])
+    assert process.pid != os.getpid()
+    while (ended := process.poll()) is None:
+        time.sleep(0.01)
+    assert ended == process.poll() == code
+    told = capfd.readouterr()
+    assert told.out.strip() == "True n_node --ros-args -p rate:=3"
+    assert ("KeyError" in told.err) == (code == 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["nonsense"], "no such robot"),
+        (["dlta"], "did you mean delta"),
+        (["delta", "--motion", "nonsense"], "give a CSV file or one of"),
+        (["delta", "--motion", "pick_and_plac"], "did you mean pick_and_place?"),
+        (["delta", "--rate", "fast"], "rate is 'fast', not a number from 10 to 10000"),
+        (["delta", "--rate", "nan"], "rate is 'nan'"),
+        (["delta", "--cycles", "0"], "cycles is '0', not a number from 1 to 1e+06"),
+        (["delta", "--xacro_args", "a=b"], "write name:=value"),
+    ],
+)
+def test_wrong_options_are_told_at_once_in_one_line(options: list[str], words: str) -> None:
+    began = time.monotonic()
+    command = [sys.executable, "-m", "pkm_control.run.runner", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert time.monotonic() - began < 5.0  # a third of a second on a quiet computer
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_files_are_expanded_before_nodes_start(capfd: pytest.CaptureFixture[str]) -> None:
@@ -142,8 +190,8 @@ def test_long_texts_reach_a_node_by_a_file(tmp_path: Path) -> None:
 
 def test_nodes_die_with_a_killed_runner() -> None:
     script = (
-        "import sys, time; from pkm_control.run.runner import ProcessGroup, bringup; g = ProcessGroup();"
-        "g.start(bringup.NodeSpec('node', '', ''), [sys.executable, '-c', 'import time; time.sleep(60)']);"
+        "import sys, time; from pkm_control.run.runner import ProcessGroup, bringup, spawned; g = ProcessGroup();"
+        "g.start(bringup.NodeSpec('node', '', ''), spawned([sys.executable, '-c', 'import time; time.sleep(60)']));"
         "print(g.processes['node'].pid, flush=True); time.sleep(60)"
     )
     runner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)

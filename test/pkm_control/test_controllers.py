@@ -10,11 +10,12 @@ from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Reference
-from pkm_control.controllers.law_settings import LAWS
+from pkm_control.controllers.law_settings import LAWS, PHASE_MARGIN, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.hardware import SimulatedMachine
 from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 
 STILL = np.zeros(6)
@@ -31,9 +32,9 @@ def at_rest(pose) -> Reference:
     return Reference(pose, STILL, STILL)
 
 
-def settle(kinematics, dynamics, limits, controller, start, target, seconds: float) -> np.ndarray:
+def settle(kinematics, dynamics, limits, controller, start, target, seconds: float, payload=None) -> np.ndarray:
     """Return the position error (n, 3) of the platform while it goes from `start` to rest at `target`."""
-    machine = SimulatedMachine(dynamics, limits)
+    machine = SimulatedMachine(dynamics, limits, payload=payload)
     machine.configure(start)
     machine.activate()
     observer = PlatformObserver(kinematics, start)
@@ -166,3 +167,25 @@ def test_every_law_has_a_name_and_a_line_in_the_docs(smooth, limits) -> None:
         assert f"| `{law}`, `{kind.__name__}` |" in text
     with pytest.raises(ValueError, match="law is 'guesswork', not one of computed_torque"):
         make_controller("guesswork", smooth, limits, DT)
+
+
+@pytest.mark.parametrize("damping", [0.5, 0.7, 1.0, 2.0])
+@pytest.mark.parametrize("delay", [0.5, 1.5, 3.0])
+def test_the_highest_natural_frequency_leaves_its_phase_margin(damping: float, delay: float) -> None:
+    """The loop's own frequency response, on a fine grid: where it crosses one, and what is left of the phase there."""
+    period = 1e-3
+    omega = highest_natural_frequency(period, damping, delay)
+    s = 1j * np.geomspace(0.01, 100.0, 200_001) * omega
+    loop = (2.0 * damping * omega * s + omega**2) / s**2 * np.exp(-s * delay * period)
+    crossing = np.flatnonzero(np.abs(loop) < 1.0)[0]
+    assert np.angle(-loop[crossing]) == pytest.approx(PHASE_MARGIN, abs=1e-3)
+
+
+def test_a_loop_at_its_highest_natural_frequency_settles_with_a_heavier_platform(kinematics, smooth, limits) -> None:
+    """What the margin is for: half the mass more than the model knows, and no ringing up."""
+    omega = highest_natural_frequency(DT, 1.0, 0.5)
+    law = ComputedTorque(kinematics, smooth, limits, omega)
+    start = moved(kinematics, [1e-4, 0.0, 1e-4])
+    errors = np.abs(settle(kinematics, smooth, limits, law, start, kinematics.home, 0.2, Inertial(mass=0.4)))
+    # gravity of what is not known holds the platform off by g / omega^2 times its share of the mass
+    assert np.ptp(errors[-20:], axis=0).max() < 1e-7

@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 from pkm_control.loop.follower import Mode, Outcome
 from pkm_control.nodes.motion_messages import duration_message
 from pkm_control.run import bringup
-from pkm_control.run.runner import ProcessGroup, command_line
+from pkm_control.run.runner import ProcessGroup, ros_arguments, spawned
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_interfaces.action import FollowPlatformTrajectory
@@ -47,7 +47,8 @@ class Robot:
         graph.describe(self.kinematics.mechanism.urdf)
         for node in bringup.NODES:
             if node.name in ("hardware", "controller"):
-                group.start(node, command_line(node, values))
+                command = [sys.executable, "-m", node.module, *ros_arguments(node, values)]
+                group.start(node, spawned(command))
         self.states: list[ControllerState] = graph.listen(ControllerState, topics.CONTROLLER_STATE)
         self.efforts: list[JointState] = graph.listen(JointState, topics.HARDWARE_COMMANDS)
         self.loops: list[LoopStatistics] = graph.listen(LoopStatistics, "hardware/loop_statistics")
@@ -222,7 +223,7 @@ def test_the_main_job_ends_with_a_report_and_leaves_nothing(tmp_path: Path) -> N
     assert "cycles per minute" in done.stdout
     assert "missed deadlines" in done.stdout
     assert (tmp_path / "delta_pick_and_place.png").stat().st_size > 10_000
-    left = [p for p in Path("/proc").iterdir() if p.name.isdigit() and b"__ns:=/main_job" in _command_of(p)]
+    left = [p for p in Path("/proc").iterdir() if p.name.isdigit() and b"main_job" in _command_of(p)]
     assert not left
 
 

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the nodes of one robot have in common, made once, in the process that they are forked from.
+
+Importing libraries, building the robot, loading or compiling its kernels and planning its motion take seconds; seven
+nodes that each do it at the same time take half a minute on two cores. What is made here the nodes find made, through
+`shared_mechanism`, `shared_kinematics`, `shared_dynamics` and `planned`, and what is compiled is compiled for all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pkm_control.controllers.laws import make_controller
+from pkm_control.hardware import SimulatedMachine
+from pkm_control.loop.follower import TrajectoryFollower, rehearse
+from pkm_control.loop.guard import EffortGuard
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.run import bringup
+from pkm_control.run.main_job import planned
+from pkm_description.load import shared_mechanism
+from pkm_dynamics import Dynamics
+from pkm_dynamics.dynamics import shared_dynamics
+from pkm_kinematics.forward.tracker import AssemblyModeTracker
+
+_SILENT_FOR = 2.0  # s; what takes longer says what it is
+_AGAIN_AFTER = 10.0  # s
+
+
+def prepare(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
+    """Make what the nodes need and what does not depend on ROS, and import their modules.
+
+    Args:
+        text: the robot, URDF+.
+        specs: the nodes that will run.
+        values: of the knobs.
+
+    Raises:
+        PkmError: the robot or its motion cannot be used.
+    """
+    wanted = {spec.name for spec in specs}
+    with progress("building the robot"):
+        mechanism = shared_mechanism(text)
+        dynamics = shared_dynamics(mechanism)
+    with progress("loading kernels; after an update, or for a robot of a new kind, some are compiled"):
+        exercise(dynamics)
+        if "controller" in wanted:
+            rehearse_controller(dynamics, values["controller"])
+        if "hardware" in wanted:
+            rehearse_machine(dynamics)
+    if "motion_player" in wanted:
+        with progress("planning the motion"):
+            planned(mechanism, values["motion"])
+    with progress("importing the nodes"):
+        for spec in specs:
+            if spec.needed:  # pictures take libraries of their own, which the page imports while others begin
+                importlib.import_module(spec.module)
+    gc.collect()
+    gc.freeze()  # what is made stays in pages that the nodes share
+
+
+def exercise(dynamics: Dynamics) -> None:
+    """Call once what the nodes of kinematics and dynamics call."""
+    kinematics = dynamics.kinematics
+    home, still = np.array(kinematics.home), np.zeros(6)
+    positions = np.asarray(kinematics.inverse(home).actuated)
+    tracker = AssemblyModeTracker(kinematics)
+    tracker.observe(positions, np.zeros(len(positions)))
+    kinematics.singularity(home)
+    dynamics.inverse(home, still, still)
+
+
+def rehearse_controller(dynamics: Dynamics, law: str) -> None:
+    """Have a controller do at home what it will be asked to."""
+    kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
+    guard = EffortGuard(limits.effort, 1.0, "gravity", lambda pose: np.asarray(dynamics.gravity(pose).effort))
+    follower = TrajectoryFollower(kinematics, make_controller(law, dynamics, limits, 1e-3), guard, lead=0.0)
+    rehearse(follower, kinematics)
+
+
+def rehearse_machine(dynamics: Dynamics) -> None:
+    """Let a simulated machine pass a millisecond."""
+    machine = SimulatedMachine(dynamics, ActuatorLimits.of(dynamics.mechanism))
+    machine.configure()
+    if not machine.fault:
+        machine.activate()
+        machine.step(1e-3)
+
+
+@contextlib.contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Say what is being done, where it takes more than two seconds, and again every ten."""
+    began, done = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        pause = _SILENT_FOR
+        while not done.wait(pause):
+            print(f"pkm: {what}: {time.monotonic() - began:.0f} s ...", file=sys.stderr, flush=True)
+            pause = _AGAIN_AFTER
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
