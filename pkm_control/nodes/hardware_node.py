@@ -55,9 +55,15 @@ class HardwareNode(LifecycleNode):
             fixed=True,
         )
         self._catch_up = declare(self, "catch_up", 0.002, "most time made up after a stall, s", (0.0, 1.0), fixed=True)
-        self._lead = declare(
-            self, "lead", 0.003, "most time that the machine runs ahead of its commands, s", (0.0, 10.0), fixed=True
+        lead = declare(
+            self,
+            "lead",
+            0.003,
+            "most time that the machine runs ahead of its commands, s; three periods where these are longer",
+            (0.0, 10.0),
+            fixed=True,
         )
+        self._lead = max(lead, 3.0 / self._rate)
         self._patience = declare(
             self, "patience", 1.0, "how long machine time waits for a late command, s", (0.0, 60.0), fixed=True
         )

@@ -72,6 +72,7 @@ class MotionPlayer(Node):
         self._plan: Plan | None = None
         self._streams: _Streams | None = None
         self._recorder: RunRecorder | None = None
+        self._goal: Any = None  # the handle of the motion that runs
         self._fault = ""
         self._ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
         self._loops_at_end = 0  # how many loop statistics had come by then
@@ -88,6 +89,7 @@ class MotionPlayer(Node):
         try:
             self._plan = planned(mechanism, self._motion)
             self._limits = ActuatorLimits.of(mechanism)
+            self._streams = self._streams or _Streams(self, self._plan.planner.kinematics.actuated_names)
         except PkmError as error:  # the robot is not to blame
             self.get_logger().error(f"the motion cannot be run: {error}")
             self.exit_code = 1
@@ -106,8 +108,7 @@ class MotionPlayer(Node):
                 self._write_report()
         elif self._started:
             self._watch()
-        elif self._plan is not None and self._everybody_is_well():
-            self._streams = self._streams or _Streams(self, self._plan.planner.kinematics.actuated_names)
+        elif self._streams is not None and self._everybody_is_well():
             reference = self._reference_in.take()
             if self._streams.run and reference is not None:
                 self._begin(messages.pose_of(reference.pose))
@@ -167,9 +168,12 @@ class MotionPlayer(Node):
         goal = FollowPlatformTrajectory.Goal(
             trajectory=self._points(trajectory, cycles), path_position_tolerance=self._tolerance
         )
-        self._client.send_goal_async(goal).add_done_callback(
-            lambda sent: sent.result().get_result_async().add_done_callback(lambda done: self._done(done, then))
-        )
+
+        def answered(sent: Any) -> None:
+            self._goal = sent.result()
+            self._goal.get_result_async().add_done_callback(lambda done: self._done(done, then))
+
+        self._client.send_goal_async(goal).add_done_callback(answered)
 
     def _done(self, done: Any, then: Any) -> None:
         result = done.result().result
@@ -194,6 +198,8 @@ class MotionPlayer(Node):
             return
         if fault:
             self.get_logger().error(fault)
+            if self._goal is not None:
+                self._goal.cancel_goal_async()  # where the controller still listens, the platform holds
         self._fault = fault
         if self._streams is not None:
             self._streams.take(self._recorder, _EVERYTHING)
@@ -208,19 +214,19 @@ class MotionPlayer(Node):
             self._write_report()
 
     def _write_report(self) -> None:
-        self.exit_code = 1 if self._fault else 0
-        if self._recorder is None or self._plan is None:
-            return
-        faults = (self._fault,) if self._fault else ()
-        try:
-            recording = self._recorder.recording(self._cycles, self._plan.job.cycle.duration, faults)
-            report = self._with_loop(Report.of(recording), recording.wakes)
-        except (PkmError, ValueError) as error:
-            self.get_logger().error(f"no report: {error}")
-            self.exit_code = 1
-            return
-        name = f"{recording.robot}_{Path(self._plan.motion.source).stem}"
-        publish_report(recording, report, Path(self._report) if self._report else None, name)
+        """Print and write the report of what was done, and end."""
+        code = 1 if self._fault else 0
+        if self._recorder is not None and self._plan is not None:
+            faults = (self._fault,) if self._fault else ()
+            try:
+                recording = self._recorder.recording(self._cycles, self._plan.job.cycle.duration, faults)
+                report = self._with_loop(Report.of(recording), recording.wakes)
+                name = f"{recording.robot}_{Path(self._plan.motion.source).stem}"
+                publish_report(recording, report, Path(self._report) if self._report else None, name)
+            except (PkmError, ValueError, OSError) as error:
+                self.get_logger().error(f"no report: {error}")
+                code = 1
+        self.exit_code = code
 
     def _with_loop(self, report: Report, wakes: Array) -> Report:
         """Return the report with the figures that the machine's loop has of the time of the run, where it has some."""

@@ -11,8 +11,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import Log
 
 from pkm_control.nodes import motion_player_node
-from pkm_control.nodes.controller_node import ControllerNode
-from pkm_control.nodes.hardware_node import HardwareNode
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
@@ -65,27 +63,3 @@ def test_a_node_that_is_not_well_keeps_the_motion_from_beginning(graph: Graph, m
     assert player.exit_code == 1
     graph.wait(lambda: any("hardware reports an error: as told" in log.msg for log in told))
     assert not any("dynamics" in log.msg and "does not begin" in log.msg for log in told)
-
-
-def test_a_fault_ends_the_motion_and_is_in_the_report(
-    graph: Graph, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    publisher = graph.client.create_publisher(DiagnosticArray, topics.DIAGNOSTICS, topics.EVENTS)
-    remap = {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"}
-    graph.describe(load_mechanism("delta").urdf)
-    graph.start(HardwareNode, rate=250.0)
-    graph.start(ControllerNode, remap, rate=250.0, natural_frequency=40.0)
-    player = graph.start(
-        MotionPlayer, remap, rate=250.0, wait_for=["page"], cycles=1000, report=str(tmp_path), motion="circle"
-    )
-    graph.wait(lambda: publisher.get_subscription_count() > 0)
-    diagnose(graph, publisher, page=DiagnosticStatus.OK)
-    graph.wait(lambda: player._recorder is not None and len(player._recorder.recording(1, 1e3).times) > 100)
-    diagnose(graph, publisher, page=DiagnosticStatus.ERROR)
-    graph.wait(lambda: player.exit_code is not None)
-    assert player.exit_code == 1
-    report = capfd.readouterr().out
-    assert "fault" in report
-    assert "page: as told" in report
-    assert "0 of 1000 in" in report
-    assert (tmp_path / "delta_circle.csv").exists()

@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 
 from pkm_control.loop.follower import Mode, Outcome
 from pkm_control.nodes.motion_messages import duration_message
+from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_control.run import bringup
 from pkm_control.run.runner import ProcessGroup, ros_arguments, spawned
 from pkm_description import load_mechanism
@@ -191,6 +193,33 @@ def test_loop_statistics_are_honest(robot: Robot) -> None:
     assert loop.cycles > 0
     assert loop.rate < 1.05 * RATE
     assert loop.rate > 0.95 * RATE or loop.missed_deadlines > 0
+
+
+def test_a_fault_of_a_node_ends_the_motion_and_is_in_the_report(
+    robot: Robot, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    graph = robot.graph
+    publisher = graph.client.create_publisher(DiagnosticArray, topics.DIAGNOSTICS, topics.EVENTS)
+
+    def diagnose(level: bytes) -> None:
+        """Speak for a page, which does not run here."""
+        status = DiagnosticStatus(level=level, name="page", message="it burns", hardware_id=graph.namespace)
+        publisher.publish(DiagnosticArray(status=[status]))
+
+    remap = {"actuated_joint_states": "hardware/joint_states"}
+    settings = {"wait_for": ["page"], "cycles": 1000, "report": str(tmp_path), "motion": "circle"}
+    player = graph.start(MotionPlayer, remap, rate=RATE, **settings)
+    graph.wait(lambda: publisher.get_subscription_count() > 0)
+    diagnose(DiagnosticStatus.OK)
+    graph.wait(lambda: player._recorder is not None and len(player._recorder.recording(1, 1e3).times) > 100)
+    diagnose(DiagnosticStatus.ERROR)
+    graph.wait(lambda: player.exit_code is not None)
+    assert player.exit_code == 1
+    report = capfd.readouterr().out
+    assert "page: it burns" in report
+    assert "0 of 1000 in" in report
+    assert (tmp_path / "delta_circle.csv").exists()
+    graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
 
 
 def test_silence_stops_efforts_and_states_bring_them_back(robot: Robot) -> None:
