@@ -80,7 +80,19 @@ class Form:
         self.out = np.zeros(6)
 
     def possible(self, pose: Array, twist: Array, joints: Array) -> State:
-        """The possible state nearest to a pose, twist and joints."""
+        """The possible state nearest to one that has drifted.
+
+        Args:
+            pose: of the platform (7,).
+            twist: (6,) [m/s, rad/s].
+            joints: positions (n_joints,).
+
+        Returns:
+            The state.
+
+        Raises:
+            NoMotionHereError: there is none near.
+        """
         k = self.kinematics
         if self.constant:
             answer = k.inverse(pose, joints)
@@ -95,14 +107,34 @@ class Form:
         return State(found.pose, inside(S, twist, k.engine.characteristic_length), found.joints)
 
     def place(self, pose: Array, q: Array) -> None:
-        """Put all bodies where a pose (7,) and the limbs' joints (n_bodies - 2,) say, loops as they are."""
+        """Put all bodies in place, loops as they are.
+
+        Args:
+            pose: of the platform (7,).
+            q: positions of the limbs' joints (n_bodies - 2,).
+
+        Raises:
+            NoMotionHereError: a limb is singular there.
+        """
         self.q[2:] = q
         regularity, _ = place_joints(self.model, self.data, pose, self.q)
         if not regularity > NEARLY_SINGULAR:
             raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
 
     def accelerate(self, t: float, pose: Array, twist: Array) -> Array:
-        """The platform's acceleration (6,) with all bodies in place; the workspace then holds the joints' rates."""
+        """The platform's acceleration with all bodies in place; the workspace then holds the joints' rates.
+
+        Args:
+            t: time, for the loads [s].
+            pose: of the platform (7,).
+            twist: (6,) [m/s, rad/s].
+
+        Returns:
+            (6,) [m/s^2, rad/s^2], overwritten by the next call.
+
+        Raises:
+            NoMotionHereError: the equations of motion have no answer.
+        """
         model, bias = self.model, np.zeros(6)
         if not self.constant:
             S, bias = self.kinematics.engine.space_in(model, self.data, pose, twist)
@@ -148,7 +180,18 @@ class TaskForm(Form):
         seed_joints(self.model, self.data, near(joints, 1), 0)
 
     def rates(self, t: float, y: Array) -> Array:
-        """Rate of the state vector."""
+        """Rate of the state vector.
+
+        Args:
+            t: time [s].
+            y: the state vector.
+
+        Returns:
+            Of the same size.
+
+        Raises:
+            NoMotionHereError: the equations of motion have no answer.
+        """
         pose, twist = unit(y[:7]), self.S @ y[7:]
         if not self.constant:
             state = self.possible(pose, twist, self.joints)
@@ -259,7 +302,8 @@ class ActuatorForm(Form):
         return again, self.last
 
 
-FORMS: dict[str, type[TaskForm] | type[JointForm] | type[ActuatorForm]] = {
+AnyForm = TaskForm | JointForm | ActuatorForm
+FORMS: dict[str, type[AnyForm]] = {
     "task": TaskForm,
     "joint": JointForm,
     "actuator": ActuatorForm,

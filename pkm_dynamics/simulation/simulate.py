@@ -19,9 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.simulation.forms import FORMS, NoMotionHereError, State
+from pkm_dynamics.simulation.forms import FORMS, ActuatorForm, AnyForm, Load, NoMotionHereError, State
 from pkm_kinematics import Status
 from pkm_kinematics.solve.constraints import scaling
+
+LoadFunction = Callable[[float, Array, Array], tuple[ArrayLike, ArrayLike]]
 
 NEAR = 0.05  # of the margin at home: where a motion counts as passing near a type 2 singularity
 LOST = 1e-3  # of the margin at home: where actuator coordinates no longer tell the pose
@@ -60,7 +62,7 @@ def simulate(
     pose: ArrayLike,
     twist: ArrayLike,
     times: ArrayLike,
-    load: Callable[[float, Array, Array], tuple[ArrayLike, ArrayLike]] | None = None,
+    load: LoadFunction | None = None,
     *,
     form: Literal["task", "joint", "actuator"] = "task",
     tolerance: float = 1e-10,
@@ -90,13 +92,40 @@ def simulate(
         PkmError: the motion cannot start there, the times do not increase, or there is no such form.
         ModeError: the robot has no such mode.
     """
-    clock = np.asarray(times, dtype=np.float64)
-    if clock.ndim != 1 or len(clock) == 0 or not (np.diff(clock) > 0.0).all() or not np.isfinite(clock).all():
-        raise PkmError("times: expected increasing numbers")
+    clock = _checked(times)
     if form not in FORMS:
         raise PkmError(f"form: expected one of {', '.join(FORMS)}, got {form!r}")
     k = dynamics.kinematics
-    idle = np.zeros(len(k.actuated_names)), np.zeros(6)
+    begin = k.motion(pose, twist, seed=seed, mode=mode)
+    if int(begin.status) != Status.CONVERGED:
+        raise PkmError(f"the motion cannot start there: {Status(int(begin.status)).meaning}")
+    equations = FORMS[form](dynamics, _loads(load, len(k.actuated_names)), payload)
+    state = State(np.array(pose, dtype=np.float64), np.array(twist, dtype=np.float64), begin.joints)
+    log = _Log(dynamics, clock)
+    log.step(float(clock[0]), state)
+    log.keep(0, state)
+    if len(clock) == 1:
+        return log.result(0, 0)
+    run = _Run(equations, state, log, tolerance)
+    for i in range(1, len(clock)):
+        error = run.reach(clock[i])
+        if error is not None:
+            log.end(i, run.time, error)
+            break
+        log.keep(i, run.state)
+    return log.result(run.steps, run.evaluations)
+
+
+def _checked(times: ArrayLike) -> Array:
+    clock = np.asarray(times, dtype=np.float64)
+    if clock.ndim != 1 or len(clock) == 0 or not (np.diff(clock) > 0.0).all() or not np.isfinite(clock).all():
+        raise PkmError("times: expected increasing numbers")
+    return clock
+
+
+def _loads(load: LoadFunction | None, n_actuated: int) -> Load:
+    """The user's function, with arrays for what it answers; one that answers with zeros where there is none."""
+    idle = np.zeros(n_actuated), np.zeros(6)
 
     def loads(t: float, at: Array, moving: Array) -> tuple[Array, Array]:
         if load is None:
@@ -104,46 +133,60 @@ def simulate(
         effort, wrench = load(t, at, moving)
         return np.asarray(effort, dtype=np.float64), np.asarray(wrench, dtype=np.float64)
 
-    begin = k.motion(pose, twist, seed=seed, mode=mode)
-    if int(begin.status) != Status.CONVERGED:
-        raise PkmError(f"the motion cannot start there: {Status(int(begin.status)).meaning}")
-    equations = FORMS[form](dynamics, loads, payload)
-    state = State(np.array(pose, dtype=np.float64), np.array(twist, dtype=np.float64), begin.joints)
-    log = _Log(dynamics, clock)
-    log.step(float(clock[0]), state)
-    log.keep(0, state)
-    if len(clock) == 1:
-        return log.result(0, 0)
-    steps = 0
-    solver = scipy.integrate.DOP853(
-        equations.rates, clock[0], equations.start(state), clock[1], rtol=tolerance, atol=tolerance
-    )
-    for i in range(1, len(clock)):
-        solver.t_bound, solver.status = clock[i], "running"
+    return loads
+
+
+class _Run:
+    """The integration, from one time that was asked for to the next."""
+
+    def __init__(self, equations: AnyForm, state: State, log: _Log, tolerance: float) -> None:
+        self.equations, self.state, self.log = equations, state, log
+        self.steps = 0
+        self._ends_where_lost = isinstance(equations, ActuatorForm)
+        self._solver = scipy.integrate.DOP853(
+            equations.rates, log.time[0], equations.start(state), log.time[1], rtol=tolerance, atol=tolerance
+        )
+
+    @property
+    def time(self) -> float:
+        """How far it has come [s]."""
+        return float(self._solver.t)
+
+    @property
+    def evaluations(self) -> int:
+        """Of the equations of motion."""
+        return self._solver.nfev
+
+    def reach(self, t: float) -> NoMotionHereError | None:
+        """Go on to time t [s], or to where the motion ends, with the reason."""
+        solver = self._solver
+        solver.t_bound, solver.status = t, "running"
         while solver.status == "running":
-            before = solver.t, solver.y, solver.f, solver.h_abs
-            try:
-                solver.step()
-                if solver.status == "failed":
-                    raise NoMotionHereError(Status.DIVERGED, "the step became too short")
-                solver.y, state = equations.settle(solver.y)
-                solver.f = equations.rates(solver.t, solver.y)
-            except NoMotionHereError as error:
-                solver.t, solver.y, solver.f, h = before
-                solver.h_abs, solver.status = 0.25 * h, "running"
+            error = self._step()
+            if error is not None:
                 if solver.h_abs < SHORTEST:
-                    log.end(i, float(solver.t), error)
-                    return log.result(steps, solver.nfev)
-                continue
-            steps += 1
-            log.step(float(solver.t), state)
-            if form == "actuator" and log.lost:
-                log.end(
-                    i, float(solver.t), NoMotionHereError(Status.SINGULAR, "the actuators lose hold of the platform")
-                )
-                return log.result(steps, solver.nfev)
-        log.keep(i, state)
-    return log.result(steps, solver.nfev)
+                    return error
+            elif self._ends_where_lost and self.log.lost:
+                return NoMotionHereError(Status.SINGULAR, "the actuators lose hold of the platform")
+        return None
+
+    def _step(self) -> NoMotionHereError | None:
+        """Make a step and remove its drift; where that fails, stay there, with the reason and a shorter step to try."""
+        solver = self._solver
+        before = solver.t, solver.y, solver.f, solver.h_abs
+        try:
+            solver.step()
+            if solver.status == "failed":
+                raise NoMotionHereError(Status.DIVERGED, "the step became too short")
+            solver.y, self.state = self.equations.settle(solver.y)
+            solver.f = self.equations.rates(solver.t, solver.y)
+        except NoMotionHereError as error:
+            solver.t, solver.y, solver.f, h = before
+            solver.h_abs, solver.status = 0.25 * h, "running"
+            return error
+        self.steps += 1
+        self.log.step(self.time, self.state)
+        return None
 
 
 class _Log:
@@ -207,6 +250,15 @@ class _Log:
     def result(self, steps: int, evaluations: int) -> Simulated:
         """All of it."""
         return Simulated(
-            self.time, self.pose, self.twist, self.joints, self.margins, self.status, self.least, self.least_time,
-            tuple(self.notices), steps, evaluations,
-        )  # fmt: skip
+            time=self.time,
+            pose=self.pose,
+            twist=self.twist,
+            joints=self.joints,
+            slowest_actuation=self.margins,
+            status=self.status,
+            least_margin=self.least,
+            least_margin_time=self.least_time,
+            notices=tuple(self.notices),
+            steps=steps,
+            evaluations=evaluations,
+        )
