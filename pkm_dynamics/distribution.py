@@ -231,9 +231,13 @@ def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array,
     room = np.concatenate([(start - lower)[below], (upper - start)[above]])
     constraint = {"type": "ineq", "fun": lambda z: inside @ z + room, "jac": lambda z: inside}
     found = scipy.optimize.minimize(
-        norm, begin, jac=True, method="SLSQP", constraints=[constraint] if len(room) else [],
+        norm,
+        begin,
+        jac=True,
+        method="SLSQP",
+        constraints=[constraint] if len(room) else [],
         options={"ftol": 1e-15, "maxiter": 500},
-    )  # fmt: skip
+    )
     if found.status not in (CONVERGED, NO_DESCENT):
         raise DistributionError(f"norm {p}: {found.message}")
     return np.asarray(found.x)

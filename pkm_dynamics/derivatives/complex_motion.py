@@ -152,10 +152,11 @@ class Dense:
             point = self.points[:, k]
             speeds = [self.v[:, b] + _cross(self.w[:, b], point - self.p[:, b]) for b in (s, p)]
             seconds = [
-                self.dv[:, b] + _cross(self.dw[:, b], point - self.p[:, b])
+                self.dv[:, b]
+                + _cross(self.dw[:, b], point - self.p[:, b])
                 + _cross(self.w[:, b], speeds[0] - self.v[:, b])
                 for b in (s, p)
-            ]  # fmt: skip
+            ]
             ws, wp = self.w[:, s], self.w[:, p]
             turning = self.dw[:, s] - self.dw[:, p]
             rows = slice(int(closure["rows_at"]), int(closure["rows_at"] + closure["rows"]))

@@ -42,11 +42,15 @@ def limb_tables(tables: Tables, limb: int) -> tuple[Tables, np.ndarray]:
     for array in (bodies, closures, blocks):
         array.setflags(write=False)
     # equations and inverses keep their places, in a workspace that has room for those of the others
-    return (
-        Tables(
-            bodies, closures, blocks, tables.gravity, tuple(tables.names[i] for i in numbers),
-            tables.closure_names[among], tables.n_rows, tables.n_work,
-            ((0, len(blocks)),),
-        ),
-        numbers,
-    )  # fmt: skip
+    found = Tables(
+        bodies=bodies,
+        closures=closures,
+        blocks=blocks,
+        gravity=tables.gravity,
+        names=tuple(tables.names[i] for i in numbers),
+        closure_names=tables.closure_names[among],
+        n_rows=tables.n_rows,
+        n_work=tables.n_work,
+        limbs=((0, len(blocks)),),
+    )
+    return found, numbers
