@@ -22,7 +22,19 @@ class ShapeError(PkmError):
 
 
 def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int, ...]]:
-    """Values as a contiguous (n, width) array, and their leading axes. Raises `ShapeError`."""
+    """Values as rows.
+
+    Args:
+        values: (..., width).
+        width: of a row.
+        what: name of the values, for the message.
+
+    Returns:
+        A contiguous array (n, width), and the leading axes.
+
+    Raises:
+        ShapeError: another shape.
+    """
     array = np.ascontiguousarray(values, dtype=np.float64)
     if array.ndim == 0 or array.shape[-1] != width:
         raise ShapeError(f"{what}: expected (..., {width}), got {array.shape}")
@@ -30,7 +42,20 @@ def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int,
 
 
 def rows_for(values: ArrayLike, width: int, n: int, what: str) -> Array:
-    """Values as (1, width) or (n, width) rows to go with n others. Raises `ShapeError`."""
+    """Values as rows to go with others.
+
+    Args:
+        values: (..., width), one row or n.
+        width: of a row.
+        n: number of the others.
+        what: name of the values, for the message.
+
+    Returns:
+        (1, width) or (n, width).
+
+    Raises:
+        ShapeError: another shape.
+    """
     rows, _ = as_rows(values, width, what)
     if len(rows) not in (1, n):
         raise ShapeError(f"{what}: expected 1 or {n} rows of {width}, got {len(rows)}")

@@ -27,7 +27,16 @@ _PORTS = 100  # tried, one after the other
 
 
 class PageServer(viser.ViserServer):
-    """A viser server on `host` and the first free port from `port` on, with a `url`; raises `PkmError` without one."""
+    """A viser server on the first port that is free, with a `url`.
+
+    Args:
+        host: address to listen on.
+        port: the first one tried.
+        label: title of the page.
+
+    Raises:
+        PkmError: there is no such host, no free port, or viser is another than the one that is guarded here.
+    """
 
     def __init__(self, host: str, port: int, label: str) -> None:
         free = free_port(host, port)
@@ -52,7 +61,18 @@ class PageServer(viser.ViserServer):
 
 
 def free_port(host: str, first: int) -> int:
-    """Return the first port from `first` on that is free on `host`; raise `PkmError` where there is none."""
+    """The first free port of a host.
+
+    Args:
+        host: address to listen on.
+        first: the first port tried.
+
+    Returns:
+        The port.
+
+    Raises:
+        PkmError: there is none, or no such host.
+    """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, first, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:

@@ -64,7 +64,17 @@ class InverseDerivatives:
 
 
 def inverse_derivatives(problem: Problem) -> InverseDerivatives:
-    """See `Dynamics.inverse_derivatives`."""
+    """See `Dynamics.inverse_derivatives`.
+
+    Args:
+        problem: the motions.
+
+    Returns:
+        Efforts, their derivatives, and a status each.
+
+    Raises:
+        PkmError: the platform is carried by a branch that turns with the pose.
+    """
     k = problem.robot.kinematics
     if not k.constant_space and k.mechanism.mobility.left_out:
         raise PkmError(f"{k.mechanism.name}: no derivatives where the platform's branch turns and carries load")

@@ -138,7 +138,20 @@ class BodyProjection:
     def motions(
         self, pose: ArrayLike, twist: ArrayLike | None, acceleration: ArrayLike | None, joints: ArrayLike | None
     ) -> tuple[dict[int, BodyMotion], Array, Array, Array]:
-        """Motion of every body, and rates, second rates (n_bodies,) and partial rates (n_bodies, n) of their joints."""
+        """Motion of every body and joint.
+
+        Args:
+            pose: of the platform (7,).
+            twist: (6,) [m/s, rad/s]; at rest where None.
+            acceleration: (6,) [m/s^2, rad/s^2]; zero where None.
+            joints: positions (n_joints,) near which the limbs are solved; home's working mode where None.
+
+        Returns:
+            Bodies by number, and rates, second rates (n_bodies,) and partial rates (n_bodies, n) of their joints.
+
+        Raises:
+            NoMotionHereError: the robot cannot make this motion.
+        """
         k = self.kinematics
         pose = np.asarray(pose, dtype=np.float64)
         V, A = (np.zeros(6) if x is None else np.asarray(x, dtype=np.float64) for x in (twist, acceleration))

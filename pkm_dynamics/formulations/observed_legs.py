@@ -97,7 +97,18 @@ class ObservedLegs:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def of_pose(self, pose: ArrayLike, twist: ArrayLike | None = None) -> Observed:
-        """What would be seen at a pose (7,) and twist (6,), in home's working mode."""
+        """What would be seen at a pose, in home's working mode.
+
+        Args:
+            pose: of the platform (7,).
+            twist: (6,) [m/s, rad/s]; at rest where None.
+
+        Returns:
+            The state.
+
+        Raises:
+            ObservationError: a limb does not reach the pose.
+        """
         pose = np.asarray(pose, dtype=np.float64)
         twist = np.zeros(6) if twist is None else np.asarray(twist, dtype=np.float64)
         k = self.kinematics

@@ -51,7 +51,18 @@ class Recorded:
 
 
 def read(path: Path, kinematics: Kinematics) -> Recorded:
-    """Read a recording of a robot. Raises `RecordingError`."""
+    """Read a recording of a robot.
+
+    Args:
+        path: of a table with a header.
+        kinematics: of the robot.
+
+    Returns:
+        The recording.
+
+    Raises:
+        RecordingError: it cannot be used.
+    """
     try:
         with path.open(encoding="utf-8") as file:
             header = [name.strip() for name in file.readline().lstrip("# ").rstrip("\n").split(",")]

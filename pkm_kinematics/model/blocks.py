@@ -113,7 +113,17 @@ def tied(graph: Graph, closure: Closure) -> set[int]:
 
 
 def limbs_of(graph: Graph) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Partition into limbs: (bodies, closures) of every set that shares no moving body with the others."""
+    """Partition into limbs, sets that share no moving body with each other.
+
+    Args:
+        graph: of the robot.
+
+    Returns:
+        Numbers of bodies and closures of each limb.
+
+    Raises:
+        DescriptionError: a body is part of no loop.
+    """
     groups: list[tuple[set[int], set[int]]] = []
     for k, closure in enumerate(graph.closures):
         bodies, closures = tied(graph, closure), {k}

@@ -47,7 +47,18 @@ class Task:
 
 
 def build_task(mechanism: Mechanism, home: dict[str, float]) -> Task:
-    """The task of a mechanism; `home` holds joint positions by name."""
+    """The task of a mechanism.
+
+    Args:
+        mechanism: the robot.
+        home: joint positions by name.
+
+    Returns:
+        The task.
+
+    Raises:
+        DescriptionError: the platform's branch has joints, or an order of joints, that is not supported.
+    """
     bodies = [Body("base", -1)]
     at = np.eye(4)
     names = []

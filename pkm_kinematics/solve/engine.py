@@ -181,7 +181,17 @@ class Engine:
     # -- input ------------------------------------------------------------------------------------------------------
 
     def poses(self, pose: ArrayLike) -> tuple[Array, tuple[int, ...]]:
-        """Rows (n, 7) and leading axes of poses (..., 7) or of task coordinates. Raises `ShapeError`."""
+        """Poses as rows.
+
+        Args:
+            pose: (..., 7), or task coordinates (..., k).
+
+        Returns:
+            (n, 7), and the leading axes.
+
+        Raises:
+            ShapeError: another shape.
+        """
         array = np.ascontiguousarray(pose, dtype=np.float64)
         if array.ndim and array.shape[-1] == 7:
             return array.reshape(-1, 7), array.shape[:-1]

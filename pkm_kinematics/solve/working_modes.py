@@ -97,7 +97,17 @@ class WorkingModes:
         return self.engine.continued(poses, self.engine.home_joints if mode is None else self.start(mode), branch)
 
     def branch(self, mode: int) -> int:
-        """The number by which the closed forms know a mode."""
+        """The number by which the closed forms know a mode.
+
+        Args:
+            mode: number of a working mode.
+
+        Returns:
+            The number.
+
+        Raises:
+            ModeError: no such working mode.
+        """
         if not 0 <= mode < self._closed and not (mode >= 0 and mode < self.count):
             raise ModeError(mode, self.count)
         return mode % self._closed

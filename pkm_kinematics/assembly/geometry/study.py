@@ -88,7 +88,20 @@ STUDY_QUADRIC = _assemble(np.zeros((4, 4)), np.eye(4), 0.0)
 
 
 def constraint_quadric(kind: int, base: Array, platform: Array, value: float) -> Array:
-    """Symmetric matrix (8, 8) of one constraint; vectors (3,); see `ConstraintKind`."""
+    """Symmetric matrix of one constraint, as `ConstraintKind` describes it.
+
+    Args:
+        kind: of the constraint.
+        base: vector of the base (3,).
+        platform: vector of the platform (3,).
+        value: distance [m] or cosine.
+
+    Returns:
+        (8, 8).
+
+    Raises:
+        ValueError: no such kind.
+    """
     rotated = np.einsum("k,l,klab->ab", base, platform, _ROTATION)  # base . R platform
     left = 2.0 * np.einsum("k,kab->ab", base, _LEFT)  # base . p
     right = 2.0 * np.einsum("k,kab->ab", platform, _RIGHT)  # platform . R^T p
