@@ -85,7 +85,12 @@ class Controller(ABC):
         self.saturations = np.zeros(len(limits.names), dtype=np.int64)
 
     def set_gains(self, natural_frequency: float, damping: float) -> None:
-        """Give the error of the closed loop another natural frequency [rad/s] and damping."""
+        """Give the error of the closed loop another natural frequency and damping.
+
+        Args:
+            natural_frequency: rad/s.
+            damping: 1 is critical.
+        """
         self.stiffness = natural_frequency**2  # 1/s^2: per unit of inertia
         self.viscosity = 2.0 * damping * natural_frequency  # 1/s
 

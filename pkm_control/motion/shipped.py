@@ -18,7 +18,17 @@ def motion_names() -> list[str]:
 
 
 def find_motion(path: str | Path) -> Path:
-    """Return the file that a path, or the bare name of a shipped motion, stands for; raises `MotionFileError`."""
+    """The file that a path, or the bare name of a shipped motion, stands for.
+
+    Args:
+        path: of a file, or a shipped motion's name.
+
+    Returns:
+        The path of a file that exists.
+
+    Raises:
+        MotionFileError: there is none; names the shipped ones.
+    """
     try:
         if Path(path).is_file():
             return Path(path)
@@ -32,7 +42,15 @@ def find_motion(path: str | Path) -> Path:
 
 
 def unreadable(path: str | Path, why: str) -> MotionFileError:
-    """Return the error for a motion file that cannot be read, with the names that can."""
+    """The error for a motion file that cannot be read, with the names that can.
+
+    Args:
+        path: what was asked for.
+        why: it cannot be read.
+
+    Returns:
+        The error.
+    """
     names = motion_names()
     near = difflib.get_close_matches(str(path), [AUTO, *names], n=1)
     remedy = f"did you mean {near[0]}? " if near else ""

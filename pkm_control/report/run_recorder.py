@@ -45,9 +45,15 @@ class RunRecorder:
         self._references.setdefault(stamp, (pose, moves))
 
     def reading(self, stamp: int, positions: Array, efforts: Array, published: float) -> None:
-        """Note what was read: positions and efforts (n_actuated,) at a stamp [ns], published at a time [s].
+        """Note what was read.
 
         The first reading with a stamp counts: while the machine waits for a command it repeats its state.
+
+        Args:
+            stamp: of the reading [ns].
+            positions: of the actuators (n_actuated,) [rad or m].
+            efforts: of the actuators (n_actuated,) [N m or N].
+            published: when it came out [s].
         """
         self._readings.setdefault(stamp, (positions, efforts, published))
 
