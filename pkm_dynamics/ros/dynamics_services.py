@@ -35,7 +35,16 @@ def inverse_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
 
 
 def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
-    """Answer DirectDynamics."""
+    """Answer DirectDynamics.
+
+    Args:
+        dynamics: of the robot.
+        request: the service's.
+        response: the service's, written.
+
+    Raises:
+        RequestError: there is not one set of efforts per motion, or one lacks a joint.
+    """
     pose, twist, _, wrench = _motions(dynamics, request)
     if len(request.efforts) != len(pose):
         raise RequestError(f"{len(request.efforts)} efforts for {len(pose)} motions")
@@ -53,7 +62,19 @@ def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
 
 
 def observed_state(legs: ObservedLegs, message: Any) -> Observed:
-    """Return the state that an ObservedLegs message shows; raise `RequestError` or `ObservationError`."""
+    """The state that an ObservedLegs message shows.
+
+    Args:
+        legs: of the robot.
+        message: whose directions are in the base frame.
+
+    Returns:
+        The state.
+
+    Raises:
+        RequestError: the frame is another, or there are not as many values as names.
+        ObservationError: something is missing or impossible.
+    """
     messages.check_frame(message.header, legs.kinematics.mechanism.base_link)
     for names, fields in (("links", ("directions", "rates")), ("joints", ("positions", "velocities"))):
         for field in fields:
@@ -69,7 +90,17 @@ def observed_state(legs: ObservedLegs, message: Any) -> Observed:
 
 
 def payload_of(message: Any) -> Inertial | None:
-    """Return the payload of a request; raise `RequestError` where it is not a body."""
+    """The payload of a request.
+
+    Args:
+        message: its inertia, in the platform's frame.
+
+    Returns:
+        The payload, or None where the message is all zeros.
+
+    Raises:
+        RequestError: it is not a body.
+    """
     mass, com, inertia = messages.inertia_of(message)
     if not (np.isfinite(mass) and np.isfinite(com).all() and np.isfinite(inertia).all()):
         raise RequestError("payload is not finite")
