@@ -10,9 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pkm_description.introduction import Introduced, alike, counted, listed
 
 Array = NDArray[np.float64]
 
@@ -146,6 +149,31 @@ class Joint:
         """True where the joint has a drive, that is a command interface."""
         return self.drive is not None
 
+    @property
+    def unit(self) -> str:
+        """Unit of the position of a joint with one freedom."""
+        return "m" if self.type is JointType.PRISMATIC else "rad"
+
+    @property
+    def effort_unit(self) -> str:
+        """Unit of the effort of a joint with one freedom."""
+        return "N" if self.type is JointType.PRISMATIC else "N m"
+
+    def in_words(self) -> str:
+        """Type and limits with units, as for `print`."""
+        limits = self.limits
+        words = [self.type.value]
+        if np.isfinite(limits.lower) or np.isfinite(limits.upper):
+            words.append(f"{limits.lower:.4g} to {limits.upper:.4g} {self.unit}")
+        else:
+            words.append(f"no end [{self.unit}]")
+        most = [
+            f"{value:.4g} {unit}"
+            for value, unit in ((limits.velocity, f"{self.unit}/s"), (limits.effort, self.effort_unit))
+            if np.isfinite(value)
+        ]
+        return ", ".join(words + ([f"at most {' and '.join(most)}"] if most else []))
+
 
 @dataclass(frozen=True, eq=False)
 class Loop:
@@ -218,8 +246,8 @@ class Mobility:
         return max(0, self.actuators - self.platform)
 
 
-@dataclass(frozen=True, eq=False)
-class Mechanism:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mechanism(Introduced):
     """A parallel robot, as its description states it. Built by `load_mechanism`, never changed.
 
     `joints` are in topological order (a joint after the joint that carries its parent link). `platform_chain` names
@@ -230,6 +258,8 @@ class Mechanism:
     `home_joints` are coordinates at which every loop is closed and the platform stands at `home`: one number for each
     freedom of the joints, in their order (`joint_geometry.py`).
     """
+
+    _internal: ClassVar[frozenset[str]] = frozenset({"coordinates_in_words", "parent_joint"})
 
     name: str
     base_link: str
@@ -247,6 +277,31 @@ class Mechanism:
     mobility: Mobility
     urdf: str  # the expanded URDF+ text, as published on /robot_description
     source: str = ""  # where the text came from, for messages
+
+    def _summary(self) -> str:
+        return (
+            f"{self.name}: {counted(self.mobility.platform, 'freedom')} ({self.mobility.motion}), "
+            f"{counted(len(self.limbs), 'limb')}, {counted(len(self.actuated_joints), 'actuated joint')}"
+        )
+
+    def _details(self) -> list[str]:
+        mass = sum(link.inertial.mass for link in self.links)
+        lines = [
+            f"{self.platform_link} on {self.base_link}: {counted(len(self.links), 'link')}, "
+            f"{counted(len(self.moving_joints), 'moving joint')}, {counted(len(self.loops), 'loop')}, {mass:.4g} kg",
+            f"limbs: {listed(limb.name for limb in self.limbs)}",
+        ]
+        if self.articulated_platform is not None:
+            lines.append(f"articulated platform: {listed(self.articulated_platform.joints)}")
+        actuated = {name: self.joint_named[name].in_words() for name in self.actuated_joints}
+        lines += ["actuated joints", *(f"  {line}" for line in alike(actuated))]
+        lines.append(f"task coordinates: {self.coordinates_in_words()}")
+        return lines
+
+    def coordinates_in_words(self) -> str:
+        """The task coordinates with their units, or what takes their place."""
+        chain = [self.joint_named[name] for name in self.platform_chain]
+        return listed(f"{joint.name} [{joint.unit}]" for joint in chain) or "none, a pose has x y z qx qy qz qw"
 
     @cached_property
     def link_named(self) -> dict[str, Link]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pkm_description.introduction import vector
 from pkm_description.mechanism import Array
 from pkm_dynamics.codegen.recordings import record_direct
 from pkm_dynamics.codegen.step_code import straight_direct_many
@@ -16,19 +17,19 @@ from pkm_dynamics.problem import Problem
 from pkm_kinematics import Status
 from pkm_kinematics.batch import as_rows
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.solutions import Solution
 
 
-@dataclass(frozen=True, eq=False)
-class Accelerations:
+@dataclass(frozen=True, eq=False, repr=False)
+class Accelerations(Solution):
     """Answer of the direct dynamics: NaN where the status is not CONVERGED."""
 
     acceleration: Array  # (..., 6) linear m/s^2, angular rad/s^2
     status: NDArray[np.int64]  # (...,)
 
-    @property
-    def ok(self) -> NDArray[np.bool_]:
-        """Where the solve converged."""
-        return self.status == Status.CONVERGED
+    def _values(self) -> list[str]:
+        linear, angular = vector(self.acceleration[:3]), vector(self.acceleration[3:])
+        return [f"linear {linear} m/s^2, angular {angular} rad/s^2"] if self.ok else []
 
 
 def direct(problem: Problem, effort: ArrayLike) -> Accelerations:

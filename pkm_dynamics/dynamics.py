@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike, NDArray
 
+from pkm_description.introduction import Introduced, alike, vector
 from pkm_description.mechanism import Array, Inertial, Mechanism
 from pkm_dynamics import motion_space_form
 from pkm_dynamics.accelerations import Accelerations, direct
@@ -33,19 +34,38 @@ from pkm_kinematics.kinematics import shared_kinematics
 __all__ = ["Accelerations", "Dynamics", "Efforts"]
 
 
-class Dynamics:
+class Dynamics(Introduced):
     """Dynamics of one mechanism, with the inertia of every body, friction, gears and rotors.
 
     Args:
         robot: a mechanism, or its kinematics where these are there already.
         friction: False leaves out joint friction everywhere, for comparison with models that have none.
+
+    Raises:
+        PkmError: the robot is neither a `Mechanism` nor a `Kinematics`.
     """
+
+    _internal: ClassVar[frozenset[str]] = frozenset({"model", "problem", "robot", "with_friction"})
 
     def __init__(self, robot: Mechanism | Kinematics, *, friction: bool = True) -> None:
         self.kinematics = robot if isinstance(robot, Kinematics) else Kinematics(robot)
         self.mechanism = self.kinematics.mechanism
         self.friction = friction
         self.robot = RobotModel(self.kinematics, friction=friction)
+
+    def _summary(self) -> str:
+        return self.mechanism._summary()
+
+    def _details(self) -> list[str]:
+        mass = sum(link.inertial.mass for link in self.mechanism.links)
+        friction = "counts" if self.friction else "is left out"
+        actuated = {name: self.mechanism.joint_named[name].in_words() for name in self.kinematics.actuated_names}
+        return [
+            f"{mass:.4g} kg in all, gravity {vector(self.mechanism.gravity)} m/s^2, joint friction {friction}",
+            "actuated joints",
+            *(f"  {line}" for line in alike(actuated)),
+            f"task coordinates: {self.mechanism.coordinates_in_words()}",
+        ]
 
     # -- motions to efforts, and back -------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,27 +15,29 @@ from pkm_dynamics.codegen.step_code import straight_inverse_many
 from pkm_dynamics.distribution import Distribution, distribute
 from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
 from pkm_dynamics.problem import Problem
-from pkm_kinematics import Status
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.solutions import JointNames, NamedSolution
 
 
-@dataclass(frozen=True, eq=False)
-class Efforts:
+@dataclass(frozen=True, eq=False, repr=False)
+class Efforts(NamedSolution):
     """Answer of the inverse dynamics: NaN where the status is not CONVERGED."""
+
+    _of_all: ClassVar[tuple[str, ...]] = ()
+    _of_actuated: ClassVar[tuple[str, ...]] = ("effort",)
 
     effort: Array  # (..., n_actuated) N m or N
     status: NDArray[np.int64]  # (...,)
+    _names: JointNames
 
-    @property
-    def ok(self) -> NDArray[np.bool_]:
-        """Where the solve converged."""
-        return self.status == Status.CONVERGED
+    def _unit(self, name: str) -> str:
+        return "N" if super()._unit(name) == "m" else "N m"
 
 
 def inverse(problem: Problem, distribution: Distribution | None = None) -> Efforts:
     """See `Dynamics.inverse`."""
     efforts = efforts_of(problem, distribution)
-    return Efforts(problem.shaped(efforts), problem.shaped(problem.status))
+    return Efforts(problem.shaped(efforts), problem.shaped(problem.status), problem.robot.kinematics.engine.names)
 
 
 def efforts_of(problem: Problem, distribution: Distribution | None = None) -> Array:

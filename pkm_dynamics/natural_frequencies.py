@@ -18,6 +18,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from pkm_description.errors import PkmError
+from pkm_description.introduction import Introduced, vector
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_kinematics import Status
@@ -27,8 +28,8 @@ class StiffnessError(PkmError):
     """A stiffness that is none, or a pose where the robot has no configuration."""
 
 
-@dataclass(frozen=True, eq=False)
-class Vibration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Vibration(Introduced):
     """Natural vibrations at a pose, the lowest first.
 
     `frequency` (n,) is angular [rad/s]. `shape` (6, n): twists of the platform, linear [m] and angular [rad] at its
@@ -37,6 +38,9 @@ class Vibration:
 
     frequency: Array
     shape: Array
+
+    def _summary(self) -> str:
+        return f"{vector(np.asarray(self.frequency) / (2.0 * np.pi))} Hz"
 
 
 def natural_frequencies(

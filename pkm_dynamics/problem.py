@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.codegen.step_code import SOLVED
 from pkm_dynamics.kernels.over_rows import check_motions, seed_joints
@@ -75,8 +76,13 @@ class Problem:
         Raises:
             ShapeError: an array has another shape.
             ModeError: the robot has no such mode.
+            PkmError: the payload is no `Inertial`.
         """
         k = robot.kinematics
+        if payload is not None and not isinstance(payload, Inertial):
+            raise PkmError(
+                f"payload: expected an Inertial(mass, com, inertia), got an object of type {type(payload).__name__}"
+            )
         poses, shape = k.engine.poses(pose)
         n = len(poses)
         parts = [poses]

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.errors import PkmError
+from pkm_description.introduction import listed, vector
 from pkm_description.mechanism import Array
 from pkm_dynamics.distribution import Distribution
 from pkm_dynamics.efforts import efforts_of
@@ -30,14 +31,15 @@ from pkm_dynamics.problem import POSE, WRENCH, Problem
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 from pkm_kinematics.model.tables import build_graph
+from pkm_kinematics.solutions import Solution
 
 RANK = 1e-9  # of the largest singular value: below it an equation repeats others
 STRESSED = 1e-7  # of a unit of stress without load: what reaches a joint by rounding only
 BALANCED = 1e-7  # of the largest load: what a solve of full accuracy never leaves
 
 
-@dataclass(frozen=True, eq=False)
-class Reactions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reactions(Solution):
     """Wrenches at the joints, base axes: NaN where the status is not CONVERGED.
 
     `wrench` is what the parent exerts on the child, or the predecessor of a loop on its successor: force, then moment
@@ -65,10 +67,15 @@ class Reactions:
     redundant: NDArray[np.int64]  # (...,)
     status: NDArray[np.int64]  # (...,)
 
-    @property
-    def ok(self) -> NDArray[np.bool_]:
-        """Where the solve converged."""
-        return self.status == Status.CONVERGED
+    def _values(self) -> list[str]:
+        if not self.ok:
+            return []
+        force, moment = vector(self.base[:3]), vector(self.base[3:])
+        return [
+            f"on the ground: force {force} N, moment {moment} N m about the base's origin",
+            f"of(name) for {listed(self.names)}",
+            f"{int(self.determinate.sum())} of {len(self.names)} wrenches follow from balance alone",
+        ]
 
     def of(self, name: str) -> Array:
         """Wrench of one joint or loop.

@@ -17,8 +17,52 @@ from pkm_description.mechanism import Array
 BATCH = 512  # rows below which threads cost more than they bring
 
 
-class ShapeError(PkmError):
-    """An array of the wrong shape."""
+class ShapeError(PkmError, ValueError):
+    """An array of the wrong shape, or what is no array of numbers at all."""
+
+
+def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Array:
+    """Values as a contiguous array, whatever its shape; a single number as (1,).
+
+    Args:
+        values: what a caller gave.
+        expected: what it should have been, in words.
+        what: the name of the argument.
+        hint: more to say to a caller who gave a word.
+
+    Returns:
+        The array.
+
+    Raises:
+        ShapeError: they are no numbers, or not in rows of one length.
+    """
+    if isinstance(values, str):
+        raise ShapeError(f"{what}: expected {expected}, got the text {values[:60]!r}{hint}")
+    if values is None:  # which numpy takes for one NaN
+        raise ShapeError(f"{what}: expected {expected}, got None")
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(
+            f"{what}: expected {expected}, got an object of type {type(values).__name__}: {error!s:.200}"
+        ) from error
+
+
+def wrong_shape(values: ArrayLike, expected: str, what: str) -> ShapeError:
+    """The error for numbers in a shape that they should not have.
+
+    Args:
+        values: what a caller gave.
+        expected: what it should have been, in words.
+        what: the name of the argument.
+
+    Returns:
+        The error, to be raised.
+    """
+    array = np.asarray(values)
+    shape = array.shape
+    came = f"an array of shape {shape}" if shape else f"the single number {array.item():g}"
+    return ShapeError(f"{what}: expected {expected}, got {came}")
 
 
 def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int, ...]]:
@@ -35,9 +79,10 @@ def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int,
     Raises:
         ShapeError: another shape.
     """
-    array = np.ascontiguousarray(values, dtype=np.float64)
-    if array.ndim == 0 or array.shape[-1] != width:
-        raise ShapeError(f"{what}: expected (..., {width}), got {array.shape}")
+    expected = f"an array of shape (..., {width})"
+    array = numbers(values, expected, what)
+    if array.shape[-1] != width:
+        raise wrong_shape(values, expected, what)
     return array.reshape(-1, width), array.shape[:-1]
 
 

@@ -24,6 +24,13 @@ def explain_inverse(engine: Engine, status: int, joints: Array, residual: float)
     return Status(status).meaning
 
 
+def explain_motion(engine: Engine, status: int, joints: Array, residual: float) -> str:
+    """Why a motion has the status it has; arguments as in `explain_inverse`."""
+    if status == Status.INVALID_INPUT:
+        return "the pose, the twist or the acceleration is not finite, or outside the platform's motion space"
+    return explain_inverse(engine, status, joints, residual)
+
+
 def explain_forward(engine: Engine, status: int, joints: Array, residual: float) -> str:
     """Why a forward solve ended with `status`; `residual` is the largest error of an actuated joint."""
     if status == Status.JOINT_LIMIT:

@@ -9,12 +9,14 @@ origin, in base axes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_description.errors import PkmError
+from pkm_description.introduction import Introduced
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.assembly.all_modes import all_modes
 from pkm_kinematics.assembly.choose import choose_method
@@ -23,8 +25,9 @@ from pkm_kinematics.batch import ShapeError, as_rows, rows_for
 from pkm_kinematics.codegen import AVAILABLE, MachineCode
 from pkm_kinematics.codegen.newton_recording import record_newton_step
 from pkm_kinematics.codegen.track_code import straight_track
-from pkm_kinematics.explain import explain_forward, explain_inverse, limit_violations
+from pkm_kinematics.explain import explain_forward, explain_inverse, explain_motion, limit_violations
 from pkm_kinematics.forward.along_path import Forward
+from pkm_kinematics.introduction import introduction
 from pkm_kinematics.kernels.binding import bind, or_else
 from pkm_kinematics.kernels.model_and_data import Choice, Solved
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
@@ -45,14 +48,26 @@ from pkm_kinematics.status import Status
 __all__ = ["Kinematics", "ShapeError"]
 
 
-class Kinematics:
+class Kinematics(Introduced):
     """Kinematics of one mechanism. Immutable after construction; calls may run in several threads at once.
 
     Args:
         mechanism: the robot.
+
+    Raises:
+        PkmError: it is no `Mechanism`.
     """
 
+    _internal: ClassVar[frozenset[str]] = frozenset({"assembly", "engine", "modes", "tables"})
+
     def __init__(self, mechanism: Mechanism) -> None:
+        if not isinstance(mechanism, Mechanism):
+            came = (
+                f"the text {mechanism[:60]!r}"
+                if isinstance(mechanism, str)
+                else f"an object of type {type(mechanism).__name__}"
+            )
+            raise PkmError(f"mechanism: expected what load_mechanism returns, got {came}")
         self.mechanism = mechanism
         self.engine = Engine(mechanism)
         self.tables = self.engine.tables
@@ -63,6 +78,12 @@ class Kinematics:
         self.home_joints: Array = self.engine.home_joints
         self.modes = WorkingModes(self.engine)
         self._forward = Forward(self.engine, self.modes)
+
+    def _summary(self) -> str:
+        return self.mechanism._summary()
+
+    def _details(self) -> list[str]:
+        return introduction(self.engine, self.modes)
 
     # -- what the robot is ------------------------------------------------------------------------------------------
 
@@ -162,7 +183,8 @@ class Kinematics:
             solved.iterations.reshape(shape),
             mode,
             label,
-            lambda status, joints, residual: explain_inverse(self.engine, status, joints, residual),
+            self.engine.names,
+            partial(explain_inverse, self.engine),
         )
 
     def forward(self, q: ArrayLike, near: ArrayLike | None = None, seed: ArrayLike | None = None) -> ForwardSolution:
@@ -255,7 +277,8 @@ class Kinematics:
             found.residual.reshape(shape),
             found.iterations.reshape(shape),
             label,
-            lambda status, joints, residual: explain_forward(self.engine, status, joints, residual),
+            self.engine.names,
+            partial(explain_forward, self.engine),
         )
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:
@@ -318,6 +341,8 @@ class Kinematics:
             status.reshape(shape),
             solved.residual.reshape(shape),
             solved.regularity.reshape(shape),
+            e.names,
+            partial(explain_motion, e),
         )
 
     def inverse_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:

@@ -5,18 +5,143 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_description.errors import PkmError, shortened
+from pkm_description.introduction import SHOWN, Introduced, counted, listed, number, vector
 from pkm_description.mechanism import Array
 from pkm_kinematics.status import Status
 
 Codes = NDArray[np.int64]
+REASON = 240  # letters of a reason that fit into a line; `reason()` has them all
 
 
-@dataclass(frozen=True, eq=False)
-class InverseSolution:
+@dataclass(frozen=True)
+class JointNames:
+    """Names of a robot's joints in the order of the arrays, and the units of their positions."""
+
+    joints: tuple[str, ...]
+    actuated: tuple[str, ...]
+    units: dict[str, str]  # "rad" or "m", by name
+
+    def columns(self) -> list[int]:
+        """Columns of the actuated joints among all joints."""
+        return [self.joints.index(name) for name in self.actuated]
+
+
+class Solution(Introduced):
+    """What every answer has: a status per pose, in numbers and in words."""
+
+    status: Codes  # (...,) Status values
+
+    @property
+    def ok(self) -> NDArray[np.bool_]:
+        """Where the solve converged."""
+        return self.status == Status.CONVERGED
+
+    def reason(self, index: int = 0) -> str:
+        """Why an answer has the status it has.
+
+        Args:
+            index: of the answer, flat.
+
+        Returns:
+            A sentence.
+        """
+        return Status(int(np.reshape(self.status, -1)[index])).meaning
+
+    @property
+    def single(self) -> bool:
+        """True for the answer to one pose, False for an array of them."""
+        return np.ndim(self.status) == 0
+
+    def _summary(self) -> str:
+        if self.single:
+            return f"{Status(int(self.status)).name}: {shortened(self.reason(), REASON)}"
+        flat = np.reshape(self.status, -1)
+        numbers = [f"{int((flat == status).sum())} {status.name}" for status in Status if (flat == status).any()]
+        return f"of shape {self.status.shape}: {', '.join(numbers) or 'nothing'}"
+
+    def _details(self) -> list[str]:
+        if not self.single:
+            wrong = np.flatnonzero(~np.reshape(self.ok, -1))
+            return [f"reason({wrong[0]}): {shortened(self.reason(int(wrong[0])), REASON)}"] if len(wrong) else []
+        return self._values()
+
+    def _values(self) -> list[str]:
+        """Lines of numbers, for a single answer."""
+        return []
+
+
+class NamedSolution(Solution):
+    """An answer in arrays whose last axis goes through joints: by name, too."""
+
+    _of_all: ClassVar[tuple[str, ...]] = ("joints",)  # arrays of every joint
+    _of_actuated: ClassVar[tuple[str, ...]] = ("actuated",)  # arrays of actuated joints
+    _names: JointNames
+
+    def by_name(self, what: str = "") -> dict[str, Any]:
+        """Values by joint name.
+
+        Args:
+            what: name of the array: `"actuated"` (`"effort"` of efforts), which is also what comes without, `"joints"`
+                for every joint, passive ones and task coordinates included, or another of the answer's arrays.
+
+        Returns:
+            For each joint a float [rad, m, or what the array holds]; for many poses an array of the leading axes.
+
+        Raises:
+            PkmError: there is no such array.
+        """
+        what = what or self._of_actuated[0]
+        arrays = (*self._of_actuated, *self._of_all)
+        if what not in arrays:
+            raise PkmError(f"by_name: there is no array {what!r} of joints; there are {', '.join(arrays)}")
+        names = self._names.actuated if what in self._of_actuated else self._names.joints
+        values = np.asarray(getattr(self, what))
+        columns = {name: values[..., k] for k, name in enumerate(names)}
+        return {name: float(column) for name, column in columns.items()} if values.ndim == 1 else columns
+
+    def _unit(self, name: str) -> str:
+        return self._names.units[name]
+
+    def _values(self) -> list[str]:
+        found = self.by_name()
+        if np.isnan(list(found.values())).all():
+            return []
+        lines = [listed(f"{name} {number(value)} {self._unit(name)}" for name, value in found.items())]
+        others = len(self._names.joints) - len(self._names.actuated)
+        if others and self._of_all:
+            lines.append(f'and {counted(others, "more joint")}: by_name("{self._of_all[0]}")')
+        return lines
+
+
+class ExplainedSolution(NamedSolution):
+    """An answer whose reasons name the joint or the gap that explains them."""
+
+    joints: Array
+    residual: Array
+    _explain: Callable[[int, Array, float], str]
+
+    def reason(self, index: int = 0) -> str:
+        """Why an answer has the status it has, with the joint or the gap that explains it.
+
+        Args:
+            index: of the answer, flat.
+
+        Returns:
+            A sentence.
+        """
+        n = self.joints.shape[-1]
+        status = int(np.reshape(self.status, -1)[index])
+        return self._explain(status, self.joints.reshape(-1, n)[index], float(np.reshape(self.residual, -1)[index]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InverseSolution(ExplainedSolution):
     """Joint positions for platform poses; leading axes as in the request.
 
     Where the status is neither CONVERGED nor JOINT_LIMIT, the joints are NaN: there is no such configuration.
@@ -29,29 +154,15 @@ class InverseSolution:
     iterations: Codes  # (...,)
     mode: int | None  # working mode asked for, None for the nearest to a seed
     label: str
+    _names: JointNames
     _explain: Callable[[int, Array, float], str]
 
-    @property
-    def ok(self) -> NDArray[np.bool_]:
-        """Where the solve converged."""
-        return self.status == Status.CONVERGED
-
-    def reason(self, index: int = 0) -> str:
-        """Why a solution has the status it has, with the joint or the gap that explains it.
-
-        Args:
-            index: of the solution, flat.
-
-        Returns:
-            A sentence.
-        """
-        n = self.joints.shape[-1]
-        status = int(np.reshape(self.status, -1)[index])
-        return self._explain(status, self.joints.reshape(-1, n)[index], float(np.reshape(self.residual, -1)[index]))
+    def _summary(self) -> str:
+        return f"({self.label}) {super()._summary()}"
 
 
-@dataclass(frozen=True, eq=False)
-class ForwardSolution:
+@dataclass(frozen=True, eq=False, repr=False)
+class ForwardSolution(ExplainedSolution):
     """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT."""
 
     pose: Array  # (..., 7) x y z qx qy qz qw, base frame
@@ -60,28 +171,22 @@ class ForwardSolution:
     residual: Array  # (...,) largest error of an actuated joint, rad or m
     iterations: Codes
     label: str
+    _names: JointNames
     _explain: Callable[[int, Array, float], str]
 
     @property
-    def ok(self) -> NDArray[np.bool_]:
-        """Where the solve converged."""
-        return self.status == Status.CONVERGED
+    def actuated(self) -> Array:
+        """Actuated joint positions (..., n_actuated) at the pose."""
+        return self.joints[..., self._names.columns()]
 
-    def reason(self, index: int = 0) -> str:
-        """Why a solution has the status it has.
+    def _summary(self) -> str:
+        return f"({self.label}) {super()._summary()}"
 
-        Args:
-            index: of the solution, flat.
-
-        Returns:
-            A sentence.
-        """
-        n = self.joints.shape[-1]
-        status = int(np.reshape(self.status, -1)[index])
-        return self._explain(status, self.joints.reshape(-1, n)[index], float(np.reshape(self.residual, -1)[index]))
+    def _values(self) -> list[str]:
+        return [] if np.isnan(self.pose).all() else [_pose(self.pose), *super()._values()]
 
 
-class AssemblyModes(list[ForwardSolution]):
+class AssemblyModes(Introduced, list[ForwardSolution]):
     """The assembly modes of one set of actuated joint positions, and how far the list can be trusted.
 
     Args:
@@ -97,10 +202,24 @@ class AssemblyModes(list[ForwardSolution]):
         self.certified = certified
         self.caution = caution
 
+    def _summary(self) -> str:
+        trust = "every real one" if self.certified else self.caution
+        return f"{len(self)} by method '{self.method}': {trust}"
 
-@dataclass(frozen=True, eq=False)
-class Motion:
+    def _details(self) -> list[str]:
+        lines = []
+        for one in self[:SHOWN]:
+            status = "" if one.ok else f" {Status(int(one.status)).name}: {shortened(one.reason(), REASON)}"
+            lines.append(f"{one.label}: {_pose(one.pose)}{status}")
+        return [*lines, *([f"and {len(self) - SHOWN} more"] if len(self) > SHOWN else [])]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Motion(ExplainedSolution):
     """Positions, velocities and accelerations of all joints along a platform motion."""
+
+    _of_all: ClassVar[tuple[str, ...]] = ("joints", "velocities", "accelerations")
+    _of_actuated: ClassVar[tuple[str, ...]] = ("actuated", "actuated_velocities", "actuated_accelerations")
 
     joints: Array  # (..., n_joints) rad or m
     velocities: Array  # per s
@@ -111,8 +230,19 @@ class Motion:
     status: Codes
     residual: Array
     limb_regularity: Array  # (...,) 0 where a limb is singular, up to 1
+    _names: JointNames
+    _explain: Callable[[int, Array, float], str]
 
-    @property
-    def ok(self) -> NDArray[np.bool_]:
-        """Where the solve converged."""
-        return self.status == Status.CONVERGED
+    def _values(self) -> list[str]:
+        if np.isnan(self.actuated).all():
+            return []
+        rows = zip(self._names.actuated, *(self.by_name(what).values() for what in self._of_actuated), strict=True)
+        lines = []
+        for name, q, qd, qdd in list(rows)[:SHOWN]:
+            unit = self._unit(name)
+            lines.append(f"{name} {number(q)} {unit}, {number(qd)} {unit}/s, {number(qdd)} {unit}/s^2")
+        return lines
+
+
+def _pose(pose: Array) -> str:
+    return f"xyz {vector(pose[:3])} m, quaternion {vector(pose[3:])}"

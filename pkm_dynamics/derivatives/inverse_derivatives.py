@@ -28,14 +28,15 @@ from pkm_dynamics.efforts import efforts_of
 from pkm_dynamics.problem import ACCELERATION, TWIST, WRENCH, Problem
 from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics import Status
+from pkm_kinematics.solutions import Solution
 from pkm_kinematics.solve.constraints import scaling
 
 STEP = 1e-40
 DEPENDENT = 1e-9  # of the longest column: what remains of a joint whose closures leave it free
 
 
-@dataclass(frozen=True, eq=False)
-class InverseDerivatives:
+@dataclass(frozen=True, eq=False, repr=False)
+class InverseDerivatives(Solution):
     """Efforts and their derivatives: NaN where the status is not CONVERGED.
 
     Columns go with those of the motion space S = `Kinematics.subspace` (6, n) at the pose:
@@ -57,10 +58,8 @@ class InverseDerivatives:
     acceleration: Array  # (..., n_actuated, n) kg, kg m, kg m^2
     status: NDArray[np.int64]  # (...,)
 
-    @property
-    def ok(self) -> NDArray[np.bool_]:
-        """Where the solve converged."""
-        return self.status == Status.CONVERGED
+    def _values(self) -> list[str]:
+        return [f"pose, twist and acceleration: derivatives of shape {self.pose.shape}, actuators by freedoms"]
 
 
 def inverse_derivatives(problem: Problem) -> InverseDerivatives:

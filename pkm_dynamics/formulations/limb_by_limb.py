@@ -116,7 +116,7 @@ class LimbByLimb:
         effort = np.full(len(k.actuated_names), np.nan)
         at = k.motion(poses[0], parts[0], parts[1], seed)
         if not at.ok:
-            return Efforts(effort, np.asarray(at.status))
+            return Efforts(effort, np.asarray(at.status), k.engine.names)
         calls = self._near  # made, and with it tried out in the workspaces, before these get their seeds
         q = at.joints[np.maximum(k.engine.body_column, 0)]
         for data, numbers in zip(self._data, self._bodies, strict=True):
@@ -131,7 +131,7 @@ class LimbByLimb:
             status = rest(motion, self._jacobian, self._wrenches, np.zeros(6), effort)
         if status != Status.CONVERGED:
             effort[:] = np.nan
-        return Efforts(effort, np.asarray(status))
+        return Efforts(effort, np.asarray(status), k.engine.names)
 
     @cached_property
     def _near(self) -> list[Share]:

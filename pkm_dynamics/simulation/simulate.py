@@ -17,6 +17,7 @@ import scipy.integrate
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
+from pkm_description.introduction import Introduced, number
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.simulation.forms import FORMS, ActuatorForm, AnyForm, Load, NoMotionHereError, State
@@ -30,8 +31,8 @@ LOST = 1e-3  # of the margin at home: where actuator coordinates no longer tell 
 SHORTEST = 1e-9  # s: a step that still has no answer at this length ends the simulation
 
 
-@dataclass(frozen=True, eq=False)
-class Simulated:
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulated(Introduced):
     """A motion at the times asked for: NaN, with the reason as status, from where it could not go on.
 
     `slowest_actuation` is the margin to type 2 singularities, `Kinematics.singularity(...).type2`; `least_margin` its
@@ -50,6 +51,15 @@ class Simulated:
     notices: tuple[str, ...]
     steps: int
     evaluations: int
+
+    def _summary(self) -> str:
+        reached = np.asarray(self.time)[self.ok]
+        until = f"until {number(reached[-1])} s" if len(reached) else "nowhere"
+        return f"{until}, {len(reached)} of {len(self.time)} times in {self.steps} steps"
+
+    def _details(self) -> list[str]:
+        margin = f"least margin to type 2 {number(self.least_margin)} at {number(self.least_margin_time)} s"
+        return [margin, *self.notices]
 
     @property
     def ok(self) -> NDArray[np.bool_]:

@@ -56,7 +56,14 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
     explain = partial(explain_forward, engine)
     answers = [
         ForwardSolution(
-            poses[k], solved.q[k], solved.status[k, ...], error[k, ...], solved.iterations[k, ...], label, explain
+            poses[k],
+            solved.q[k],
+            solved.status[k, ...],
+            error[k, ...],
+            solved.iterations[k, ...],
+            label,
+            engine.names,
+            explain,
         )
         for k, label in zip(modes, labels, strict=True)
     ]

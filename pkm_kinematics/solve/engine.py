@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
+from pkm_description.introduction import listed
 from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import pose_from_transform, transform_from_pose
-from pkm_kinematics.batch import ShapeError, over_cores, rows_for
+from pkm_kinematics.batch import numbers, over_cores, rows_for, wrong_shape
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS, Choice, Data, Model, Solved, near
 from pkm_kinematics.kernels.path.carry_on import LAST
@@ -30,6 +31,7 @@ from pkm_kinematics.kernels.rates.motion_space import allowed_twists, motion_spa
 from pkm_kinematics.model.blocks import build_tables, build_undivided
 from pkm_kinematics.model.tables import Tables
 from pkm_kinematics.model.task import Task, build_task, chain_state
+from pkm_kinematics.solutions import JointNames
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.continuation import Continuation
 from pkm_kinematics.solve.whole_graph import FREE, WholeGraph
@@ -91,6 +93,11 @@ class Engine:
         slides.update(zip(self.task.names, self.task.chain["prismatic"][1:] == 1, strict=True))
         self.joint_turning = np.array([not slides[name] for name in self.joint_names])
         self.actuated_turning = self.joint_turning[self.actuated_column]
+        self.names = JointNames(
+            self.joint_names,
+            self.actuated_names,
+            {name: "rad" if turns else "m" for name, turns in zip(self.joint_names, self.joint_turning, strict=True)},
+        )
         for array in (self.home, self.home_joints):
             array.setflags(write=False)
         self._generic = generic
@@ -192,14 +199,19 @@ class Engine:
         Raises:
             ShapeError: another shape.
         """
-        array = np.ascontiguousarray(pose, dtype=np.float64)
-        if array.ndim and array.shape[-1] == 7:
+        array = numbers(pose, self._pose_in_words, "pose", "; home is spelled `k.home`")
+        if array.shape[-1] == 7:
             return array.reshape(-1, 7), array.shape[:-1]
-        if array.ndim and array.shape[-1] == len(self.task.names) > 0:
+        if array.shape[-1] == len(self.task.names) > 0:
             coordinates = array.reshape(-1, array.shape[-1])
             return self.poses_at(coordinates), array.shape[:-1]
-        wanted = f"(..., {len(self.task.names)}) or " if self.task.names else ""
-        raise ShapeError(f"pose: expected {wanted}(..., 7), got {array.shape}")
+        raise wrong_shape(pose, self._pose_in_words, "pose")
+
+    @cached_property
+    def _pose_in_words(self) -> str:
+        names = self.task.names
+        coordinates = f", or (..., {len(names)}) for {listed(names)}" if names else ""
+        return f"an array of shape (..., 7) for x y z qx qy qz qw{coordinates}"
 
     def poses_at(self, coordinates: Array) -> Array:
         """Poses (n, 7) at task coordinates (n, k); NaN where they are not finite."""

@@ -22,13 +22,14 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from pkm_description.introduction import Introduced
 from pkm_description.mechanism import Array
 
 LENGTH = "characteristic_length"
 
 
-@dataclass(frozen=True, eq=False)
-class Singularity:
+@dataclass(frozen=True, eq=False, repr=False)
+class Singularity(Introduced):
     """Margins at one pose or at many (leading axes as the poses); NaN where the pose has no solution."""
 
     slowest_platform: Array  # m/s per rad/s (or per m/s): zero at type 1
@@ -38,6 +39,27 @@ class Singularity:
     constraint_hold: Array  # 1: zero at a constraint singularity, infinite where limbs block nothing
     limb_regularity: Array  # 1: zero where a limb is singular in itself
     characteristic_length: float  # m
+
+    def _summary(self) -> str:
+        shape = np.shape(self.slowest_actuation)
+        if shape:
+            known = np.asarray(self.slowest_actuation)[np.isfinite(self.slowest_actuation)]
+            least = f"type 2 from {known.min():.4g} to {known.max():.4g}" if len(known) else "no solution"
+            return f"margins of shape {shape}: {least}"
+        if not np.isfinite(self.slowest_actuation):
+            return "margins: none, the pose has no regular solution"
+        return f"margins: type 1 {float(self.type1):.4g}, type 2 {float(self.type2):.4g}"
+
+    def _details(self) -> list[str]:
+        if np.shape(self.slowest_actuation) or not np.isfinite(self.slowest_actuation):
+            return []
+        return [
+            f"type 1 (a limb stretched or folded): slowest platform speed at unit actuator speed {self.type1:.4g}",
+            f"type 2 (the actuators lose hold): slowest actuator speed at unit platform speed {self.type2:.4g}, "
+            f"largest effort per unit of load {self.force_amplification:.4g}",
+            f"constraint (the limbs lose hold): {self.constraint_hold:.4g}; inside a limb: {self.limb_regularity:.4g}",
+            f"0 is a singularity; rotations count at {self.characteristic_length:.4g} m",
+        ]
 
     def reshaped(self, shape: tuple[int, ...]) -> Singularity:
         """The same margins with other leading axes.

@@ -39,7 +39,7 @@ class ModeError(PkmError):
     """A working mode that the robot does not have."""
 
     def __init__(self, mode: int, count: int) -> None:
-        super().__init__(f"there is no working mode {mode}: the robot has {count}, numbered from 0")
+        super().__init__(f"there is no working mode {mode!r}: the robot has {count}, numbered from 0")
         self.mode, self.count = mode, count
 
 
@@ -62,6 +62,11 @@ class WorkingModes:
         for seed in (self.engine.home_joints, *self._random_seeds(STARTS_AT_HOME)):
             self._note(found, self.engine.home, seed, 0, [len(entry) for entry in found])
         return [[joints for _, joints in entry.values()] or [self.engine.home_joints] for entry in found]
+
+    @property
+    def known_count(self) -> int | None:
+        """Number of working modes at home where it is known without a search, or after one; else None."""
+        return self.count if not self._searched or "_home_choices" in vars(self) else None
 
     @property
     def count(self) -> int:
@@ -108,6 +113,8 @@ class WorkingModes:
         Raises:
             ModeError: no such working mode.
         """
+        if not isinstance(mode, int | np.integer):
+            raise ModeError(mode, self.count)
         if not 0 <= mode < self._closed and not (mode >= 0 and mode < self.count):
             raise ModeError(mode, self.count)
         return mode % self._closed

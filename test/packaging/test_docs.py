@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PROMPTS = sorted(path for path in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")] if ">>> " in path.read_text())
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 HIDDEN = {"__pycache__", "build", "install", "log"}
 
@@ -32,6 +34,14 @@ def test_named_files_exist(document: Path) -> None:
     rooms = re.findall(r"`((?:pkm_\w+|kernels|assembly|test|bench|docs)/(?:\w+/)*)`", document.read_text())
     gone += [room for room in rooms if not any("/" + room in path for path in existing)]
     assert gone == []
+
+
+@pytest.mark.parametrize("document", PROMPTS, ids=lambda path: path.name)
+def test_what_is_typed_at_the_prompt_answers_so(document: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # where the documents start from
+    failed, tried = doctest.testfile(str(document), module_relative=False)
+    assert tried > 0
+    assert failed == 0
 
 
 def test_a_file_that_is_gone_is_noticed(tmp_path: Path) -> None:

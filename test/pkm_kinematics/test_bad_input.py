@@ -152,7 +152,7 @@ def test_arrays_that_do_not_fit_together(delta):
         dynamics.inverse(np.tile(home, (4, 1)), np.zeros((3, 6)))
     with pytest.raises(PkmError):
         dynamics.direct(home, np.zeros(6), np.zeros(2))
-    with pytest.raises(ValueError, match="could not convert"):
+    with pytest.raises(ShapeError, match="could not convert"):
         kinematics.inverse(["a"] * 7)
 
 
