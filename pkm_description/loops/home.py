@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import numpy as np
 from pkm_description.errors import DescriptionError
 from pkm_description.joint_geometry import freedoms
 from pkm_description.loops.closure import ClosureModel, advance
+from pkm_description.loops.reach import unclosable
 from pkm_description.mechanism import Array, Limb, Loop
 
 # Loops count as closed below this gap, relative to the robot's characteristic length (and in rad).
@@ -22,6 +24,7 @@ ITERATIONS = 60
 WITHIN_LIMITS = 1e-6
 
 WORK = 40_000  # joints placed, all evaluations together, after which no new start is tried; a robot takes some hundreds
+LONGEST = 30.0  # s, after which no new start is tried either; the slowest of the gallery takes a fraction of one
 
 Equations = Callable[[Array], tuple[Array, Array]]
 
@@ -43,12 +46,19 @@ class _Search:
 
     def __init__(self, model: ClosureModel) -> None:
         self.model = model
+        self.starts = 0
         self._left = WORK
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return time.monotonic() - self._began
 
     @property
     def goes_on(self) -> bool:
         """Whether another start may be tried."""
-        return self._left > 0
+        return self._left > 0 and self.seconds < LONGEST
 
     def counted(self, equations: Equations) -> Equations:
         """The same equations, whose evaluations count."""
@@ -77,6 +87,7 @@ def find_home(model: ClosureModel, request: HomeRequest) -> Array:
     Raises:
         DescriptionError: home cannot be reached, or only outside a joint's limits.
     """
+    _check_reach(model, request)
     start = _start(model, request)
     search = _Search(model)
     if request.pose is None:
@@ -90,7 +101,7 @@ def find_home(model: ClosureModel, request: HomeRequest) -> Array:
     gap = _gap(equations(q)[0])
     if closes:  # a limb that stays open alone does so among the others
         q, gap = _best(search, equations, np.ones(model.size, dtype=bool), q, start)
-    _check(model, request, q, gap, "the home pose of <pkm> <home>")
+    _check(search, request, q, gap, "the home pose of <pkm> <home>")
     return q
 
 
@@ -109,7 +120,7 @@ def _home_without_pose(search: _Search, request: HomeRequest, start: Array) -> A
         q, gap = _best(search, model.closure, movable, start, start)
     if gap > CLOSED:
         q, gap = _best(search, model.closure, everything, start, start)
-    _check(model, request, q, gap, "the zero (or initial) configuration")
+    _check(search, request, q, gap, "the zero (or initial) configuration")
     return q
 
 
@@ -186,6 +197,7 @@ def _best(search: _Search, equations: Equations, columns: Array, q: Array, prefe
     for attempt in range(STARTS):
         # Starts spread from the neighbourhood of the preferred configuration to the whole range.
         share = min(1.0, 2.0 * (attempt + 1) / STARTS)
+        search.starts += 1
         drawn = preferred + share * (random.uniform(low, high) - preferred)
         # Every other start is kept inside the limits: it may get stuck there, or find what others jump over.
         box = (lower, upper) if attempt % 2 else None
@@ -296,7 +308,26 @@ def _wrapped(model: ClosureModel, q: Array, columns: Array) -> Array:
     return wrapped
 
 
-def _check(model: ClosureModel, request: HomeRequest, q: Array, gap: float, what: str) -> None:
+def _check_reach(model: ClosureModel, request: HomeRequest) -> None:
+    """Refuse at once what bodies are too long or too short for, before any search."""
+    base = next(iter(model.link_index))
+    placed = None if request.pose is None else (request.platform, request.pose)
+    # Bodies of an overconstrained robot may be rounded: that is for the search, whose answer says so.
+    gaps = list(unclosable(model.links, model.joints, model.loops, base, placed, ROUNDED * model.length))
+    if not gaps:
+        return
+    worst = max(gaps, key=lambda gap: gap.needed - gap.available)
+    others = f" ({len(gaps) - 1} more loop(s) alike)" if len(gaps) > 1 else ""
+    home = "the home pose of <pkm> <home>" if request.pose is not None else "every configuration"
+    raise DescriptionError(
+        "<pkm> <home>" if request.pose is not None else f'<loop name="{worst.loop}">',
+        f"{home} is unreachable: {worst.in_words()}{others}",
+        "correct the geometry (origins, the ranges of prismatic joints) or the home pose: no start of a search helps",
+    )
+
+
+def _check(search: _Search, request: HomeRequest, q: Array, gap: float, what: str) -> None:
+    model = search.model
     if gap > CLOSED:
         worst, miss = _worst_loop(model, q)
         if gap < ROUNDED:
@@ -307,7 +338,8 @@ def _check(model: ClosureModel, request: HomeRequest, q: Array, gap: float, what
             )
         raise DescriptionError(
             "<pkm> <home>" if request.pose is not None else f'<loop name="{worst}">',
-            f'{what} is unreachable: <loop name="{worst}"> stays open by {miss:.3g} m or rad',
+            f'{what} is unreachable: <loop name="{worst}"> stays open by {miss:.3g} m or rad '
+            f"(after {search.seconds:.1f} s and {search.starts} starts)",
             "correct the geometry or the home pose, or start the search with <home><joint name= position= /></home>",
         )
     lower, upper = bounds(model)

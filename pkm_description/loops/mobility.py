@@ -69,7 +69,7 @@ def mobility(
     # In general position the loops have their highest rank; every sample that closed is a lower bound of it.
     generic = max(nearby, key=lambda f: (f.constraints, -f.left_when_locked))
     generic_configuration = configurations[nearby.index(generic)]
-    _check_actuators(generic, actuated, platform, accept_singular)
+    _check_actuators(generic, len(configurations), actuated, platform, accept_singular)
     equations = sum(6 - loop.type.dof for loop in model.loops)
     # The kind of the freedoms may differ at a regular home: the legs of a robot that turn there without sliding may
     # couple the two elsewhere. Home is where the literature tells the kind.
@@ -148,7 +148,10 @@ def _freedoms(model: ClosureModel, q: Array, platform: str, actuated: Sequence[s
     )
 
 
-def _check_actuators(generic: _Freedoms, actuated: Sequence[str], platform: str, accept_singular: bool) -> None:
+def _check_actuators(
+    generic: _Freedoms, poses: int, actuated: Sequence[str], platform: str, accept_singular: bool
+) -> None:
+    """Refuse a robot whose platform its drives do not hold at any of the poses that were looked at."""
     names = ", ".join(actuated)
     if generic.platform == 0:
         raise DescriptionError(
@@ -170,8 +173,10 @@ def _check_actuators(generic: _Freedoms, actuated: Sequence[str], platform: str,
     raise DescriptionError(
         "<ros2_control>",
         f"the actuated joints ({names}) leave the platform {generic.left_when_locked} of its "
-        f"{generic.platform} freedoms ({_motion(generic)})",
-        "actuate joints in other limbs: these depend on each other or move the platform not at all "
+        f"{generic.platform} freedoms ({_motion(generic)}), at all of {poses} poses around home",
+        "actuate joints in other limbs: these depend on each other or move the platform not at all; where each limb "
+        "has its drive, this is an architecture singularity: change the geometry, such as joint centres that are "
+        "similar polygons on circles of base and platform "
         '(a robot that is meant to be singular everywhere says <pkm accept_singular="true">)',
     )
 
