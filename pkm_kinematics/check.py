@@ -12,7 +12,9 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,14 +24,18 @@ from scipy.spatial.transform import Rotation
 from pkm_description.errors import DescriptionError, PkmError
 from pkm_description.graph import ordered_tree, platform_chain
 from pkm_description.load import expand, mechanism_from_urdf
+from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
 from pkm_description.urdf.urdf_plus import parse
+from pkm_description.xml_text import read_xml
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import Status
+from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity, of_units
 
 MODES_SHOWN = 16
-NEAR_SINGULAR = 1e-3  # margins at home below this are remarked upon
+QUIET = 2.0  # s of silence before a line says what takes so long
+REPEATED = 10.0  # s between such lines
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Report:
     source: str
     usable: bool = False
     complaints: list[Complaint] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)  # what the numbers mean; a complaint is one of level "error"
     remarks: list[str] = field(default_factory=list)
     description: dict[str, Any] = field(default_factory=dict)  # name, base, platform, links, joints, loops, limbs
     mobility: dict[str, Any] = field(default_factory=dict)
@@ -61,24 +68,43 @@ class Report:
     loops: list[str] = field(default_factory=list)
 
 
-def examine(source: str, xacro_args: dict[str, str] | None = None, modes: bool = True) -> Report:
+def examine(
+    source: str,
+    xacro_args: dict[str, str] | None = None,
+    modes: bool = True,
+    progress: Callable[[str], None] = lambda phase: None,
+) -> Report:
     """Load a robot (as `load_mechanism` does) and report on it. Never raises for a bad description.
 
-    `modes=False` leaves out the search for working and assembly modes, the slow part.
+    Args:
+        source: a robot of the gallery, a path, or URDF+ text.
+        xacro_args: values of `<xacro:arg>` arguments, by name.
+        modes: False leaves out the search for working and assembly modes, the slow part.
+        progress: called with what begins now, before each part that may take long.
+
+    Returns:
+        All that was found.
     """
     report = Report(source if not source.lstrip().startswith("<") else "text")
     try:
+        progress("reading the description")
         text, origin = expand(source, xacro_args)
         _sketch(report, text)
+        progress(f"closing the loops at home (no new start after {LONGEST:g} s)")
         mechanism = mechanism_from_urdf(text, origin)
         _describe(report, mechanism)
+        progress("preparing the solvers")
         kinematics = Kinematics(mechanism)
-        _solve(report, kinematics, modes)
+        _solve(report, kinematics)
+        if modes:
+            progress("searching for working and assembly modes (--no-modes leaves them out)")
+            _list_modes(report, kinematics)
     except DescriptionError as error:
         report.complaints.append(Complaint(error.element, error.problem, error.remedy))
     except PkmError as error:
         report.complaints.append(Complaint(f"robot {report.source}", str(error), "see the docs on descriptions"))
-    report.usable = not report.complaints
+    report.verdicts += [Verdict("error", c.element, None, c.problem, c.remedy) for c in report.complaints]
+    report.usable = not any(verdict.level == "error" for verdict in report.verdicts)
     return report
 
 
@@ -92,6 +118,7 @@ def _sketch(report: Report, text: str) -> None:
         report.loops = [
             f"{loop.name}: {loop.type.value}, {loop.predecessor} -- {loop.successor}" for loop in parsed.loops
         ]
+        report.verdicts += of_units(parsed, read_xml(text, "text"))
 
 
 def _describe(report: Report, mechanism: Mechanism) -> None:
@@ -111,6 +138,7 @@ def _describe(report: Report, mechanism: Mechanism) -> None:
     if mechanism.articulated_platform is not None:
         report.articulated_platform = _part(mechanism.articulated_platform)
     report.remarks += _remarks(mechanism)
+    report.verdicts += of_drives(mechanism)
 
 
 def _part(limb: Limb) -> dict[str, Any]:
@@ -183,7 +211,7 @@ def _tree(joints: Sequence[Joint], loops: Sequence[Loop], marked: dict[str, str]
     return [label(next(iter(marked))), *branch(next(iter(marked)), "")]
 
 
-def _solve(report: Report, kinematics: Kinematics, modes: bool) -> None:
+def _solve(report: Report, kinematics: Kinematics) -> None:
     mechanism = kinematics.mechanism
     parts = [*report.limbs, *([report.articulated_platform] if report.articulated_platform else [])]
     for block in kinematics.tables.blocks:
@@ -230,18 +258,21 @@ def _solve(report: Report, kinematics: Kinematics, modes: bool) -> None:
         "characteristic_length": margins.characteristic_length,
     }
     _remark_margins(report)
-    if modes:
-        count = kinematics.n_modes
-        found = kinematics.forward_all(kinematics.home_joints[[column[n] for n in kinematics.actuated_names]])
-        report.modes = {
-            "working": count,
-            "working_labels": [kinematics.mode_label(k) for k in range(min(count, MODES_SHOWN))],
-            "assembly": len(found),
-            "assembly_method": kinematics.assembly_method,
-            "assembly_certified": found.certified,
-            "assembly_caution": found.caution,
-            "assembly_modes": [{"label": one.label, "pose": np.asarray(one.pose).tolist()} for one in found],
-        }
+    report.verdicts += of_singularity(kinematics)
+
+
+def _list_modes(report: Report, kinematics: Kinematics) -> None:
+    count = kinematics.n_modes
+    found = kinematics.forward_all(kinematics.home_joints[kinematics.engine.actuated_column])
+    report.modes = {
+        "working": count,
+        "working_labels": [kinematics.mode_label(k) for k in range(min(count, MODES_SHOWN))],
+        "assembly": len(found),
+        "assembly_method": kinematics.assembly_method,
+        "assembly_certified": found.certified,
+        "assembly_caution": found.caution,
+        "assembly_modes": [{"label": one.label, "pose": np.asarray(one.pose).tolist()} for one in found],
+    }
 
 
 def _remark_margins(report: Report) -> None:
@@ -249,8 +280,6 @@ def _remark_margins(report: Report) -> None:
     if not np.isfinite(s["slowest_actuation"]):
         report.remarks.append("home is singular inside a limb: no Jacobian there; move <home>")
         return
-    if s["slowest_actuation"] < NEAR_SINGULAR:
-        report.remarks.append("home is at or near a type 2 singularity: the actuators hardly hold the platform there")
     if s["slowest_platform"] < NEAR_SINGULAR:
         report.remarks.append("home is at or near a type 1 singularity: a limb is stretched or folded there")
     if s["constraint_hold"] < NEAR_SINGULAR:
@@ -318,8 +347,11 @@ def as_text(report: Report) -> str:
         lines += _singularity_text(report.singularity)
     if report.remarks:
         lines += ["", "Remarks", *(f"  - {line}" for line in report.remarks)]
-    for complaint in report.complaints:
-        lines += ["", f"ERROR {complaint.element}", f"  problem: {complaint.problem}", f"  remedy:  {complaint.remedy}"]
+    verdicts = [verdict for verdict in report.verdicts if verdict.level != "error"]
+    if verdicts:
+        lines += ["", "Verdicts", *(line for verdict in verdicts for line in _verdict_text(verdict))]
+    for error in (verdict for verdict in report.verdicts if verdict.level == "error"):
+        lines += ["", f"ERROR {error.about}", f"  problem: {error.meaning}", f"  remedy:  {error.remedy}"]
     lines += ["", f"{report.source}: {'usable' if report.usable else 'NOT usable'}"]
     return "\n".join(lines).lstrip("\n")
 
@@ -384,6 +416,12 @@ def _singularity_text(s: dict[str, float]) -> list[str]:
     ]
 
 
+def _verdict_text(verdict: Verdict) -> list[str]:
+    number = "" if verdict.number is None else f" {verdict.number:.4g}"
+    lines = [f"  {verdict.level + ':':9}{verdict.about}{number}: {verdict.meaning}"]
+    return lines + ([f"           remedy: {verdict.remedy}"] if verdict.remedy else [])
+
+
 def _vector(values: Sequence[float]) -> str:
     return " ".join(f"{value + 0.0:.5g}" if abs(value) > 1e-12 else "0" for value in values)
 
@@ -397,6 +435,35 @@ def _json(report: Report) -> str:
         return None if isinstance(value, float) and not np.isfinite(value) else value
 
     return json.dumps(strict(asdict(report)), indent=1, ensure_ascii=False)
+
+
+class _Progress:
+    """Says on stderr what takes long, while it lasts."""
+
+    def __init__(self) -> None:
+        self._phase, self._began = "", time.monotonic()
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> _Progress:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def __call__(self, phase: str) -> None:
+        self._phase, self._began = phase, time.monotonic()
+
+    def _watch(self) -> None:
+        said = ("", 0.0)  # phase and when it is to be said again
+        while not self._done.wait(QUIET / 8.0):
+            phase, seconds = self._phase, time.monotonic() - self._began
+            due = said[1] if phase == said[0] else QUIET
+            if seconds >= due:
+                print(f"check_pkm: {phase}: {seconds:.0f} s so far", file=sys.stderr, flush=True)
+                said = (phase, seconds + REPEATED)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -416,7 +483,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wrong:
         parser.error(f"xacro arguments are written name:=value, not {wrong[0]!r}")
     pairs = dict(pair.split(":=", 1) for pair in given.xacro_args)
-    report = examine(given.robot, pairs, modes=not given.no_modes)
+    with _Progress() as progress:
+        report = examine(given.robot, pairs, not given.no_modes, progress)
     print(_json(report) if given.json else as_text(report))
     return 0 if report.usable else 1
 

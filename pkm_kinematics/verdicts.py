@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the numbers of a check mean: verdicts, each with its level, its number, its meaning and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+from xml.etree import ElementTree
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from pkm_description.errors import PkmError
+from pkm_description.introduction import listed
+from pkm_description.joint_geometry import freedoms
+from pkm_description.mechanism import Array, Joint, JointType, Mechanism
+from pkm_description.urdf.urdf_plus import Description
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.status import closes
+
+Level = Literal["ok", "warning", "error"]
+
+# Share of what independent drives would hold. Friction, backlash and errors of measurement reach the platform enlarged
+# by its inverse: beyond ten times, they are no longer of the size that the drives' own figures say.
+WEAK = 0.1
+NEAR_SINGULAR = 1e-3  # beyond a thousand times nothing real is held; also for the margins in `Singularity`
+ANGLE = 7.0  # rad: a full turn, and a little for those who rounded up; beyond, round numbers are degrees
+TURNS = 4.0 * np.pi  # rad: beyond, computed ones too; below, k * 2 * pi / 3 + offset comes to more than a turn
+LARGE = 50.0  # m
+NEARBY = 12  # poses around home that are looked at
+STRAY = 0.1  # rad, and half of it times the robot's size
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one thing that was checked comes to."""
+
+    level: Level
+    about: str  # element of the description, or what was measured
+    number: float | None  # the measure itself, SI units
+    meaning: str
+    remedy: str = ""
+
+
+def of_units(description: Description, root: ElementTree.Element) -> Iterator[Verdict]:
+    """Verdicts on angles that look like degrees and lengths that look like millimetres.
+
+    Args:
+        description: the parsed text.
+        root: the same text as XML, in which angles are still as they were written.
+
+    Yields:
+        A warning per joint, element or robot.
+    """
+    for joint in description.joints:
+        yield from _of_limits(joint)
+    turning = {f.name for joint in description.joints for f in freedoms(joint) if not f.slides}
+    for name, position in description.home_joints.items():
+        if name in turning and _looks_like_degrees(position):
+            yield _degrees(f'position of <joint name="{name}"> at home', position)
+    for label, angle in _written_angles(root):
+        yield _degrees(label, angle)
+    yield from _of_lengths(description)
+
+
+def _of_limits(joint: Joint) -> Iterator[Verdict]:
+    ends = [end for end in (joint.limits.upper, joint.limits.lower) if np.isfinite(end)]
+    largest = max(ends, key=abs, default=0.0)
+    if joint.type is JointType.REVOLUTE and _looks_like_degrees(largest):
+        yield _degrees(f'<joint name="{joint.name}"> <limit>', largest)
+
+
+def _looks_like_degrees(angle: float) -> bool:
+    """True for round angles beyond a turn, and for any beyond two: an angle that was computed has all its digits."""
+    return abs(angle) > TURNS or (abs(angle) > ANGLE and abs(angle - round(angle, 2)) < 1e-9)
+
+
+def _degrees(about: str, angle: float) -> Verdict:
+    return Verdict(
+        "warning",
+        about,
+        angle,
+        f"{angle:g} rad, more than a full turn: these look like degrees",
+        f"angles are in rad: {angle:g} degrees are {np.radians(angle):.6g}; or write ${{{angle:g} * pi / 180}}",
+    )
+
+
+def _written_angles(root: ElementTree.Element) -> Iterator[tuple[str, float]]:
+    """Elements with an rpy angle that is too large, with their largest one; named by the element around them."""
+
+    def walk(element: ElementTree.Element, around: str) -> Iterator[tuple[str, float]]:
+        tag = str(element.tag).split("}")[-1]
+        here = f'<{tag} name="{element.get("name")}">' if element.get("name") else around
+        try:
+            largest = max((float(x) for x in (element.get("rpy") or "").split()), key=abs, default=0.0)
+        except ValueError:  # told by whoever reads the description
+            largest = 0.0
+        if _looks_like_degrees(largest):
+            yield f"rpy of <{tag}> in {here or '<robot>'}", largest
+        for child in element:
+            yield from walk(child, here)
+
+    yield from walk(root, "")
+
+
+def _of_lengths(description: Description) -> Iterator[Verdict]:
+    lengths = {f'<joint name="{j.name}"> <origin>': float(np.linalg.norm(j.origin[:3, 3])) for j in description.joints}
+    for loop in description.loops:
+        for frame in (loop.predecessor_frame, loop.successor_frame):
+            about = f'<loop name="{loop.name}"> <origin>'
+            lengths[about] = max(lengths.get(about, 0.0), float(np.linalg.norm(frame[:3, 3])))
+    if description.home is not None:
+        lengths["<pkm> <home>"] = float(np.linalg.norm(description.home[:3, 3]))
+    large = {about: length for about, length in lengths.items() if length > LARGE}
+    if large:
+        about, length = max(large.items(), key=lambda item: item[1])
+        mass = sum(link.inertial.mass for link in description.links)
+        yield Verdict(
+            "warning",
+            about,
+            length,
+            f"{length:g} m, in a robot of {mass:.4g} kg: {len(large)} length(s) of more than {LARGE:g} m look like mm",
+            f"lengths are in m: {length:g} mm are {length / 1000.0:g}; inertias in kg m^2 (1 kg mm^2 is 1e-6)",
+        )
+    for joint in description.joints:
+        ends = [abs(end) for end in (joint.limits.lower, joint.limits.upper) if np.isfinite(end)]
+        if joint.type is JointType.PRISMATIC and max(ends, default=0.0) > LARGE:
+            yield Verdict(
+                "warning",
+                f'<joint name="{joint.name}"> <limit>',
+                max(ends),
+                f"a slide of {max(ends):g} m: this looks like millimetres",
+                f"lengths are in m: {max(ends):g} mm are {max(ends) / 1000.0:g}",
+            )
+
+
+def of_drives(mechanism: Mechanism) -> Iterator[Verdict]:
+    """Verdicts on how the joints are commanded."""
+    by_position = [
+        name
+        for name in mechanism.actuated_joints
+        if (drive := mechanism.joint_named[name].drive) is not None and drive.command_interfaces == ("position",)
+    ]
+    if by_position:
+        yield Verdict(
+            "ok",
+            f"drives {listed(by_position)}",
+            float(len(by_position)),
+            "commanded by position only: ros2_control writes positions, and the drive makes the efforts itself to "
+            "follow them. Inverse dynamics then serve to size the drives, not to command them; the gains that count "
+            "are those of the drive's own position and velocity loops",
+            'where computed torque shall command the machine, give every drive <command_interface name="effort"/>',
+        )
+    if by_position and len(by_position) < len(mechanism.actuated_joints):
+        yield Verdict(
+            "warning",
+            "<ros2_control>",
+            float(len(by_position)),
+            "drives with different command interfaces: no controller of ros2_control writes both",
+            "give every driven joint the same command_interface",
+        )
+
+
+def of_singularity(kinematics: Kinematics) -> Iterator[Verdict]:
+    """Verdicts on how firmly the drives hold the platform at home, and around it."""
+    home = hold_at(kinematics, kinematics.home)
+    if home is None:
+        return
+    around = [hold.independence for pose in poses_around(kinematics) if (hold := hold_at(kinematics, pose)) is not None]
+    if home.independence < NEAR_SINGULAR and len(around) > 2 and max(around) < NEAR_SINGULAR:
+        accepted = kinematics.mechanism.mobility.uncontrolled > 0
+        yield Verdict(
+            "warning" if accepted else "error",
+            "architecture singularity",
+            max(around),
+            f"the drives hold the platform neither at home nor at {len(around)} poses nearby: the robot is singular "
+            "everywhere" + (", which its description accepts" if accepted else ""),
+            "change the geometry: the joint centres of a Gough-Stewart platform may not be similar polygons on circles "
+            "of base and platform; in other robots, lines along which drives push must not depend on each other",
+        )
+        return
+    yield home.verdict(kinematics)
+
+
+@dataclass(frozen=True, eq=False)
+class Hold:
+    """How the drives hold the platform at one pose.
+
+    `independence` is the smallest singular value of the wrenches that the drives exert, each of unit length, with
+    moments over the characteristic length: 1 where they are square to each other, 0 at a type 2 singularity. It does
+    not depend on units, lever arms or gears. `efforts` (n_actuated,) are the largest [N or N m] that a load of 1 N,
+    or a moment of 1 N times the characteristic length, can ask of each drive.
+    """
+
+    independence: float
+    efforts: Array
+    amplification: float
+
+    def verdict(self, kinematics: Kinematics) -> Verdict:
+        """The verdict on home."""
+        name = kinematics.actuated_names[int(np.argmax(self.efforts))]
+        joint = kinematics.mechanism.joint_named[name]
+        largest = float(self.efforts.max())
+        if self.independence < NEAR_SINGULAR:
+            return Verdict(
+                "warning",
+                "force amplification at home",
+                self.amplification,
+                f"home is at or near a type 2 singularity: in one direction the drives hold {self.independence:.1g} of "
+                "what independent ones would; no motion can start there",
+                "move <home> away from the singularity (Kinematics.singularity tells how far a pose is)",
+            )
+        limit = joint.limits.effort
+        most = (
+            f", so that its limit holds {limit / largest:.3g} times that"
+            if np.isfinite(limit) and largest > 0.0
+            else ""
+        )
+        length = kinematics.characteristic_length
+        load = "" if "T" not in kinematics.mechanism.mobility.motion else "1 N on the platform"
+        if "R" in kinematics.mechanism.mobility.motion:
+            load += f"{' or ' if load else 'on the platform '}a moment of {length:.3g} N m"
+        meaning = (
+            f"{load} can need {largest:.3g} {joint.effort_unit} of {name}{most} in the worst direction; "
+            f"errors of 1 m{joint.unit} in the drives can move the platform by {self.amplification:.3g} mm"
+        )
+        if self.independence >= WEAK:
+            return Verdict("ok", "force amplification at home", self.amplification, meaning)
+        return Verdict(
+            "warning",
+            "force amplification at home",
+            self.amplification,
+            f"{meaning}; the drives hold {self.independence:.2g} of what independent ones would (below {WEAK:g}: weak)",
+            "move <home> away from the type 2 singularity nearby, or spread the lines along which the drives push: "
+            "other joint centres, longer lever arms; and keep to poses with a margin (Kinematics.singularity)",
+        )
+
+
+def hold_at(kinematics: Kinematics, pose: Array) -> Hold | None:
+    """How the drives hold the platform at a pose (7,); None where it has no regular configuration."""
+    S = kinematics.subspace(pose)
+    speeds = np.linalg.norm(S * scaling(kinematics.characteristic_length)[:, None], axis=0)
+    K = kinematics.inverse_jacobian(pose) @ S / np.where(speeds > 0.0, speeds, 1.0)
+    if not np.isfinite(K).all() or K.shape[0] < K.shape[1]:
+        return None
+    lengths = np.linalg.norm(K, axis=1)
+    values = np.linalg.svd(K / np.where(lengths > 0.0, lengths, 1.0)[:, None], compute_uv=False)
+    smallest = float(np.linalg.svd(K, compute_uv=False)[-1])
+    efforts: Array = np.linalg.norm(np.linalg.pinv(K), axis=0)
+    return Hold(float(values[-1]), efforts, 1.0 / smallest if smallest > 0.0 else float(np.inf))
+
+
+def poses_around(kinematics: Kinematics) -> Array:
+    """Poses (n, 7) in general position around home that the robot reaches."""
+    random = np.random.default_rng(3)
+    home, S = kinematics.home, kinematics.subspace(kinematics.home)
+    if not np.isfinite(S).all():
+        return np.empty((0, 7))
+    found = []
+    for _ in range(NEARBY):
+        step: Array = S @ random.uniform(-1.0, 1.0, S.shape[1])
+        length = 0.5 * kinematics.engine.size
+        largest = max(float(np.linalg.norm(step[:3])) / length, float(np.linalg.norm(step[3:])), 1e-12)
+        step *= STRAY / largest
+        turned = (Rotation.from_rotvec(step[3:]) * Rotation.from_quat(home[3:])).as_quat()
+        pose = np.concatenate([home[:3] + step[:3], turned])
+        if kinematics.constant_space:
+            found.append(pose)
+            continue
+        try:
+            near = kinematics.nearest(pose)
+        except PkmError:
+            continue
+        if closes(near.status):
+            found.append(near.pose)
+    return np.array(found).reshape(-1, 7)

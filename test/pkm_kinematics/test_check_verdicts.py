@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts of the check: robots of the gallery with one number changed, as people change them by mistake."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pkm_description.loops.home
+from pkm_description import DescriptionError, load_mechanism, mechanism_from_urdf, robot_names
+from pkm_description.load import expand
+from pkm_kinematics import Kinematics
+from pkm_kinematics.check import as_text, examine, main
+from pkm_kinematics.verdicts import WEAK, Verdict, hold_at, poses_around
+
+PACKAGE = Path(pkm_description.__file__).parent
+DOCS = Path(__file__).parents[2] / "docs"
+BIGLIDE = str(DOCS / "examples" / "biglide.urdf.xacro")
+
+
+def changed(name: str, *changes: tuple[str, str]) -> str:
+    """The expanded text of a robot with every occurrence of some strings replaced."""
+    text, _ = expand(name)
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+def source_changed(folder: Path, name: str, *changes: tuple[str, str], file: str = "") -> str:
+    """The path of a robot whose xacro source, or that of a `file` that it includes, has other numbers."""
+    for room in ("robots", "limbs"):
+        shutil.copytree(PACKAGE / room, folder / room)
+    source = folder / "robots" / (file or f"{name}.urdf.xacro")
+    text = source.read_text()
+    for pattern, new in changes:
+        text, count = re.subn(pattern, new, text)
+        assert count > 0, pattern
+    source.write_text(text)
+    return str(folder / "robots" / f"{name}.urdf.xacro")
+
+
+def verdicts(source: str, about: str = "") -> list[Verdict]:
+    return [verdict for verdict in examine(source, modes=False).verdicts if about in verdict.about]
+
+
+# -- type 2 -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["delta", "five_bar", "orthoglide", "agile_eye", "quattro", "tripod_3prs", "cable_8"])
+def test_good_robots_are_ok(name: str) -> None:
+    report = examine(name, modes=False)
+    assert [verdict.level for verdict in report.verdicts] == ["ok"]
+    assert report.verdicts[0].about == "force amplification at home"
+    assert report.verdicts[0].number == report.singularity["force_amplification"]
+    assert f"{report.verdicts[0].meaning}" in as_text(report)
+
+
+def test_efforts_for_one_newton_are_those_of_statics() -> None:
+    """Two sliders on one rail hold a pin by a bar each: a triangle of forces."""
+    text, _ = expand(BIGLIDE)
+    kinematics = Kinematics(mechanism_from_urdf(text))
+    for depth in (0.4, 0.1, 0.02):  # bars of 0.5 m: the flatter they lie, the more a load across the rail needs
+        pose = kinematics.home.copy()
+        pose[2] = -depth
+        hold = hold_at(kinematics, pose)
+        assert hold is not None
+        slope = depth / np.sqrt(0.5**2 - depth**2)
+        down, along = 0.5 / slope, 0.5  # of each slider, for 1 N down and 1 N along the rail
+        assert hold.efforts == pytest.approx([np.hypot(down, along)] * 2, rel=1e-9)
+        # both bars push along their own direction: unit wrenches at an angle whose half has this tangent
+        angle = np.arctan(1.0 / slope)
+        assert hold.independence == pytest.approx(np.sqrt(2.0) * min(np.sin(angle), np.cos(angle)), rel=1e-9)
+
+
+def test_home_near_a_type_2_singularity_is_a_warning(tmp_path: Path) -> None:
+    flat = source_changed(
+        tmp_path, "five_bar", (r'<home xyz="[^"]*"', '<home xyz="0 0.125 0"')
+    )  # the forearms all but in one line
+    report = examine(flat, modes=False)
+    assert report.usable, as_text(report)
+    found = [v for v in report.verdicts if v.about == "force amplification at home"]
+    assert found[0].level == "warning", found
+    assert found[0].number is not None
+    assert found[0].number > 1.0
+    assert "1 N on the platform can need" in found[0].meaning
+    assert "N m of " in found[0].meaning
+    assert "away from the type 2 singularity" in found[0].remedy
+
+
+def test_the_published_force_redundant_platform_is_weak_with_six_legs_and_not_with_seven() -> None:
+    """Dasgupta's platform got its seventh leg against singularities."""
+    six = verdicts("gough_stewart", "force amplification")[0]
+    seven = verdicts("gough_stewart_7", "force amplification")[0]
+    assert (six.level, seven.level) == ("warning", "ok")
+    assert six.number is not None
+    assert f"below {WEAK:g}" in six.meaning
+    assert f"move the platform by {six.number:.3g} mm" in six.meaning
+
+
+def test_independence_knows_no_units() -> None:
+    """Ten times smaller, and with gears: the drives are as independent as they were."""
+    kinematics = Kinematics(load_mechanism("gough_stewart"))
+    text, _ = expand("gough_stewart")
+    small = re.sub(
+        r'xyz="([^"]*)"(?=\s*(rpy="[^"]*")?\s*/?>)',
+        lambda m: f'xyz="{" ".join(repr(0.1 * float(x)) for x in m.group(1).split())}"',
+        text,
+    )
+    small = re.sub(
+        r"<axis xyz=\"([^\"]*)\"",
+        lambda m: f'<axis xyz="{" ".join(repr(10 * float(x)) for x in m.group(1).split())}"',
+        small,
+    )
+    small = re.sub(r'(lower|upper)="([^"]*)"', lambda m: f'{m.group(1)}="{0.1 * float(m.group(2))!r}"', small)
+    small = re.sub(r"(initial_value\">)([^<]*)<", lambda m: f"{m.group(1)}{0.1 * float(m.group(2))!r}<", small)
+    other = Kinematics(mechanism_from_urdf(small))
+    first, second = hold_at(kinematics, kinematics.home), hold_at(other, other.home)
+    assert first is not None
+    assert second is not None
+    assert other.characteristic_length == pytest.approx(0.1 * kinematics.characteristic_length)
+    assert second.independence == pytest.approx(first.independence, rel=1e-9)
+
+
+# -- architecture singularities ---------------------------------------------------------------------------------------
+
+ROUND = "[[0.6 * cos(a), 0.6 * sin(a), 0.0] for a in (0.2, 1.9, 2.3, 4.0, 4.4, 6.1, 5.0)]"
+UNEVEN = "[[0.6, 0.2, 0.0], [0.1, 0.5, 0.0], [-0.3, 0.3, 0.0], [-0.3, -0.4, 0.0], [0.2, -0.3, 0.0], [0.5, -0.2, 0.0]]"
+
+
+def gough_stewart(folder: Path, base: str, platform: str) -> str:
+    return source_changed(
+        folder,
+        "gough_stewart",
+        (r'name="base_points" value="[^"]*"', f'name="base_points" value="${{{base}}}"'),
+        (r'name="platform_points" value="[^"]*"', f'name="platform_points" value="${{{platform}}}"'),
+        file="gough_stewart.xacro",
+    )
+
+
+def test_similar_hexagons_on_circles_are_an_architecture_singularity(tmp_path: Path) -> None:
+    """The case of Ma and Angeles, "Architecture singularities of platform manipulators", 1991."""
+    report = examine(gough_stewart(tmp_path, ROUND, f"[[0.5 * x for x in p] for p in {ROUND}]"), modes=False)
+    assert not report.usable
+    error = report.verdicts[-1]
+    assert error.level == "error"
+    assert "of its 6 freedoms (3T3R), at all of 4 poses around home" in error.meaning
+    assert "architecture singularity" in error.remedy
+    assert "similar polygons" in error.remedy
+
+
+def test_all_but_similar_hexagons_are_one_too(tmp_path: Path) -> None:
+    """Off by what a workshop is off, so that the rank is full: the drives hold the platform in theory only."""
+    nearly = f"[[0.5 * p[0] + 2e-5 * p[1], 0.5 * p[1] - 4e-5 * p[0] * p[1], p[2] + 3e-5 * p[0]] for p in {ROUND}]"
+    report = examine(gough_stewart(tmp_path, ROUND, nearly), modes=False)
+    found = [v for v in report.verdicts if v.about == "architecture singularity"]
+    assert len(found) == 1, as_text(report)
+    assert found[0].level == "error"
+    assert found[0].number is not None
+    assert 0.0 < found[0].number < 1e-3
+    assert "neither at home nor at 12 poses nearby" in found[0].meaning
+    assert "similar polygons" in found[0].remedy
+    assert not report.usable
+    assert "ERROR architecture singularity" in as_text(report)
+
+
+def test_similar_hexagons_on_no_conic_are_singular_at_home_only(tmp_path: Path) -> None:
+    """With the platform parallel to the base the legs meet in a point; turned a little, they hold it."""
+    report = examine(gough_stewart(tmp_path, UNEVEN, f"[[0.5 * x for x in p] for p in {UNEVEN}]"), modes=False)
+    (found,) = [v for v in report.verdicts if v.level != "ok"]
+    assert (found.level, found.about) == ("warning", "force amplification at home")
+    assert "home is at or near a type 2 singularity" in found.meaning
+    assert "move <home>" in found.remedy
+    assert report.usable
+
+
+def test_one_that_the_file_accepts_is_a_warning() -> None:
+    report = examine("griffis_duffy", modes=False)
+    found = [v for v in report.verdicts if v.about == "architecture singularity"]
+    assert [v.level for v in found] == ["warning"]
+    assert "which its description accepts" in found[0].meaning
+    assert report.usable
+
+
+def test_poses_around_home_are_reached() -> None:
+    for name in ("gough_stewart", "delta", "tripod_3prs", "capaman"):
+        kinematics = Kinematics(load_mechanism(name))
+        poses = poses_around(kinematics)
+        assert len(poses) >= 3
+        assert kinematics.inverse(poses).ok.all()
+        assert np.linalg.norm(poses - kinematics.home, axis=1).min() > 1e-3
+
+
+# -- units ------------------------------------------------------------------------------------------------------------
+
+
+def test_gallery_robots_are_in_metres_and_radians() -> None:
+    for name in robot_names():
+        found = [v for v in examine(name, modes=False).verdicts if "look" in v.meaning]
+        assert found == [], name
+
+
+@pytest.mark.parametrize(
+    ("text", "about", "number", "meaning", "remedy"),
+    [
+        (
+            lambda: changed("five_bar", ('lower="-3.6" upper="3.6"', 'lower="-180" upper="180"')),
+            '<joint name="left_arm"> <limit>',
+            180.0,
+            "look like degrees",
+            "180 degrees are 3.14159",
+        ),
+        (
+            lambda: changed("delta", ('rpy="0 0 2.0943951023931953"', 'rpy="0 0 120"')),
+            'rpy of <origin> in <joint name="limb2_arm">',
+            120.0,
+            "look like degrees",
+            "${120 * pi / 180}",
+        ),
+        (
+            lambda: changed("five_bar", ('name="left_elbow" position="-1.6"', 'name="left_elbow" position="-91.7"')),
+            'position of <joint name="left_elbow"> at home',
+            -91.7,
+            "look like degrees",
+            "angles are in rad",
+        ),
+        (
+            lambda: changed("five_bar", ('xyz="0.3 0 0"', 'xyz="300 0 0"'), ('xyz="0.4 0 0"', 'xyz="400 0 0"')),
+            "<origin>",
+            400.0,
+            "look like mm",
+            "400 mm are 0.4",
+        ),
+        (
+            lambda: changed("gough_stewart", ('lower="0.2" upper="4.0"', 'lower="200" upper="4000"')),
+            '<joint name="limb1_leg"> <limit>',
+            4000.0,
+            "looks like millimetres",
+            "4000 mm are 4",
+        ),
+    ],
+    ids=["limit", "rpy", "home", "lengths", "slide"],
+)
+def test_wrong_units_are_warned_of_and_the_element_named(text, about, number, meaning, remedy) -> None:
+    found = [v for v in verdicts(text(), about) if "look" in v.meaning]
+    assert found, [v.about for v in verdicts(text())]
+    assert found[0].level == "warning"
+    assert number is None or found[0].number == pytest.approx(number)
+    assert meaning in found[0].meaning
+    assert remedy in found[0].remedy
+
+
+def test_a_robot_of_half_a_kilometre_stays_usable() -> None:
+    """Only a warning: there are such machines."""
+    grown = re.sub(
+        r'xyz="([^"]*)"',
+        lambda m: f'xyz="{" ".join(str(1000 * float(x)) for x in m.group(1).split())}"',
+        changed("five_bar", ('lower="-0.8" upper="0.8"', 'lower="-800" upper="800"')),
+    )
+    report = examine(grown, modes=False)
+    assert report.usable, as_text(report)
+    assert "warning" in [v.level for v in report.verdicts if "mm" in v.meaning]
+
+
+# -- home -------------------------------------------------------------------------------------------------------------
+
+# robot, what is changed, the loop, what it needs [m], and what there is [m]: by hand from the file's own numbers
+SHORT = {
+    "rods of a Delta": (
+        ("delta", ('xyz="1.055 0 0"', 'xyz="0.09 0 0"')),
+        "limb1_a_ball",
+        np.linalg.norm([0.330 - 0.125, 0.05, np.sqrt(1.055**2 - (0.330 + 0.420 - 0.125) ** 2)]),
+        np.hypot(0.420, 0.05) + 0.09,  # the rods sit 50 mm beside the arm's middle, at both ends
+    ),
+    "home of a five-bar": (
+        ("five_bar", ('xyz="0 0.45 0"', 'xyz="0 4.5 0"')),
+        "left_pin",
+        None,
+        0.7,
+    ),
+    "legs of a hexapod": (
+        ("gough_stewart", ('upper="4.0"', 'upper="0.5"')),
+        "limb4_ball",
+        np.linalg.norm(np.array([0.2 - 0.2 + 0.3, 0.1 + 0.1 + 0.4, 0.8 - 0.1])),
+        0.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SHORT)
+def test_home_out_of_reach_is_said_at_once(case: str) -> None:
+    change, loop, needed, available = SHORT[case]
+    text = changed(*change)
+    began = time.monotonic()
+    report = examine(text)
+    assert time.monotonic() - began < 1.0
+    assert not report.usable
+    error = report.verdicts[-1]
+    assert (error.level, error.about) == ("error", "<pkm> <home>")
+    assert "is unreachable" in error.meaning
+    assert f'<loop name="{loop}">' in error.meaning
+    lengths = [float(x) for x in re.findall(r"at (?:least|most) ([\d.]+) m", error.meaning)]
+    assert lengths[1] == pytest.approx(available, rel=1e-3)
+    assert lengths[0] > lengths[1]
+    if needed is not None:
+        assert lengths[0] == pytest.approx(needed, rel=1e-3)
+
+
+def test_the_example_of_the_document() -> None:
+    text = changed(BIGLIDE, ('<origin xyz="0.5 0 0"/>', '<origin xyz="0.3 0 0"/>'))
+    refused = as_text(examine(text))
+    refusal = refused[refused.index("ERROR") : refused.index("\n\ntext: NOT usable")]
+    assert f"```\n{refusal}\n```" in (DOCS / "your_own_robot.md").read_text()
+
+
+def test_bars_that_are_too_long_for_each_other() -> None:
+    """A bar of nine metres between short ones: without a home pose the loop itself is at fault."""
+    text = re.sub(r"<home [^>]*>", "<home>", changed("five_bar", ('xyz="0.4 0 0"', 'xyz="9 0 0"')))
+    began = time.monotonic()
+    with pytest.raises(DescriptionError, match=r"every configuration is unreachable: .* at least 9 m") as refused:
+        mechanism_from_urdf(text)
+    assert time.monotonic() - began < 1.0
+    assert refused.value.element.startswith('<loop name="')
+
+
+def test_reach_is_necessary_not_more(tmp_path: Path) -> None:
+    """A home just within reach is left to the search, which finds it; just beyond, it is refused without one."""
+    text, _ = expand(BIGLIDE)
+    for depth, reached in ((0.499, True), (0.52, False)):
+        moved = text.replace('xyz="0 0 -0.4"', f'xyz="0 0 {-depth}"').replace('lower="-0.48"', 'lower="-0.6"')
+        assert moved != text
+        if reached:
+            assert mechanism_from_urdf(moved).home[2, 3] == pytest.approx(-depth)
+        else:
+            with pytest.raises(DescriptionError, match=r"left_bar spans at most 0\.5 m"):
+                mechanism_from_urdf(moved)
+
+
+def test_a_search_in_vain_says_how_long_it_took_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Out of the plane, every length would do: that takes a search, and its time is bounded."""
+    text = changed("five_bar", ('xyz="0 0.45 0"', 'xyz="0 0.45 0.05"'))
+    monkeypatch.setattr(pkm_description.loops.home, "LONGEST", 0.0)
+    began = time.monotonic()
+    with pytest.raises(DescriptionError, match=r"stays open by .* \(after \d+\.\d s and \d+ starts\)") as refused:
+        mechanism_from_urdf(text)
+    assert time.monotonic() - began < 2.0
+    starts = int(re.findall(r"(\d+) starts", str(refused.value))[0])
+    monkeypatch.undo()
+    with pytest.raises(DescriptionError, match="starts") as refused:
+        mechanism_from_urdf(text)
+    assert int(re.findall(r"(\d+) starts", str(refused.value))[0]) > starts
+
+
+def test_what_takes_long_is_said_on_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("pkm_kinematics.check.QUIET", 0.05)
+    monkeypatch.setattr(
+        "pkm_kinematics.check.mechanism_from_urdf", lambda text, origin: time.sleep(0.3) or load_mechanism("five_bar")
+    )
+    assert main(["five_bar", "--no-modes", "--json"]) == 0
+    said = capsys.readouterr()
+    assert "check_pkm: closing the loops at home (no new start after 30 s): 0 s so far" in said.err
+    assert json.loads(said.out)["usable"] is True  # nothing of it on stdout
+
+
+# -- drives -----------------------------------------------------------------------------------------------------------
+
+
+def test_position_drives_are_told_what_that_means() -> None:
+    text = changed("five_bar", ('<command_interface name="effort"/>', '<command_interface name="position"/>'))
+    found = verdicts(text, "drives ")
+    assert [v.level for v in found] == ["ok"]
+    assert "left_arm, right_arm" in found[0].about
+    assert "commanded by position only" in found[0].meaning
+    assert "gains" in found[0].meaning
+    assert verdicts("five_bar", "drives ") == []
+
+
+def test_drives_of_different_kinds_are_warned_of() -> None:
+    text, _ = expand("five_bar")
+    mixed = text.replace('<command_interface name="effort"/>', '<command_interface name="position"/>', 1)
+    assert [v.level for v in verdicts(mixed) if v.about in ("<ros2_control>",)] == ["warning"]
+
+
+# -- how they are shown -----------------------------------------------------------------------------------------------
+
+
+def test_verdicts_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gough_stewart", "--json", "--no-modes"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (verdict,) = report["verdicts"]
+    assert set(verdict) == {"level", "about", "number", "meaning", "remedy"}
+    assert verdict["level"] == "warning"
+    assert verdict["number"] == pytest.approx(report["singularity"]["force_amplification"])
+
+
+def test_verdicts_in_words() -> None:
+    text = as_text(examine("gough_stewart", modes=False))
+    assert "\nVerdicts\n  warning: force amplification at home 9.526: 1 N on the platform" in text
+    assert "remedy: move <home>" in text
