@@ -222,11 +222,11 @@ REFUSED: dict[str, tuple[str, str]] = {
     "a tip that turns on its pin": (_hung(), "wrong number of actuators.*2T1R"),
     "a loop that cannot close": (
         robot(TIP + BRANCH + limb("left", -0.125, forearm=0.1) + RIGHT),
-        '(left|right)_pin"> stays open',
+        r'left_pin"> base and tip span at least 0\.467 m .* at most 0\.4 m',
     ),
     "an arm of no length": (
         robot(TIP + BRANCH + limb("left", -0.125, arm=0.0, forearm=0.5) + RIGHT),
-        '(left|right)_pin"> stays open',
+        r'left_pin"> left_bar spans at least 0\.5 m .* at most 0\.467 m',
     ),
     "a guide across the plane": (
         robot(PLAIN + GUIDE.replace(loop("guide_pin", "guide_bar", "0.4 0 0", "tip"), ACROSS)),
