@@ -16,7 +16,7 @@ from pkm_dynamics.kernels.over_rows import direct_dynamics_many
 from pkm_dynamics.problem import Problem
 from pkm_kinematics import Status
 from pkm_kinematics.batch import as_rows
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Model, writeable
 from pkm_kinematics.solutions import Solution
 
 
@@ -37,7 +37,7 @@ def direct(problem: Problem, effort: ArrayLike) -> Accelerations:
     problem.keep_velocity()
     motions, status = problem.motions, problem.status
     efforts, _ = as_rows(effort, problem.robot.n_actuated, "effort")
-    efforts = np.ascontiguousarray(np.broadcast_to(efforts, (len(problem), efforts.shape[1])))
+    efforts = writeable(np.broadcast_to(efforts, (len(problem), efforts.shape[1])))
     status[~np.isfinite(efforts).all(axis=1)] = Status.INVALID_INPUT
     out = np.full((len(problem), 6), np.nan)
 

@@ -21,7 +21,7 @@ from pkm_dynamics.kernels.over_rows import check_motions, seed_joints
 from pkm_dynamics.robot_model import Record, RobotModel
 from pkm_kinematics import Status
 from pkm_kinematics.batch import over_cores, rows_for
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Model, read_only
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 
 REST = np.zeros(6)
@@ -161,7 +161,7 @@ class Problem:
         if not constant:
             for i in np.flatnonzero(self.status == Status.CONVERGED):
                 at = slice(int(i), int(i) + 1)
-                here = self.model._replace(subspace=np.ascontiguousarray(self.spaces[i]))
+                here = self.model._replace(subspace=read_only(self.spaces[i]))
                 kernel(here, self.robot.kinematics.engine.data(), self.choice.rows(at), at)
         elif (self.status == Status.CONVERGED).any():
             self.solve_positions(kernel)

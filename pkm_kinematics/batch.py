@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
+from pkm_kinematics.kernels.model_and_data import writeable
 
 BATCH = 512  # rows below which threads cost more than they bring
 
@@ -22,7 +23,7 @@ class ShapeError(PkmError, ValueError):
 
 
 def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Array:
-    """Values as a contiguous array, whatever its shape; a single number as (1,).
+    """Values as an array that kernels take (`writeable`), whatever its shape; a single number as (1,).
 
     Args:
         values: what a caller gave.
@@ -41,7 +42,7 @@ def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Arra
     if values is None:  # which numpy takes for one NaN
         raise ShapeError(f"{what}: expected {expected}, got None")
     try:
-        return np.ascontiguousarray(values, dtype=np.float64)
+        return writeable(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise ShapeError(
             f"{what}: expected {expected}, got an object of type {type(values).__name__}: {error!s:.200}"

@@ -21,7 +21,7 @@ def some_numbers(n: int) -> Array:
 def pose_inputs(tape: Tape, array: int, home: Array, subspace: Array) -> Array:
     """A pose (7,) near `home` in the motion space (6, n), as the first numbers of input array `array`."""
     pose = np.empty(7)
-    shift_pose(home, subspace @ some_numbers(subspace.shape[1]), NEAR, pose)
+    shift_pose(np.array(home), subspace @ some_numbers(subspace.shape[1]), NEAR, pose)
     slides = np.flatnonzero(subspace[:3].any(axis=1))
     return tape.inputs(array, pose, [*slides, *([3, 4, 5, 6] if subspace[3:].any() else [])])
 

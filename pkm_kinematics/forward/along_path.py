@@ -108,7 +108,7 @@ class Forward:
         """
         e, n = self.engine, len(q)
         if seed is not None:
-            return np.array(np.broadcast_to(seed, (n, seed.shape[1])))
+            return np.array(np.broadcast_to(seed, (n, seed.shape[1])), order="C")
         seeds = np.tile(e.home_joints, (n, 1))
         seeds[:, e.actuated_column] = q
         branches = self._modes.hidden_branches

@@ -15,6 +15,7 @@ Array = NDArray[np.float64]
 Records = NDArray[Any]
 
 NEAREST = -1  # branch: for each limb in closed form, the one nearest to where its joints are
+NEAREST_BRANCH = np.int64(NEAREST)  # the same between kernels, which numba compiles anew for a plain number
 
 
 def copy_records(table: Records) -> Records:
@@ -79,7 +80,23 @@ class Choice(NamedTuple):
 
 def near(joints: Array, n: int, branch: int = NEAREST) -> Choice:
     """The choice, for n poses, of what is nearest to joint positions (n_joints,) or (1 or n, n_joints)."""
-    return Choice(branch, np.ascontiguousarray(np.atleast_2d(joints)), np.ones(n, dtype=bool))
+    return Choice(branch, writeable(np.atleast_2d(joints)), np.ones(n, dtype=bool))
+
+
+def writeable(array: Array) -> Array:
+    """An array as kernels take what they are given: C order, and not read-only, for which they would be compiled again.
+
+    Copied only where it is not so already.
+    """
+    array = np.ascontiguousarray(array)
+    return array if array.flags.writeable else array.copy()
+
+
+def read_only(table: Records) -> Records:
+    """A table as kernels take those of a `Model`: a view that cannot be written, in C order."""
+    view = np.ascontiguousarray(table).view()
+    view.setflags(write=False)
+    return view
 
 
 class Solved(NamedTuple):

@@ -288,8 +288,8 @@ def _count_idle(tables: Tables, pose: Array, joints: dict[str, float]) -> None:
     state["q"] = [joints.get(name, 0.0) for name in tables.names]
     place_platform(state, pose)
     for block in tables.blocks:
-        place_block(tables.bodies, block, state)
-        write_block_rows(tables.closures, block, state, rows)
+        place_block(tables.model.bodies, block, state)
+        write_block_rows(tables.model.closures, block, state, rows)
         J = np.zeros(block["rows"] * block["count"])
         block_jacobian(model, data, block, J, 0)
         block["idle"] = block["count"] - rank(J.reshape(block["rows"], block["count"]))

@@ -68,7 +68,7 @@ def recognise(tables: Tables, home_pose: Array) -> None:
     place_platform(state, home_pose)
     stride = 1
     for block in tables.blocks:
-        place_block(tables.bodies, block, state)
+        place_block(tables.model.bodies, block, state)
         if _match(tables, block) and _reproduces(tables, block, state, rows):
             block["solver"] = records.CLOSED_FORM
             block["branches"] = 2 if block["driver"] >= 0 else 1
@@ -79,7 +79,7 @@ def recognise(tables: Tables, home_pose: Array) -> None:
             block["direct"] = grounded and ends and driven in ([first], [block["extension"]])
         else:
             block["driver"] = block["pointing"] = block["extension"] = block["lift"] = -1
-            place_block(tables.bodies, block, state)
+            place_block(tables.model.bodies, block, state)
         block["stride"] = stride
         stride *= int(block["branches"])
 
@@ -176,14 +176,14 @@ def _reproduces(tables: Tables, block: Any, state: Any, rows: Any) -> bool:
     span = slice(int(block["start"]), int(block["start"] + block["count"]))
     home = state["q"][span].copy()
     if block["lift"] >= 0:
-        place_block(tables.bodies, block, state)
+        place_block(tables.model.bodies, block, state)
         block["offset"] = _lift_offset(tables, block, state)
     turning = tables.bodies["prismatic"][span] == 0
     for flip, reach, sign in product((1.0, -1.0), (1.0, -1.0), (1.0, -1.0)):
         block["flip"], block["reach"], block["home_sign"] = flip, reach, sign
-        place_block(tables.bodies, block, state)
-        solve_closed_form(tables.bodies, tables.closures, block, state, 0)
-        residual = write_block_rows(tables.closures, block, state, rows)
+        place_block(tables.model.bodies, block, state)
+        solve_closed_form(tables.model.bodies, tables.model.closures, block, state, 0)
+        residual = write_block_rows(tables.model.closures, block, state, rows)
         found = np.where(turning, np.arctan2(state["s"][span], state["c"][span]), state["q"][span])
         state["q"][span] = home
         error = np.where(turning, np.angle(np.exp(1j * (found - home))), found - home)

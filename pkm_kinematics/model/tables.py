@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pkm_description.joint_geometry import Freedom, frame_along, freedoms
 from pkm_description.mechanism import Array, Joint, Loop, LoopType, Mechanism
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import MATRICES, Data, Model
+from pkm_kinematics.kernels.model_and_data import MATRICES, Data, Model, read_only
 from pkm_kinematics.kernels.position.closures import start_rows
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 
@@ -224,8 +224,12 @@ class Tables:
 
     @cached_property
     def model(self) -> Model:
-        """What kernels take of the robot, without the platform's branch: that is for `Engine.model`."""
-        return Model(self.bodies, self.closures, self.blocks, self.limb_blocks, *NO_BRANCH)
+        """What kernels take of the robot, without the platform's branch: that is for `Engine.model`.
+
+        Views of the tables, so that what is written into these while they are being made is seen.
+        """
+        tables = self.bodies, self.closures, self.blocks, self.limb_blocks, *NO_BRANCH
+        return Model(*(read_only(table) for table in tables))
 
     @property
     def limb_blocks(self) -> NDArray[np.int64]:
@@ -248,7 +252,7 @@ class Tables:
         state["R"][BASE] = np.eye(3)
         state["dv"][BASE] = -self.gravity
         rows = np.zeros(self.n_rows, dtype=records.ROW)
-        start_rows(self.closures, rows)
+        start_rows(self.model.closures, rows)
         width = max(int(self.bodies["actuator"].max(initial=-1)) + 1, 7)
         branch = np.zeros(1, dtype=records.STATE)
         return Data(state, rows, np.zeros(self.n_work), branch, np.zeros((MATRICES, width, width)))

@@ -67,7 +67,7 @@ class Continuation:
         self, poses: Array, start: Array, branch: int, open_on_the_path: bool
     ) -> tuple[Array, Array, Array, Array]:
         n = len(poses)
-        joints = np.array(np.broadcast_to(start, (n, start.shape[-1])))
+        joints = np.array(np.broadcast_to(start, (n, start.shape[-1])), order="C")
         paths, lengths, done = np.empty((n, 6)), np.empty(n), np.empty(n)
         path = StraightPath(self.home, self.turning, self.size, STEP, JUMP)
         poses = np.where(far_away(poses, self.home, self.size)[:, None], np.nan, poses)  # as if it were no pose

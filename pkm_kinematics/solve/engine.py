@@ -21,7 +21,17 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import pose_from_transform, transform_from_pose
 from pkm_kinematics.batch import numbers, over_cores, rows_for, wrong_shape
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS, Choice, Data, Model, Solved, near
+from pkm_kinematics.kernels.model_and_data import (
+    NEAREST,
+    VECTORS,
+    Choice,
+    Data,
+    Model,
+    Solved,
+    near,
+    read_only,
+    writeable,
+)
 from pkm_kinematics.kernels.path.carry_on import LAST
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain
 from pkm_kinematics.kernels.position.closures import block_residual, closed
@@ -115,9 +125,7 @@ class Engine:
             length=self.characteristic_length,
             size=float(self.tables.blocks["size"].max(initial=0.0)) or 1.0,  # until that at home is known
         )
-        return self.tables.model._replace(
-            chain=self.task.chain, task=task, subspace=np.ascontiguousarray(self.task.subspace)
-        )
+        return self.tables.model._replace(chain=self.task.chain, task=task, subspace=read_only(self.task.subspace))
 
     def usable(self, joints: Array, turning: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which joint positions (n, k) are numbers fine enough to close loops with; `turning` (k,) tells which turn."""
@@ -140,7 +148,7 @@ class Engine:
         """Scratch for the kernels in one thread, with the robot at home, in the mode of joint positions (n_joints,)."""
         data = self.tables.data(chain_state(self.task))
         if joints is not None:
-            take_seed(self.model, data, joints)
+            take_seed(self.model, data, writeable(joints))
             data.system[VECTORS, LAST, :7] = self.home
         return data
 
@@ -251,7 +259,7 @@ class Engine:
         """Twists and accelerations as (n, 6) rows. Raises `ShapeError`."""
         pair = (("twist", twist), ("acceleration", np.zeros(6) if acceleration is None else acceleration))
         # copies: what is broadcast is read-only, and would have kernels compiled once more for it
-        twists, accelerations = (np.array(np.broadcast_to(rows_for(v, 6, n, what), (n, 6))) for what, v in pair)
+        twists, accelerations = (writeable(np.broadcast_to(rows_for(v, 6, n, what), (n, 6))) for what, v in pair)
         return twists, accelerations
 
     @cached_property
@@ -354,7 +362,7 @@ class Engine:
     def _folded(self, pose: Array, choice: Choice) -> bool:
         """True where only blocks with more equations than joints stay open."""
         at, blocks = self.placed(pose, choice.seeds[0], choice.branch), self.tables.blocks
-        residuals = [block_residual(self.tables.closures, block, at.rows) for block in blocks]
+        residuals = [block_residual(self.tables.model.closures, block, at.rows) for block in blocks]
         still_open = np.array([not closed(*pair) for pair in zip(blocks, residuals, strict=True)], dtype=bool)
         return bool(still_open.any()) and not (still_open & (blocks["rows"] <= blocks["count"])).any()
 
@@ -396,8 +404,8 @@ class Engine:
     def placed(self, pose: Array, seed: Array, branch: int = NEAREST) -> Placed:
         """All bodies in place at one pose (7,), from joint positions `seed` (n_joints,), or in a branch."""
         data = self.data()
-        take_seed(self.model, data, seed)
-        status, _, _ = solve_pose(self.model, data, pose, branch)
+        take_seed(self.model, data, writeable(seed))
+        status, _, _ = solve_pose(self.model, data, writeable(pose), branch)
         return Placed(self.model, data, int(status))
 
     def inverse_jacobians(self, poses: Array, choice: Choice) -> Array:

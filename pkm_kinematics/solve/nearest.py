@@ -54,8 +54,8 @@ def nearest_closed(
 
     def linear(x: Array) -> tuple[Array, Array]:
         state["q"][span] = x
-        place_block(tables.bodies, block, state)
-        write_block_rows(tables.closures, block, state, rows)
+        place_block(tables.model.bodies, block, state)
+        write_block_rows(tables.model.closures, block, state, rows)
         block_jacobian(model, data, block, flat, 0)
         return rows["gap"][equations].copy(), flat.reshape(m, count).copy()
 
@@ -87,7 +87,7 @@ def nearest_closed(
         x = x - shortened(least(J, gap))
         iterations += 1
     linear(x)
-    residual = float(block_residual(tables.closures, block, rows))
-    if not closed(block, residual) or turned_over(tables.closures, block, state):
+    residual = float(block_residual(tables.model.closures, block, rows))
+    if not closed(block, residual) or turned_over(tables.model.closures, block, state):
         return None, residual, iterations
     return state["q"].copy(), residual, iterations

@@ -79,7 +79,7 @@ class WholeGraph:
             return Followed(Status.DIVERGED, None, {}, residual, iterations)
         state = t.data().state
         state["q"] = found
-        place_block(t.bodies, t.blocks[0], state)
+        place_block(t.model.bodies, t.blocks[0], state)
         by_name = dict(zip(self.names, (float(x) for x in found), strict=True))
         pose = pose_from_transform(self.platform_transform(state))
         return Followed(Status.CONVERGED, pose, by_name, residual, iterations)

@@ -321,7 +321,7 @@ class WorkingModes:
         Where joints are idle by design (the spin of a rod between two balls), lines turn with them and tell nothing.
         """
         blocks = self.blocks[span[0] : span[1]]
-        closures = self.engine.tables.closures
+        closures = self.engine.model.closures
         if not all(closed(block, block_residual(closures, block, rows)) for block in blocks):
             return None
         bodies = slice(int(blocks["start"][0]), int(blocks["start"][-1] + blocks["count"][-1]))

@@ -20,5 +20,5 @@ def driven_state(tables: Tables, q: Array) -> tuple[NDArray[Any], NDArray[Any]]:
         i = int(block["start"])
         value = float(q[tables.bodies["actuator"][i]]) if tables.bodies["actuator"][i] >= 0 else 0.0
         set_angle(state, i, value)
-        place_body(tables.bodies, state, i)
+        place_body(tables.model.bodies, state, i)
     return state, blocks

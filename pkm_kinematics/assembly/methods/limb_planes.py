@@ -43,7 +43,7 @@ class Planes(AssemblyMethod):
         for block in blocks:
             lift = int(block["lift"])
             state["q"][lift] = q[tables.bodies["actuator"][lift]]
-            place_body(tables.bodies, state, lift)
+            place_body(tables.model.bodies, state, lift)
             normal = state["R"][lift] @ tables.bodies["rotation"][block["driver"]][:, 2]
             arm = R @ tables.closures["successor_point"][block["closure_start"]]
             normals.append(normal)

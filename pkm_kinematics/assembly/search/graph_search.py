@@ -55,8 +55,8 @@ class GraphClosure:
 
     def _place(self, x: Array) -> None:
         self._state["q"][self._bodies] = x
-        place_block(self._whole.tables.bodies, self._block, self._state)
-        write_block_rows(self._whole.tables.closures, self._block, self._state, self._rows)
+        place_block(self._whole.tables.model.bodies, self._block, self._state)
+        write_block_rows(self._whole.tables.model.closures, self._block, self._state, self._rows)
 
     def _residual(self, x: Array, q: Array) -> Array:
         self._place(x)

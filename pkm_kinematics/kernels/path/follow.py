@@ -23,7 +23,7 @@ import numpy as np
 from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import determinant_sign
-from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
+from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.path.newton import (
     GOAL,
     LONGEST_TURN,
@@ -172,7 +172,7 @@ def step_by_pose(model, data, goal, pose):
             return False, 0.0, iteration
         shift_pose(pose, twist, 1.0, trial)
         place_platform(state, trial)
-        status, _, _ = solve_positions(model, data, NEAREST, False)
+        status, _, _ = solve_positions(model, data, NEAREST_BRANCH, False)
         if status != CONVERGED:
             return False, 0.0, iteration
         for k in range(7):
@@ -201,7 +201,7 @@ def follow_pose(model, data, q, pose):
     vectors = data.system[VECTORS]
     span, goal = vectors[SPAN, :m], vectors[GOAL, :m]
     place_platform(state, pose)
-    status, _, _ = solve_positions(model, data, NEAREST, False)
+    status, _, _ = solve_positions(model, data, NEAREST_BRANCH, False)
     if status != CONVERGED:
         return UNREACHABLE, 0.0, 0
     actuator_error(bodies, state, q, span)
@@ -229,7 +229,7 @@ def follow_pose(model, data, q, pose):
         if part < SHORTEST:
             break
         place_platform(state, pose)
-        solve_positions(model, data, NEAREST, False)
+        solve_positions(model, data, NEAREST_BRANCH, False)
     return SINGULAR, (1.0 - done) * longest, iterations
 
 

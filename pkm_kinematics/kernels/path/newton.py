@@ -11,7 +11,7 @@ from math import atan2, cos, sin, sqrt
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.dense import solve_in_place
-from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
+from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
 from pkm_kinematics.kernels.rates.motion import invert_blocks
@@ -128,7 +128,7 @@ def newton_step(model, data, start, q, pose, out):
     """
     read_actuators(model.bodies, data.state, start)
     place_platform(data.state, pose)
-    status, _, _ = solve_positions(model, data, NEAREST, False)
+    status, _, _ = solve_positions(model, data, NEAREST_BRANCH, False)
     if status != CONVERGED:
         return status
     sign, out[7] = correction(model, data, q)

@@ -5,6 +5,7 @@ import numpy as np
 
 from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH
 from pkm_kinematics.kernels.path.follow import same_side_of_graph
 from pkm_kinematics.kernels.position.closures import block_jacobian
 from pkm_kinematics.kernels.position.positions import SINGULAR, closes
@@ -54,7 +55,7 @@ def read_modes(model, data, before, now, sides, pose, joints):
     """
     bodies, closures, blocks, state, work = model.bodies, model.closures, model.blocks, data.state, data.work
     take_seed(model, data, joints)
-    status, _, _ = solve_pose(model, data, pose, -1)
+    status, _, _ = solve_pose(model, data, pose, NEAREST_BRANCH)
     if not closes(status):
         return status, 0.0
     if not invert_blocks(model, data) > NEARLY_SINGULAR:

@@ -5,7 +5,7 @@ import numpy as np
 
 from pkm_kinematics.kernels.compiled import allocating
 from pkm_kinematics.kernels.dense import solve_in_place
-from pkm_kinematics.kernels.model_and_data import NEAREST, VECTORS
+from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at
 from pkm_kinematics.kernels.path.newton import RIGHT, normal_equations
 from pkm_kinematics.kernels.position.chain import chain_motion
@@ -32,7 +32,7 @@ def track_reading(model, data, positions, rates, pose, joints, twist, velocities
     if status != CONVERGED:
         return status, error
     read_angles_at(model, data, positions)
-    status, _, _ = solve_pose(model, data, pose, NEAREST)
+    status, _, _ = solve_pose(model, data, pose, NEAREST_BRANCH)
     if not closes(status):
         return status, error
     if not invert_blocks(model, data) > NEARLY_SINGULAR:
