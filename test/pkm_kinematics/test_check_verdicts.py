@@ -15,6 +15,8 @@ import pytest
 import pkm_description.loops.home
 from pkm_description import DescriptionError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.load import expand
+from pkm_description.loops.reach import unclosable
+from pkm_description.rotations import transform_from_pose
 from pkm_kinematics import Kinematics
 from pkm_kinematics.check import as_text, examine, main
 from pkm_kinematics.verdicts import WEAK, Verdict, hold_at, poses_around
@@ -340,6 +342,20 @@ def test_reach_is_necessary_not_more(tmp_path: Path) -> None:
         else:
             with pytest.raises(DescriptionError, match=r"left_bar spans at most 0\.5 m"):
                 mechanism_from_urdf(moved)
+
+
+def test_what_can_be_reached_passes() -> None:
+    """Around the home of every robot, where the solvers close the loops, no loop is said to be out of reach."""
+    tried = 0
+    for name in robot_names():
+        kinematics = Kinematics(load_mechanism(name))
+        m = kinematics.mechanism
+        poses = poses_around(kinematics)
+        for pose in poses[kinematics.inverse(poses).ok] if len(poses) else []:
+            placed = (m.platform_link, transform_from_pose(pose))
+            assert list(unclosable(m.links, m.joints, m.loops, m.base_link, placed, 1e-9)) == [], name
+            tried += 1
+    assert tried > 5 * len(robot_names())
 
 
 def test_a_search_in_vain_says_how_long_it_took_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
