@@ -13,13 +13,14 @@ from pkm_description.errors import DescriptionError
 from pkm_description.joint_geometry import freedoms
 from pkm_description.loops.closure import ClosureModel, advance
 from pkm_description.loops.reach import unclosable
-from pkm_description.mechanism import Array, Limb, Loop
+from pkm_description.mechanism import Array, Joint, Limb, Loop
 
 # Loops count as closed below this gap, relative to the robot's characteristic length (and in rad).
 CLOSED = 1e-9
 # A best gap below this comes from rounded numbers in an overconstrained robot, not from an unreachable pose.
 ROUNDED = 1e-3
 STARTS = 60
+BRANCH_STARTS = 6  # for the platform's own branch: six joints at most that hardly miss a pose that they can take
 ITERATIONS = 60
 WITHIN_LIMITS = 1e-6
 
@@ -151,7 +152,9 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
     def carried(values: Array) -> tuple[Array, Array]:
         return _stacked(model.closure(values, inner), model.pose_error(values, request.platform, pose))
 
-    q, gap = _best(search, carried, _columns(model, joints), start, start)
+    q, gap = _best(search, carried, _columns(model, joints), start, start, BRANCH_STARTS if carrier is None else STARTS)
+    if carrier is None:
+        _check_branch(search, request, pose, q, gap)
     arrived = gap < CLOSED
     for limb in request.limbs:
         if limb is carrier:
@@ -183,7 +186,25 @@ def _columns(model: ClosureModel, joints: Sequence[str]) -> Array:
     return mask
 
 
-def _best(search: _Search, equations: Equations, columns: Array, q: Array, preferred: Array) -> tuple[Array, float]:
+def _check_branch(search: _Search, request: HomeRequest, pose: Array, q: Array, gap: float) -> None:
+    """Refuse a pose that the platform's own branch does not take: no limb can mend that."""
+    model, what = search.model, "the home pose of <pkm> <home>"
+    if gap > ROUNDED:
+        miss = model.pose_error(q, request.platform, pose)[0]
+        miss[np.abs(miss) < CLOSED] = 0.0
+        joints = ", ".join(request.path)
+        raise DescriptionError(
+            "<pkm> <home>",
+            f"{what} is unreachable: the joints that carry the platform, {joints}, miss it by "
+            f"{np.linalg.norm(miss[:3]) * model.length:.3g} m and {np.linalg.norm(miss[3:]):.3g} rad",
+            "give a home pose that these joints can take, or the platform's branch the freedoms that it lacks",
+        )
+    _check_limits(model, q, [joint for joint in model.free if joint.name in request.path], what)
+
+
+def _best(
+    search: _Search, equations: Equations, columns: Array, q: Array, preferred: Array, starts: int = STARTS
+) -> tuple[Array, float]:
     """The solution nearest to `preferred` among those that Newton's method finds from `q` and from random starts."""
     model, equations = search.model, search.counted(equations)
     lower, upper = bounds(model)
@@ -194,9 +215,9 @@ def _best(search: _Search, equations: Equations, columns: Array, q: Array, prefe
     low = np.where(np.isfinite(lower), lower, -np.pi * model.scale)
     high = np.where(np.isfinite(upper), upper, np.pi * model.scale)
     found: list[Array] = []
-    for attempt in range(STARTS):
+    for attempt in range(starts):
         # Starts spread from the neighbourhood of the preferred configuration to the whole range.
-        share = min(1.0, 2.0 * (attempt + 1) / STARTS)
+        share = min(1.0, 2.0 * (attempt + 1) / starts)
         search.starts += 1
         drawn = preferred + share * (random.uniform(low, high) - preferred)
         # Every other start is kept inside the limits: it may get stuck there, or find what others jump over.
@@ -342,8 +363,13 @@ def _check(search: _Search, request: HomeRequest, q: Array, gap: float, what: st
             f"(after {search.seconds:.1f} s and {search.starts} starts)",
             "correct the geometry or the home pose, or start the search with <home><joint name= position= /></home>",
         )
+    _check_limits(model, q, model.free, what)
+
+
+def _check_limits(model: ClosureModel, q: Array, joints: Sequence[Joint], what: str) -> None:
+    """Refuse a home at which one of some joints is outside its range."""
     lower, upper = bounds(model)
-    for joint in model.free:
+    for joint in joints:
         block = model.slices[joint.name]
         if not _within(q[block], lower[block], upper[block]):
             raise DescriptionError(

@@ -344,6 +344,31 @@ def test_reach_is_necessary_not_more(tmp_path: Path) -> None:
                 mechanism_from_urdf(moved)
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        (
+            "delta",
+            'rpy="0 0 0" xyz="0 0 -0.8',
+            'rpy="0.3 0 0" xyz="0 0 -0.8',
+            r"platform_x, .*, miss it by 0 m and 0\.3 rad",
+        ),
+        ("five_bar", 'xyz="0 0.45 0"', 'xyz="0 0.45 0.05"', r"platform_x, platform_y, miss it by 0\.05 m and 0 rad"),
+        ("eclipse2", 'xyz="', 'xyz="0.6 0 0" was="', r"\[-0\.4, 0\.4\] make home unreachable: .* comes to 0\.6"),
+    ],
+)
+def test_a_home_that_the_platforms_own_branch_cannot_take(name: str, old: str, new: str, words: str) -> None:
+    """Turned though the robot does not turn, out of its plane, beyond its range: soon said, and not of a limb."""
+    text, _ = expand(name)
+    before, home = text.split("<home", 1)
+    assert old in home
+    began = time.monotonic()
+    report = examine(f"{before}<home{home.replace(old, new, 1)}", modes=False)
+    assert time.monotonic() - began < 2.0
+    assert re.search(words, report.verdicts[-1].meaning), report.verdicts
+    assert not report.usable
+
+
 def test_what_can_be_reached_passes() -> None:
     """Around the home of every robot, where the solvers close the loops, no loop is said to be out of reach."""
     tried = 0
@@ -359,8 +384,13 @@ def test_what_can_be_reached_passes() -> None:
 
 
 def test_a_search_in_vain_says_how_long_it_took_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Out of the plane, every length would do: that takes a search, and its time is bounded."""
-    text = changed("five_bar", ('xyz="0 0.45 0"', 'xyz="0 0.45 0.05"'))
+    """Arms that turn across the plane: every length would do, so that it takes a search, and its time is bounded."""
+    text = re.sub(
+        r'(<joint name="left_elbow" type="revolute">.*?<axis xyz=)"0 0 1"',
+        r'\1"0 1 0"',
+        expand("five_bar")[0],
+        flags=re.S,
+    )
     monkeypatch.setattr(pkm_description.loops.home, "LONGEST", 0.0)
     began = time.monotonic()
     with pytest.raises(DescriptionError, match=r"stays open by .* \(after \d+\.\d s and \d+ starts\)") as refused:
