@@ -67,12 +67,13 @@ def prepare(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.Values
 
 
 def exercise(dynamics: Dynamics) -> None:
-    """Call once what the nodes of kinematics and dynamics call."""
+    """Call once what the nodes of kinematics and dynamics call, and who records a run."""
     kinematics = dynamics.kinematics
     home, still = np.array(kinematics.home), np.zeros(6)
     positions = np.asarray(kinematics.inverse(home).actuated)
     tracker = AssemblyModeTracker(kinematics)
     tracker.observe(positions, np.zeros(len(positions)))
+    kinematics.forward(np.tile(positions, (2, 1)), near=np.tile(home, (2, 1)))
     kinematics.singularity(home)
     dynamics.inverse(home, still, still)
 
