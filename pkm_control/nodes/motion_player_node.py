@@ -18,7 +18,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from numpy.typing import NDArray
 from rclpy.action import ActionClient
 from rclpy.node import Node
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from pkm_control.loop.fixed_rate import LoopStatistics as LoopFigures
@@ -36,6 +35,7 @@ from pkm_description.ros import messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
+from pkm_description.ros.raw_rows import RawRows
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import LoopStatistics, PlatformReference, PlatformTrajectory
@@ -45,6 +45,7 @@ Array = NDArray[np.float64]
 _EVERYTHING = 20000  # messages: twice what the queues hold
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
+_LASTING = 0.5  # s, of an error that ends the motion
 _POINT_PERIOD = 0.004  # s between two points that the controller gets; it interpolates
 _WELL = (DiagnosticStatus.OK, DiagnosticStatus.WARN)
 
@@ -73,6 +74,7 @@ class MotionPlayer(Node):
         self._streams: _Streams | None = None
         self._recorder: RunRecorder | None = None
         self._goal: Any = None  # the handle of the motion that runs
+        self._well_at = 0.0  # s, on the monotonic clock
         self._fault = ""
         self._ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
         self._loops_at_end = 0  # how many loop statistics had come by then
@@ -138,9 +140,11 @@ class MotionPlayer(Node):
         return f"reports an error: {message}" if level == DiagnosticStatus.ERROR else message
 
     def _watch(self) -> None:
-        """End the run when a node that it needs reports an error."""
+        """End the run when a node that it needs goes on reporting an error; what passes, the controller deals with."""
         ill = [name for name, (level, _) in self._health.items() if level == DiagnosticStatus.ERROR]
-        if ill:
+        if not ill:
+            self._well_at = time.monotonic()
+        elif time.monotonic() - self._well_at > _LASTING:
             self._end("; ".join(f"{name}: {self._health[name][1]}" for name in ill))
 
     # The motion
@@ -148,7 +152,7 @@ class MotionPlayer(Node):
     def _begin(self, here: Array) -> None:
         """Run the motion, from its start."""
         assert self._plan is not None
-        self._started = True
+        self._started, self._well_at = True, time.monotonic()
         start = self._plan.job.cycle.start
         if np.linalg.norm(here[:3] - start[:3]) > 1e-6 or abs(here[3:] @ start[3:]) < 1.0 - 1e-12:
             self._go(self._plan.planner.between(here, start), 1, self._play)
@@ -257,43 +261,48 @@ class _Streams:
     """
 
     def __init__(self, node: Node, names: tuple[str, ...]) -> None:
-        self._names = names
+        def stream(kind: Any, topic: str) -> PolledSubscription:
+            return PolledSubscription(node, kind, topic, topics.STREAM_RECORD, raw=True)
+
+        def values(state: JointState) -> Array:
+            fields = ("position", "velocity", "effort")
+            return np.concatenate([messages.joint_values(state, names, field) for field in fields])
+
+        def motion(reference: PlatformReference) -> Array:
+            q = reference.pose.orientation
+            place = *messages.vector_of(reference.pose.position), q.x, q.y, q.z, q.w
+            rates = messages.twist_of(reference.twist), messages.twist_of(reference.acceleration)
+            return np.concatenate([place, *rates])
+
         self.run = False  # both have come
-        self._references = PolledSubscription(
-            node, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_RECORD, raw=True
-        )
-        self._states = PolledSubscription(
-            node, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_RECORD, raw=True
-        )
         self._heard = [False, False]
+        self._width = len(names)
+        self._inputs = (
+            stream(PlatformReference, topics.PLATFORM_REFERENCE),
+            stream(JointState, topics.ACTUATED_JOINT_STATES),
+        )
+        self._references = RawRows(PlatformReference, motion)
+        self._states = RawRows(JointState, values, groups=3, gap=8)  # the length of a sequence, padded to a double's
 
     def take(self, recorder: RunRecorder | None, most: int = 500) -> None:
         """Take what has come since, and give it to the recorder, where there is one."""
-        references, states = self._references.take_all(most), self._states.take_all(most)
+        now = time.time()
+        references, states = (stream.take_all(most, until=now) for stream in self._inputs)
         self._heard = [self._heard[0] or bool(references), self._heard[1] or bool(states)]
         self.run = all(self._heard)
         if recorder is None:
             return
-        for data, _ in references:
-            reference = deserialize_message(data, PlatformReference)
-            moves = bool(messages.twist_of(reference.twist).any())
-            recorder.reference(_nanoseconds(reference), messages.pose_of(reference.pose), moves)
-        for data, published in states:
-            state = deserialize_message(data, JointState)
-            positions = messages.joint_values(state, self._names)
-            recorder.reading(
-                _nanoseconds(state), positions, messages.joint_values(state, self._names, "effort"), published
-            )
+        for stamp, row in zip(*self._references.rows([data for data, _ in references]), strict=True):
+            recorder.reference(int(stamp), row[:7], bool(row[7:13].any()))
+        stamps, rows = self._states.rows([data for data, _ in states])
+        for stamp, row, (_, published) in zip(stamps, rows, states, strict=True):
+            recorder.reading(int(stamp), row[: self._width], row[2 * self._width :], published)
         recorder.advance()
 
     def stop(self) -> None:
         """Listen no longer."""
-        self._references.close()
-        self._states.close()
-
-
-def _nanoseconds(message: Any) -> int:
-    return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)
+        for stream in self._inputs:
+            stream.close()
 
 
 def main(args: list[str] | None = None) -> int:

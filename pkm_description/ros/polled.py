@@ -8,6 +8,7 @@ microseconds.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rclpy.callback_groups import CallbackGroup
@@ -54,11 +55,21 @@ class PolledSubscription:
             taken = self._subscription.handle.take_message(self._subscription.msg_type, self._raw)
         return None if taken is None else (taken[0], 1e-9 * taken[1]["source_timestamp"])
 
-    def take_all(self, most: int = 500) -> list[tuple[Any, float]]:
-        """Return what waits, as `take_timed` does; at most so many: on a busy computer they come as fast as they go."""
+    def take_all(self, most: int = 500, until: float = math.inf) -> list[tuple[Any, float]]:
+        """Return what waits, as `take_timed` does: on a busy computer messages come as fast as they go.
+
+        Args:
+            most: messages to take.
+            until: what was published after this time [s, system clock] is the last to be taken.
+
+        Returns:
+            Messages, oldest first, and when they were published.
+        """
         messages: list[tuple[Any, float]] = []
         while len(messages) < most and (message := self.take_timed()) is not None:
             messages.append(message)
+            if message[1] > until:
+                break
         return messages
 
     def close(self) -> None:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers out of many serialised messages of one stream at once.
+
+Python takes some 60 us to read one message; a recorder of two streams of a thousand messages a second would spend an
+eighth of a core on that. Messages of one stream have the same layout as long as their names and frames stay the same:
+the stamp behind the four bytes that say how they are encoded (CDR), the numbers at the end. The first message is read
+in full, and the layout is only believed where it gives back what stands in that message; what looks different from it
+is read in full, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rclpy.serialization import deserialize_message
+
+_STAMP = slice(4, 12)  # s and ns, four bytes each
+_LITTLE_ENDIAN = 1  # second byte
+
+
+class RawRows:
+    """Reads the messages of one stream.
+
+    Args:
+        message_type: with a header first.
+        read: the numbers (n,) that are wanted of a message, in the order in which they stand in it, last of all.
+        gap: bytes between groups of numbers of equal size: lengths of sequences, with their padding.
+        groups: number of groups.
+    """
+
+    def __init__(self, message_type: Any, read: Callable[[Any], NDArray[np.float64]], groups: int = 1, gap: int = 0):
+        self._type, self._read = message_type, read
+        self._groups, self._gap = groups, gap
+        self._like = b""  # a message whose layout is known
+        self._at: list[slice] = []  # its groups of numbers
+        self._head = slice(0)  # what must be the same in others
+
+    def rows(self, data: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Stamps (k,) [ns] and numbers (k, n) of serialised messages."""
+        if data and not self._at:
+            self._learn(data[0])
+        if not self._at or any(not self._alike(one) for one in data):
+            return self._in_full(data)
+        table = np.frombuffer(b"".join(data), dtype=np.uint8).reshape(len(data), len(self._like))
+        seconds, nanoseconds = np.ascontiguousarray(table[:, _STAMP]).view("<u4").T.astype(np.int64)
+        parts = [np.ascontiguousarray(table[:, at]).view("<f8") for at in self._at]
+        return seconds * 1_000_000_000 + nanoseconds, np.concatenate(parts, axis=1)
+
+    def _alike(self, one: bytes) -> bool:
+        return len(one) == len(self._like) and one[self._head] == self._like[self._head] and one[:4] == self._like[:4]
+
+    def _learn(self, first: bytes) -> None:
+        """Find the numbers of the first message in its bytes; leave the layout unknown where they are not there."""
+        stamps, numbers = self._in_full([first])
+        size, left = divmod(8 * numbers.shape[1], self._groups)
+        begins = [len(first) - (k + 1) * size - k * self._gap for k in reversed(range(self._groups))]
+        if left or not size or begins[0] < _STAMP.stop or first[1] != _LITTLE_ENDIAN:
+            return
+        self._like, self._head = first, slice(_STAMP.stop, begins[0])
+        self._at = [slice(begin, begin + size) for begin in begins]
+        found = self.rows([first])
+        if found[0][0] != stamps[0] or not np.array_equal(found[1], numbers, equal_nan=True):
+            self._at = []
+
+    def _in_full(self, data: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        messages = [deserialize_message(one, self._type) for one in data]
+        stamps = [m.header.stamp.sec * 1_000_000_000 + m.header.stamp.nanosec for m in messages]
+        return np.array(stamps, dtype=np.int64), np.array([self._read(m) for m in messages], dtype=np.float64)
