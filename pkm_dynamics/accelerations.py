@@ -15,8 +15,8 @@ from pkm_dynamics.codegen.step_code import straight_direct_many
 from pkm_dynamics.kernels.over_rows import direct_dynamics_many
 from pkm_dynamics.problem import Problem
 from pkm_kinematics import Status
-from pkm_kinematics.batch import as_rows
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Model, writeable
+from pkm_kinematics.batch import as_rows, nans
+from pkm_kinematics.kernels.model_and_data import Choice, Model, writeable
 from pkm_kinematics.solutions import Solution
 
 
@@ -39,10 +39,11 @@ def direct(problem: Problem, effort: ArrayLike) -> Accelerations:
     efforts, _ = as_rows(effort, problem.robot.n_actuated, "effort")
     efforts = writeable(np.broadcast_to(efforts, (len(problem), efforts.shape[1])))
     status[~np.isfinite(efforts).all(axis=1)] = Status.INVALID_INPUT
-    out = np.full((len(problem), 6), np.nan)
+    out = nans(len(problem), 6)
+    solve = problem.robot.prepared(direct_dynamics_many, motions, np.empty((1, efforts.shape[1])), out, status)
 
-    def kernel(model: Model, data: Data, choice: Choice, at: slice) -> None:
-        direct_dynamics_many(model, data, choice, motions[at], efforts[at], out[at], status[at])
+    def kernel(model: Model, choice: Choice, at: slice) -> None:
+        solve(model, choice, motions[at], efforts[at], out[at], status[at])
 
     def code(address: int, at: slice) -> None:
         straight_direct_many(address, motions[at], efforts[at], out[at], status[at])

@@ -15,7 +15,8 @@ from pkm_dynamics.codegen.step_code import straight_inverse_many
 from pkm_dynamics.distribution import Distribution, distribute
 from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
 from pkm_dynamics.problem import Problem
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.batch import nans
+from pkm_kinematics.kernels.model_and_data import Choice, Model
 from pkm_kinematics.solutions import JointNames, NamedSolution
 
 
@@ -43,10 +44,11 @@ def inverse(problem: Problem, distribution: Distribution | None = None) -> Effor
 def efforts_of(problem: Problem, distribution: Distribution | None = None) -> Array:
     """Efforts (k, n_actuated) of the rows of a problem, which gets their status. Raises `DistributionError`."""
     motions, status = problem.motions, problem.status
-    efforts = np.full((len(problem), problem.robot.n_actuated), np.nan)
+    efforts = nans(len(problem), problem.robot.n_actuated)
+    solve = problem.robot.prepared(inverse_dynamics_many, motions, efforts, status)
 
-    def kernel(model: Model, data: Data, choice: Choice, at: slice) -> None:
-        inverse_dynamics_many(model, data, choice, motions[at], efforts[at], status[at])
+    def kernel(model: Model, choice: Choice, at: slice) -> None:
+        solve(model, choice, motions[at], efforts[at], status[at])
 
     def code(address: int, at: slice) -> None:
         straight_inverse_many(address, motions[at], efforts[at], status[at])

@@ -12,7 +12,7 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.body_energy import energy_many
 from pkm_kinematics import Status
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.kernels.model_and_data import Choice, Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +72,8 @@ def energy(
     motions, status = problem.motions, problem.status
     out = np.full((len(problem), 3), np.nan)
 
-    def kernel(model: Model, data: Data, choice: Choice, at: slice) -> None:
-        energy_many(model, data, choice, motions[at], out[at], status[at])
+    def kernel(model: Model, choice: Choice, at: slice) -> None:
+        energy_many(model, dynamics.kinematics.engine.data(), choice, motions[at], out[at], status[at])
 
     problem.solve_positions(kernel)
     problem.refuse_overflow(out)

@@ -17,17 +17,16 @@ from numpy.typing import ArrayLike, NDArray
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.codegen.step_code import SOLVED
-from pkm_dynamics.kernels.over_rows import check_motions, seed_joints
+from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.robot_model import Record, RobotModel
 from pkm_kinematics import Status
 from pkm_kinematics.batch import over_cores, rows_for
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Model, read_only
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 
-REST = np.zeros(6)
 POSE, TWIST, ACCELERATION, WRENCH = slice(0, 7), slice(7, 13), slice(13, 19), slice(19, 25)  # of a motion (25,)
 
-Kernel = Callable[[Model, Data, Choice, slice], None]  # solves some of the rows
+Kernel = Callable[[Model, Choice, slice], None]  # solves some of the rows
 Code = Callable[[int, slice], None]  # the same by machine code at an address
 
 
@@ -85,19 +84,19 @@ class Problem:
             )
         poses, shape = k.engine.poses(pose)
         n = len(poses)
-        parts = [poses]
-        for what, values in (("twist", twist), ("acceleration", acceleration), ("wrench", wrench)):
-            parts.append(np.broadcast_to(rows_for(REST if values is None else values, 6, n, what), (n, 6)))
-        motions = np.concatenate(parts, axis=1)
+        motions = np.empty((n, 25))
+        motions[:, POSE] = poses
+        parts = ("twist", TWIST, twist), ("acceleration", ACCELERATION, acceleration), ("wrench", WRENCH, wrench)
+        for what, part, values in parts:
+            motions[:, part] = 0.0 if values is None else rows_for(values, 6, n, what)
         status = np.empty(n, dtype=np.int64)
-        check_motions(motions, status)
+        robot.check_motions(motions, k.engine.rate_scale, k.engine.onto_space, status)
         choice = k.modes.choose(motions[:, POSE], seed, mode)
-        good = np.flatnonzero(status == Status.CONVERGED) if status.any() else slice(None)
-        rows, chosen = np.arange(n)[good], choice.rows(good)
-        for part in (TWIST, ACCELERATION) if k.constant_space else (TWIST,):
-            astray = k.engine.outside(motions[good, POSE], motions[good, part], chosen)
+        if not k.constant_space:
+            rows = np.flatnonzero(status == Status.CONVERGED)
+            astray = k.engine.outside(motions[rows, POSE], motions[rows, TWIST], choice.rows(rows))
             status[rows[astray]] = Status.INVALID_INPUT
-        if mode is not None:
+        if mode is not None and not choice.certain.all():
             status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
         plain = seed is None and payload is None
         return cls(robot, motions, shape, status, choice, robot.model(payload), plain)
@@ -152,20 +151,19 @@ class Problem:
         constant = self.robot.kinematics.constant_space
         if not constant:
             _ = self.spaces  # rows without one have their status before any is solved
-        if code is not None and self.plain:
-            call, record = code
-            made = self.robot.code(record, self.choice.branch, len(self))
-            if made is not None:
-                address = made.address
-                over_cores(lambda at: call(address, at), len(self))
+        made = self.robot.code(code[1], self.choice.branch, len(self)) if code is not None and self.plain else None
+        if code is not None and made is not None:
+            call, address = code[0], made.address
+            over_cores(lambda at: call(address, at), len(self))
         if not constant:
             for i in np.flatnonzero(self.status == Status.CONVERGED):
                 at = slice(int(i), int(i) + 1)
                 here = self.model._replace(subspace=read_only(self.spaces[i]))
-                kernel(here, self.robot.kinematics.engine.data(), self.choice.rows(at), at)
-        elif (self.status == Status.CONVERGED).any():
+                kernel(here, self.choice.rows(at), at)
+        elif made is None or (self.status == Status.CONVERGED).any():
             self.solve_positions(kernel)
-        self.status[self.status == SOLVED] = Status.CONVERGED
+        if made is not None:
+            self.status[self.status == SOLVED] = Status.CONVERGED
         self.refuse_overflow(out)
 
     def solve_positions(self, kernel: Kernel) -> None:
@@ -175,10 +173,7 @@ class Problem:
             kernel: writes results and the status.
         """
 
-        def part(at: slice) -> None:
-            kernel(self.model, self.robot.kinematics.engine.data(), self.choice.rows(at), at)
-
-        over_cores(part, len(self))
+        over_cores(lambda at: kernel(self.model, self.choice.rows(at), at), len(self))
 
     def refuse_overflow(self, out: Array) -> None:
         """Give rows that should be numbers and are not the status INVALID_INPUT, and NaN.
@@ -186,6 +181,8 @@ class Problem:
         Args:
             out: results (k, ...), written.
         """
+        if np.isfinite(out).all():
+            return
         lost = (self.status == Status.CONVERGED) & ~np.isfinite(out).all(axis=tuple(range(1, out.ndim)))
         if lost.any():
             out[lost], self.status[lost] = np.nan, Status.INVALID_INPUT

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Inertial
+from pkm_dynamics.kernels.over_rows import check_motions
 from pkm_kinematics import Kinematics
 from pkm_kinematics.codegen import MachineCode, Recording
+from pkm_kinematics.kernels.binding import Prepared, WithScratch
 from pkm_kinematics.kernels.model_and_data import Model
 from pkm_kinematics.kernels.records import PLATFORM
 
@@ -26,6 +28,7 @@ class RobotModel:
         self.kinematics = kinematics
         self.friction = friction
         self.codes: dict[tuple[Record, int], MachineCode | None] = {}
+        self._prepared: dict[Any, WithScratch] = {}
 
     @property
     def n_actuated(self) -> int:
@@ -39,7 +42,36 @@ class RobotModel:
 
     def model(self, payload: Inertial | None = None) -> Model:
         """The robot as the kernels of the dynamics take it: with a payload, and with friction where it counts."""
+        return self._unloaded if payload is None else self._loaded(payload)
+
+    @cached_property
+    def _unloaded(self) -> Model:
+        return self._loaded(None)
+
+    def _loaded(self, payload: Inertial | None) -> Model:
         return self.kinematics.engine.model._replace(bodies=self.with_friction(self._bodies(payload)))
+
+    def prepared(self, kernel: Any, *others: Any) -> WithScratch:
+        """The call of a kernel that takes a model, data, a choice and more, made once.
+
+        Args:
+            kernel: of some rows.
+            others: examples of its arguments after the choice, of the same types in every call.
+
+        Returns:
+            It, to be called without the data.
+        """
+        if kernel not in self._prepared:
+            engine = self.kinematics.engine
+            self._prepared[kernel] = WithScratch(kernel, engine.data, self._unloaded, engine.any_choice, *others)
+        return self._prepared[kernel]
+
+    @cached_property
+    def check_motions(self) -> Callable[..., None]:
+        """`check_motions(motions, scale, projector, status)`: the kernel of that name."""
+        engine = self.kinematics.engine
+        example = np.empty((1, 25)), engine.rate_scale, engine.onto_space, np.empty(1, dtype=np.int64)
+        return Prepared(check_motions, *example).call
 
     def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
         """A table of bodies as it is, or without friction where it shall not count."""

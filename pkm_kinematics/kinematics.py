@@ -142,7 +142,7 @@ class Kinematics(Introduced):
         poses, shape = e.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
         solved = e.solve(poses, choice)
-        if seed is None and e.continues:  # the path from home ended where a limb does
+        if seed is None and e.continues and solved.status.any():  # the path from home ended where a limb does
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
         if mode is not None:
             drop_uncertain(choice, solved)
@@ -176,16 +176,23 @@ class Kinematics(Introduced):
             label = "nearest" if mode is None else self.mode_label(mode)
         q = solved.q
         return InverseSolution(
-            q.reshape(*shape, q.shape[1]),
-            q[:, self.engine.actuated_column].reshape(*shape, len(self.actuated_names)),
+            q.reshape((*shape, q.shape[1])),
             solved.status.reshape(shape),
             solved.residual.reshape(shape),
             solved.iterations.reshape(shape),
             mode,
             label,
             self.engine.names,
-            partial(explain_inverse, self.engine),
+            self._explain_inverse,
         )
+
+    @cached_property
+    def _explain_inverse(self) -> Callable[[int, Array, float], str]:
+        return partial(explain_inverse, self.engine)
+
+    @cached_property
+    def _explain_forward(self) -> Callable[[int, Array, float], str]:
+        return partial(explain_forward, self.engine)
 
     def forward(self, q: ArrayLike, near: ArrayLike | None = None, seed: ArrayLike | None = None) -> ForwardSolution:
         """Platform poses for actuated joint positions: the assembly mode that continues `near`.
@@ -211,7 +218,8 @@ class Kinematics(Introduced):
         """
         targets, shape = as_rows(q, len(self.actuated_names), "q")
         starts, _ = self.engine.poses(self.home if near is None else near)
-        starts = rows_for(starts, 7, len(targets), "near")
+        if len(starts) not in (1, len(targets)):
+            starts = rows_for(starts, 7, len(targets), "near")
         seeds = None if seed is None else rows_for(seed, len(self.joint_names), len(targets), "seed")
         return self._forward_solution(self._forward.near(targets, starts, seeds), shape)
 
@@ -271,14 +279,14 @@ class Kinematics(Introduced):
 
     def _forward_solution(self, found: PoseRows, shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
         return ForwardSolution(
-            found.pose.reshape(*shape, 7),
-            found.joints.reshape(*shape, len(self.joint_names)),
+            found.pose.reshape((*shape, 7)),
+            found.joints.reshape((*shape, len(self.joint_names))),
             found.status.reshape(shape),
             found.residual.reshape(shape),
             found.iterations.reshape(shape),
             label,
             self.engine.names,
-            partial(explain_forward, self.engine),
+            self._explain_forward,
         )
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:
@@ -707,6 +715,8 @@ def shared_kinematics(mechanism: Mechanism) -> Kinematics:
 
 def drop_uncertain(choice: Choice, solved: Solved) -> None:
     """Take back solutions beyond the end of a path from home: of which mode they are, nobody knows."""
+    if choice.certain.all():
+        return
     stray = ~choice.certain & np.isfinite(solved.q).all(axis=1)
     for values in (solved.q, solved.qd, solved.qdd):
         values[stray] = np.nan

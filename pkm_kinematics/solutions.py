@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,9 +28,10 @@ class JointNames:
     actuated: tuple[str, ...]
     units: dict[str, str]  # "rad" or "m", by name
 
-    def columns(self) -> list[int]:
+    @cached_property
+    def columns(self) -> NDArray[np.int64]:
         """Columns of the actuated joints among all joints."""
-        return [self.joints.index(name) for name in self.actuated]
+        return np.array([self.joints.index(name) for name in self.actuated], dtype=np.int64)
 
 
 class Solution(Introduced):
@@ -148,7 +150,6 @@ class InverseSolution(ExplainedSolution):
     """
 
     joints: Array  # (..., n_joints) rad or m
-    actuated: Array  # (..., n_actuated)
     status: Codes  # (...,) Status values
     residual: Array  # (...,) largest gap of a loop closure, m (directions: 1)
     iterations: Codes  # (...,)
@@ -156,6 +157,11 @@ class InverseSolution(ExplainedSolution):
     label: str
     _names: JointNames
     _explain: Callable[[int, Array, float], str]
+
+    @cached_property
+    def actuated(self) -> Array:
+        """Actuated joint positions (..., n_actuated) [rad, m]."""
+        return self.joints[..., self._names.columns]
 
     def _summary(self) -> str:
         return f"({self.label}) {super()._summary()}"
@@ -177,7 +183,7 @@ class ForwardSolution(ExplainedSolution):
     @property
     def actuated(self) -> Array:
         """Actuated joint positions (..., n_actuated) at the pose."""
-        return self.joints[..., self._names.columns()]
+        return self.joints[..., self._names.columns]
 
     def _summary(self) -> str:
         return f"({self.label}) {super()._summary()}"

@@ -10,15 +10,27 @@ from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.model_and_data import NEAREST
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
-from pkm_kinematics.kernels.position.solve_poses import all_finite, check_pose
+from pkm_kinematics.kernels.position.solve_poses import INSIDE, all_finite, check_pose
+from pkm_kinematics.kernels.rates.motion_space import is_off_space
 from pkm_kinematics.kernels.records import CLOSED_FORM
 
 
 @compiled
-def check_motions(motions, status):
-    """Status (k,) of motions (k, 25) as input: finite, with a quaternion of nearly unit length, which is made exact."""
+def check_motions(motions, scale, projector, status):
+    """Status (k,) of motions (k, 25) as input: finite, with a quaternion of nearly unit length, which is made exact.
+
+    Twists and accelerations must lie in the space that `projector` projects on, as `is_off_space` has it; with none
+    (0, 6) they may be any.
+    """
+    anywhere = projector.shape[0] == 0
     for k in range(motions.shape[0]):
-        status[k] = CONVERGED if all_finite(motions[k]) and check_pose(motions[k], motions[k]) else INVALID_INPUT
+        motion = motions[k]
+        status[k] = CONVERGED if all_finite(motion) and check_pose(motion, motion) else INVALID_INPUT
+        if anywhere or status[k] != CONVERGED:
+            continue
+        for first in (7, 13):
+            if is_off_space(motion[first : first + 6], scale, projector, INSIDE):
+                status[k] = INVALID_INPUT
 
 
 @compiled

@@ -21,7 +21,7 @@ from pkm_dynamics.kernels.body_regressor import LinearForm, regressor_many
 from pkm_dynamics.problem import Problem
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.kernels.model_and_data import Choice, Model
 from pkm_kinematics.model.tables import build_graph
 
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -144,7 +144,8 @@ def regressor(problem: Problem, parameters: ParameterSet) -> tuple[Array, NDArra
     m, n, width = problem.robot.n_actuated, problem.robot.kinematics.mobility, len(parameters)
     out = np.full((len(problem), m, width), np.nan)
 
-    def kernel(model: Model, data: Data, choice: Choice, at: slice) -> None:
+    def kernel(model: Model, choice: Choice, at: slice) -> None:
+        data = problem.robot.kinematics.engine.data()
         scratch = np.zeros((len(model.bodies), 6, n)), np.zeros((n, width)), np.zeros((m, n))
         form = LinearForm(parameters.layout, parameters.axes, *scratch)
         regressor_many(model, data, choice, form, motions[at], out[at], status[at])

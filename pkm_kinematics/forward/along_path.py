@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.batch import over_cores
+from pkm_kinematics.batch import BATCH, nans, over_cores
+from pkm_kinematics.kernels.binding import WithScratch
 from pkm_kinematics.kernels.model_and_data import near
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
 from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses
@@ -62,32 +63,16 @@ class Forward:
         """
         e = self.engine
         n = len(q)
-        q = np.where(e.usable(q, e.actuated_turning), q, np.nan)
-        found = PoseRows(
-            np.full((n, 7), np.nan),
-            np.full((n, len(e.joint_names)), np.nan),
-            np.full(n, int(Status.INVALID_INPUT)),
-            np.zeros(n),
-            np.zeros(n, dtype=np.int64),
-        )
+        found = _nothing(n, len(e.joint_names))
         if e.constant_space:
-            seeds = self._at_starts(q, starts, seed)
-
-            def part(at: slice) -> None:
-                rows = PoseRows(*(array[at] for array in found))
-                follow_poses(e.model, e.data(), seeds[at], q[at], starts[at] if len(starts) > 1 else starts, rows)
-
-            over_cores(part, n)
-            done = found.status == Status.CONVERGED
-            limbs = found.joints[done]
-            solved = e.solve(found.pose[done], near(limbs, len(limbs)))
-            found.joints[done], found.status[done] = solved.q, solved.status
+            if not self._on_the_pose(q, starts, self._at_starts(q, starts, seed), found):
+                return found
             done = closes(found.status)
             found.pose[~done] = np.nan
             found.joints[~done] = np.nan
             rest = np.flatnonzero(~done & (found.status != Status.INVALID_INPUT))
         else:
-            usable = np.isfinite(q).all(axis=1) & np.broadcast_to(usable_poses(starts), n)
+            usable = e.usable(q, e.actuated_turning).all(axis=1) & np.broadcast_to(usable_poses(starts), n)
             rest = self._by_whole_rows(q, starts, seed, np.flatnonzero(usable), found)
         for k in rest:
             start = starts[k if len(starts) > 1 else 0]
@@ -99,6 +84,35 @@ class Forward:
         )
         return found
 
+    def _on_the_pose(self, q: Array, starts: Array, seeds: Array, found: PoseRows) -> int:
+        """`found` by the paths on the pose alone from `seeds` (n, n_joints); returns how many are not CONVERGED."""
+        e = self.engine
+        divided, n = e.divided, len(q)  # the limbs of divided robots need more than one try to close
+
+        def part(at: slice) -> None:
+            rows = PoseRows(*(array[at] for array in found))
+            here = starts[at] if len(starts) > 1 else starts
+            left.append(self._follow_poses(e.model, seeds[at], q[at], here, not divided, rows))
+
+        left: list[int] = []
+        if n < BATCH:
+            left.append(self._follow_poses(e.model, seeds, q, starts, not divided, found))
+        else:
+            over_cores(part, n)
+        if not divided:
+            return sum(left)
+        done = found.status == Status.CONVERGED
+        limbs = found.joints[done]
+        solved = e.solve(found.pose[done], near(limbs, len(limbs)))
+        found.joints[done], found.status[done] = solved.q, solved.status
+        return int(np.count_nonzero(found.status))
+
+    @cached_property
+    def _follow_poses(self) -> WithScratch:
+        e = self.engine
+        rows = np.empty((1, 7))
+        return WithScratch(follow_poses, e.data, e.model, rows, rows, rows, True, _nothing(1, len(e.joint_names)))
+
     def _at_starts(self, q: Array, starts: Array, seed: Array | None) -> Array:
         """Joint positions (n, n_joints) near those of the limbs at the starts: `seed`, or the mode nearest to q.
 
@@ -109,7 +123,8 @@ class Forward:
         e, n = self.engine, len(q)
         if seed is not None:
             return np.array(np.broadcast_to(seed, (n, seed.shape[1])), order="C")
-        seeds = np.tile(e.home_joints, (n, 1))
+        seeds = np.empty((n, len(e.joint_names)))
+        seeds[:] = e.home_joints
         seeds[:, e.actuated_column] = q
         branches = self._modes.hidden_branches
         if branches:
@@ -244,6 +259,13 @@ class Forward:
 
     def _row(self, at: Followed) -> Array:
         return np.array([at.positions[name] for name in self.engine.joint_names])
+
+
+def _nothing(n: int, width: int) -> PoseRows:
+    """Room for n answers, of `width` joints, to input that is not usable."""
+    status = np.empty(n, dtype=np.int64)
+    status.fill(Status.INVALID_INPUT)
+    return PoseRows(nans(n, 7), nans(n, width), status, np.zeros(n), np.zeros(n, dtype=np.int64))
 
 
 def one_after_the_other(limbs: Sequence[LimbColumns], turning: NDArray[np.bool_]) -> LimbGroups:

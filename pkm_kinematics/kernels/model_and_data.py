@@ -80,7 +80,9 @@ class Choice(NamedTuple):
 
 def near(joints: Array, n: int, branch: int = NEAREST) -> Choice:
     """The choice, for n poses, of what is nearest to joint positions (n_joints,) or (1 or n, n_joints)."""
-    return Choice(branch, writeable(np.atleast_2d(joints)), np.ones(n, dtype=bool))
+    certain = np.empty(n, dtype=np.bool_)
+    certain.fill(True)
+    return Choice(branch, writeable(joints if joints.ndim == 2 else joints[None]), certain)
 
 
 def writeable(array: Array) -> Array:

@@ -14,19 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Model, Solved, near
-from pkm_kinematics.kernels.path.carry_on import JUMP, STEP, StraightPath, carry_on
+from pkm_kinematics.kernels.binding import WithScratch
+from pkm_kinematics.kernels.model_and_data import NEAREST, Choice, Data, Model, Solved, near
+from pkm_kinematics.kernels.path.carry_on import FAR, JUMP, STEP, StraightPath, carry_on
 from pkm_kinematics.status import closes
 
 SHORTER = 0.25  # a step that fails is tried again at this part of its length
 SHORTEST = 0.005  # where even this fails, the way is blocked
-FAR = 1000.0  # of the robot's size: no limb is carried farther from home, as that takes steps without end
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +54,9 @@ class Continuation:
                 that was
             not.
         """
-        joints, paths, lengths, done = self._in_whole_steps(poses, start, branch, False)
-        held_up = np.flatnonzero((done >= 0.0) & (done < 1.0))
-        if len(held_up):
+        joints, paths, lengths, done, blocked = self._in_whole_steps(poses, start, branch, False)
+        if blocked:
+            held_up = np.flatnonzero((done >= 0.0) & (done < 1.0))
             self._in_shorter_steps(held_up, paths[held_up], lengths[held_up], branch, joints, done)
         return joints, done == 1.0
 
@@ -65,14 +66,24 @@ class Continuation:
 
     def _in_whole_steps(
         self, poses: Array, start: Array, branch: int, open_on_the_path: bool
-    ) -> tuple[Array, Array, Array, Array]:
+    ) -> tuple[Array, Array, Array, Array, int]:
         n = len(poses)
-        joints = np.array(np.broadcast_to(start, (n, start.shape[-1])), order="C")
+        joints = np.empty((n, start.shape[-1]))
+        joints[:] = start
         paths, lengths, done = np.empty((n, 6)), np.empty(n), np.empty(n)
-        path = StraightPath(self.home, self.turning, self.size, STEP, JUMP)
-        poses = np.where(far_away(poses, self.home, self.size)[:, None], np.nan, poses)  # as if it were no pose
-        carry_on(self.model, self.data(), path, poses, branch, open_on_the_path, joints, paths, lengths, done)
-        return joints, paths, lengths, done
+        poses = np.ascontiguousarray(poses)
+        blocked = self._carry_on(self.model, self._path, poses, branch, open_on_the_path, joints, paths, lengths, done)
+        return joints, paths, lengths, done, blocked
+
+    @cached_property
+    def _path(self) -> StraightPath:
+        return StraightPath(self.home, self.turning, self.size, STEP, JUMP)
+
+    @cached_property
+    def _carry_on(self) -> WithScratch:
+        rows, numbers = np.empty((1, 7)), np.empty(1)
+        example = self._path, rows, NEAREST, False, rows, rows, numbers, numbers
+        return WithScratch(carry_on, self.data, self.model, *example)
 
     def _in_shorter_steps(
         self, going: NDArray[np.int64], paths: Array, lengths: Array, branch: int, joints: Array, done: Array

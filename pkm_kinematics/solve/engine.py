@@ -19,8 +19,9 @@ from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import pose_from_transform, transform_from_pose
-from pkm_kinematics.batch import numbers, over_cores, rows_for, wrong_shape
+from pkm_kinematics.batch import BATCH, nans, numbers, over_cores, rows_for, wrong_shape
 from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.binding import WithScratch
 from pkm_kinematics.kernels.model_and_data import (
     NEAREST,
     VECTORS,
@@ -35,7 +36,14 @@ from pkm_kinematics.kernels.model_and_data import (
 from pkm_kinematics.kernels.path.carry_on import LAST
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain
 from pkm_kinematics.kernels.position.closures import block_residual, closed
-from pkm_kinematics.kernels.position.solve_poses import INSIDE, LIMIT_SLACK, solve_many, solve_pose, take_seed
+from pkm_kinematics.kernels.position.solve_poses import (
+    FARTHEST,
+    INSIDE,
+    LIMIT_SLACK,
+    solve_many,
+    solve_pose,
+    take_seed,
+)
 from pkm_kinematics.kernels.rates.jacobians import inverse_jacobians
 from pkm_kinematics.kernels.rates.motion_space import allowed_twists, motion_space, motion_spaces, off_space
 from pkm_kinematics.model.blocks import build_tables, build_undivided
@@ -50,7 +58,6 @@ from pkm_kinematics.status import Status, closes
 NO_RATES = np.empty((0, 6))
 EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
-FARTHEST = 1e5  # rad, and of the robot's size: beyond, neighbouring numbers are too far apart to close loops with
 OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
 
 
@@ -208,8 +215,9 @@ class Engine:
             ShapeError: another shape.
         """
         array = numbers(pose, self._pose_in_words, "pose", "; home is spelled `k.home`")
-        if array.shape[-1] == 7:
-            return array.reshape(-1, 7), array.shape[:-1]
+        shape = array.shape
+        if shape[-1] == 7:
+            return array.reshape(-1, 7), shape[:-1]
         if array.shape[-1] == len(self.task.names) > 0:
             coordinates = array.reshape(-1, array.shape[-1])
             return self.poses_at(coordinates), array.shape[:-1]
@@ -320,15 +328,10 @@ class Engine:
 
         Returns:
             Joints with a status each; INVALID_INPUT also where the joint positions to start from are not usable.
+            Without twists, rates have no columns.
         """
         solved = self._solve_blocks(poses, choice, twists, accelerations)
-        unusable = ~self.usable(choice.seeds, self.joint_turning).all(axis=1)
-        if unusable.any():
-            which = np.broadcast_to(unusable, len(poses))
-            solved.status[which] = Status.INVALID_INPUT
-            for values in (solved.q, solved.qd, solved.qdd):
-                values[which] = np.nan
-        if self.divided:
+        if self.divided and (solved.status.any() or (solved.residual > EXACT * self.size).any()):
             # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
             near = np.flatnonzero(
                 np.isin(solved.status, OPEN) & ((solved.residual < FOLDED * self.size) | (not self.continues))
@@ -387,19 +390,34 @@ class Engine:
     ) -> Solved:
         """`solve`, block after block; `by` other tables of the same robot."""
         n, width = len(poses), len(self.joint_names)
-        tables = by or self.tables
-        model = self.model if by is None else self.model._replace(**by.model.of_graph())
-        q, qd, qdd = np.full((n, width), np.nan), np.full((n, width), np.nan), np.full((n, width), np.nan)
-        counts = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n, dtype=np.int64), np.zeros(n)
-        solved = Solved(q, qd, qdd, *counts)
+        poses = np.ascontiguousarray(poses)
+        moving = twists is not NO_RATES
+        solved = _unsolved(n, width, width if moving else 0)
+        if by is not None:
+            model, data = self.model._replace(**by.model.of_graph()), by.data(chain_state(self.task))
+            solve_many(model, data, choice, poses, twists, accelerations, solved)
+            return solved
 
         def part(at: slice) -> None:
-            rates = at if len(twists) else slice(0, 0)
-            data = tables.data(chain_state(self.task))
-            solve_many(model, data, choice.rows(at), poses[at], twists[rates], accelerations[rates], solved.rows(at))
+            rates = (twists[at], accelerations[at]) if moving else (NO_RATES, NO_RATES)
+            self._solve_many(self.model, choice.rows(at), poses[at], *rates, solved.rows(at))
 
-        over_cores(part, n)
+        if n < BATCH:
+            self._solve_many(self.model, choice, poses, twists, accelerations, solved)
+        else:
+            over_cores(part, n)
         return solved
+
+    @cached_property
+    def _solve_many(self) -> WithScratch:
+        width = len(self.joint_names)
+        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), _unsolved(1, width, width)
+        return WithScratch(solve_many, self.data, self.model, self.any_choice, poses, rates, rates, solved)
+
+    @property
+    def any_choice(self) -> Choice:
+        """A choice for one pose, as an example of the type."""
+        return near(np.array(self.home_joints), 1)
 
     def placed(self, pose: Array, seed: Array, branch: int = NEAREST) -> Placed:
         """All bodies in place at one pose (7,), from joint positions `seed` (n_joints,), or in a branch."""
@@ -468,10 +486,10 @@ class Engine:
         """Which of the twists or accelerations (n, 6) at poses (n, 7) the platform cannot have."""
         if self.constant_space and self.mobility == 6:
             return np.zeros(len(rates), dtype=bool)
-        scale = scaling(self.characteristic_length)
+        scale = self.rate_scale
         if self.constant_space:
             off = np.empty(len(rates), dtype=np.bool_)
-            off_space(np.ascontiguousarray(rates), scale, self._onto_space, INSIDE, off)
+            off_space(np.ascontiguousarray(rates), scale, self.onto_space, INSIDE, off)
             return off
         scaled = rates * scale
         allowance = INSIDE * (1.0 + np.linalg.norm(scaled, axis=1))
@@ -481,11 +499,28 @@ class Engine:
         return np.asarray((np.linalg.norm(left, axis=1) > allowance) & np.isfinite(spaces).all(axis=(1, 2)))
 
     @cached_property
-    def _onto_space(self) -> Array:
-        """Orthogonal projector (6, 6) onto the constant motion space, rotations at the characteristic length."""
+    def rate_scale(self) -> Array:
+        """What twists are multiplied by (6,) to become speeds: rotations at the characteristic length."""
+        return scaling(self.characteristic_length)
+
+    @cached_property
+    def onto_space(self) -> Array:
+        """Orthogonal projector (6, 6) onto the constant motion space, of rates at `rate_scale`.
+
+        None (0, 6) where the space is not constant, or all six dimensions.
+        """
+        if not self.constant_space or self.mobility == 6:
+            return np.empty((0, 6))
         Q = np.linalg.qr(self.task.subspace * scaling(self.characteristic_length)[:, None])[0]
         projector: Array = Q @ Q.T
         return projector
+
+
+def _unsolved(n: int, width: int, rates: int) -> Solved:
+    """Room for n solutions of `width` joints, of whose rates `rates` are wanted."""
+    q, qd, qdd = nans(n, width), nans(n, rates), nans(n, rates)
+    status, iterations = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    return Solved(q, qd, qdd, status, np.zeros(n), iterations, np.zeros(n))
 
 
 def _with(record: NDArray[Any], **values: float) -> NDArray[Any]:

@@ -24,6 +24,7 @@ from pkm_kinematics.kernels.position.solve_poses import check_pose, inverse_whol
 from pkm_kinematics.kernels.records import NEWTON
 
 STEP = 0.15  # rad, and of the robot's size: longest step of the platform
+FAR = 1000.0  # of the robot's size: no limb is carried farther from home, as that takes steps without end
 JUMP = 0.6  # rad: a limb joint that turns farther in one step may have changed its solution
 LAST, PATH = 5, 6  # vectors of `Data.system` in use by lean calls: the last pose, the displacement from there
 
@@ -71,18 +72,22 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengt
     """Solve the limbs in steps from home towards poses (n, 7), as far as whole steps lead; `path` is a `StraightPath`.
 
     On entry q (n, n_joints) holds the joint positions at home; on return those at the part `done` (n,) of the path, -1
-    where the pose is not usable. Steps have a length of at most `path.step`, in rad, and of `path.size` [m]; one does
-    not count where a limb does not reach (unless its loops may be `open_on_the_path`, as little as they can), or one
-    of the joints `path.turning` turns by more than `path.jump`. Also returned are the displacements `paths` (n, 6) from
-    home, and their `lengths` (n,).
+    where the pose is not usable, or FAR from home. Steps have a length of at most `path.step`, in rad, and of
+    `path.size` [m]; one does not count where a limb does not reach (unless its loops may be `open_on_the_path`, as
+    little as they can), or one of the joints `path.turning` turns by more than `path.jump`. Also written are the
+    displacements `paths` (n, 6) from home, and their `lengths` (n,). Returns how many usable poses were not reached.
     """
-    bodies, home = model.bodies, path.home
+    bodies, home, far = model.bodies, path.home, FAR * path.size
     pose = np.empty(7)
+    held_up = 0
     for k in range(q.shape[0]):
         if not check_pose(poses[k], pose):
             done[k] = -1.0
             continue
         displacement(home, pose, paths[k])
+        if max(abs(paths[k, 0]), abs(paths[k, 1]), abs(paths[k, 2])) > far:
+            done[k] = -1.0
+            continue
         lengths[k] = step_length(paths[k], path.size)
         take_seed(model, data, q[k])
         done[k] = 0.0
@@ -94,9 +99,11 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengt
             for i in path.turning:
                 followed = followed and abs(data.state[i].q - q[k, bodies[i].column]) <= path.jump
             if not followed:
+                held_up += 1
                 break
             read_joints(model, data, q[k])
             done[k] = end
+    return held_up
 
 
 @compiled

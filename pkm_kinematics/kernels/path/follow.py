@@ -47,7 +47,7 @@ from pkm_kinematics.kernels.position.positions import (
     solve_positions,
     write_block_rows,
 )
-from pkm_kinematics.kernels.position.solve_poses import all_finite, check_pose, read_joints, take_seed
+from pkm_kinematics.kernels.position.solve_poses import check_pose, fine, read_joints, solve_pose, take_seed
 
 CONTRACTION = 0.25  # largest ratio of one correction to the one before
 CORRECTIONS = 12  # per step: with that ratio, enough for any accuracy
@@ -269,20 +269,42 @@ def read_angles_at(model, data, q):
 
 
 @compiled
-def follow_poses(model, data, seeds, q, starts, found):
+def usable_positions(model, q):
+    """Whether all actuated joint positions (n_actuated,) are `fine`."""
+    for i in range(2, model.bodies.shape[0]):
+        body = model.bodies[i]
+        if body.actuator >= 0 and not fine(q[body.actuator], body, model.task[0].size):
+            return False
+    return True
+
+
+@compiled
+def follow_poses(model, data, seeds, q, starts, solved, found):
     """`follow_pose` for rows: from starts (1 or n, 7) to actuated joints q (n, n_actuated).
 
-    `seeds` (n, n_joints) are joint positions near those at the starts. Results go to `found`, `PoseRows`.
+    `seeds` (n, n_joints) are joint positions near those at the starts. Results go to `found`, `PoseRows`, whose
+    `joints` are for a last solve to begin from; with `solved` true, those of that solve, and its status. Returns how
+    many rows are not CONVERGED.
     """
+    left = 0
     for k in range(q.shape[0]):
-        usable = check_pose(starts[k if starts.shape[0] > 1 else 0], found.pose[k])
-        if not (usable and all_finite(q[k])):
+        pose, joints = found.pose[k], found.joints[k]
+        if not (check_pose(starts[k if starts.shape[0] > 1 else 0], pose) and usable_positions(model, q[k])):
             found.status[k] = INVALID_INPUT
+            left += 1
             continue
         take_seed(model, data, seeds[k])
-        found.status[k], found.residual[k], found.iterations[k] = follow_pose(model, data, q[k], found.pose[k])
+        status, found.residual[k], found.iterations[k] = follow_pose(model, data, q[k], pose)
         read_angles_at(model, data, q[k])
-        read_joints(model, data, found.joints[k])
+        read_joints(model, data, joints)
+        if solved and status == CONVERGED:
+            take_seed(model, data, joints)
+            status, _, _ = solve_pose(model, data, pose, NEAREST_BRANCH)
+            read_joints(model, data, joints)
+        found.status[k] = status
+        if status != CONVERGED:
+            left += 1
+    return left
 
 
 @compiled

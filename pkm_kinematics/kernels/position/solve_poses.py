@@ -24,6 +24,7 @@ from pkm_kinematics.kernels.vectors import add, axis_z, get, rotate
 UNIT = 1e-6  # a quaternion this near to unit length is rounded, one farther away is a mistake
 INSIDE = 1e-6  # rad, and of the robot's size: a pose this near to the motion space is rounded into it
 LIMIT_SLACK = 1e-9  # m and rad: a joint on its limit is inside
+FARTHEST = 1e5  # rad, and of the robot's size: beyond, neighbouring numbers are too far apart to close loops with
 
 
 @compiled
@@ -112,6 +113,24 @@ def all_finite(values):
 
 
 @compiled
+def fine(q, body, size):
+    """Whether the position of a body's joint is a number fine enough to close loops with."""
+    return abs(q) < (FARTHEST * size if body.prismatic == 1 else FARTHEST)
+
+
+@compiled
+def usable_seed(model, seed):
+    """Whether all joint positions (n_joints,) are `fine`."""
+    bodies, chain, size = model.bodies, model.chain, model.task[0].size
+    usable = True
+    for i in range(2, bodies.shape[0]):
+        usable = usable and fine(seed[bodies[i].column], bodies[i], size)
+    for i in range(1, chain.shape[0]):
+        usable = usable and fine(seed[chain[i].column], chain[i], size)
+    return usable
+
+
+@compiled
 def first_beyond_limit(bodies, state, first):
     """The first body, from `first` on, whose joint is outside its range, -1 if none."""
     for i in range(first, bodies.shape[0]):
@@ -183,10 +202,19 @@ def read_rates(model, data, qd, qdd):
 def solve_many(model, data, choice, poses, twists, accelerations_, out):
     """Positions of all joints for poses (n, 7), and rates where `twists` and `accelerations_` (n, 6) are not empty.
 
-    `out` is a `Solved`. Rows without a configuration keep the joint positions that they have in it.
+    `out` is a `Solved`. Rows without a configuration keep the joint positions that they have in it; those whose seed is
+    not usable are INVALID_INPUT.
     """
+    shared = choice.seeds.shape[0] == 1
+    usable = shared and usable_seed(model, choice.seeds[0])
     for k in range(poses.shape[0]):
-        take_seed(model, data, choice.seeds[k if choice.seeds.shape[0] > 1 else 0])
+        seed = choice.seeds[0 if shared else k]
+        if not shared:
+            usable = usable_seed(model, seed)
+        if not usable:
+            out.status[k], out.residual[k], out.iterations[k], out.regularity[k] = INVALID_INPUT, 0.0, 0, 0.0
+            continue
+        take_seed(model, data, seed)
         found, out.residual[k], out.iterations[k] = solve_pose(model, data, poses[k], choice.branch)
         out.status[k] = found
         out.regularity[k] = 0.0

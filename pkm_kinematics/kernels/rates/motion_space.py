@@ -127,16 +127,22 @@ def motion_spaces(model, data, choice, poses, twists, spaces, biases):
 
 
 @compiled
+def is_off_space(rates, scale, projector, rounding):
+    """Whether rates (6,), each component scaled by `scale` (6,), are off the space that `projector` (6, 6) projects on,
+    by more than `rounding` of one plus their size."""
+    size = 0.0
+    left = 0.0
+    for r in range(6):
+        part = rates[r] * scale[r]
+        size += part * part
+        for c in range(6):
+            part -= projector[r, c] * rates[c] * scale[c]
+        left += part * part
+    return sqrt(left) > rounding * (1.0 + sqrt(size))
+
+
+@compiled
 def off_space(rates, scale, projector, rounding, off):
-    """off (n,): which rates (n, 6), each component scaled by `scale` (6,), are off the space that `projector` (6, 6)
-    projects on, by more than `rounding` of one plus their size."""
+    """off (n,): which rates (n, 6) are off a space; the other arguments as in `is_off_space`."""
     for k in range(rates.shape[0]):
-        size = 0.0
-        left = 0.0
-        for r in range(6):
-            part = rates[k, r] * scale[r]
-            size += part * part
-            for c in range(6):
-                part -= projector[r, c] * rates[k, c] * scale[c]
-            left += part * part
-        off[k] = sqrt(left) > rounding * (1.0 + sqrt(size))
+        off[k] = is_off_space(rates[k], scale, projector, rounding)
