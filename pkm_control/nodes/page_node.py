@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
@@ -45,6 +46,8 @@ class PageNode(Node):
                 (ControllerState, topics.CONTROLLER_STATE),
             )
         ]
+        self._faults: dict[str, str] = {}  # node: what it reports as an error
+        self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
         self.create_timer(1.0 / rate, self._draw)
         self._diagnostics = diagnostics.Diagnostics(self, self._report)
 
@@ -58,7 +61,18 @@ class PageNode(Node):
             self.get_logger().warning(f"not drawn: {problem}")
         self.get_logger().info(f"the robot is shown at {self._viewer.url}")
 
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        """Note which nodes of this robot report an error."""
+        for status in message.status:
+            name = status.name.rpartition("/")[2]
+            if status.hardware_id == self.get_namespace() and name != self.get_name():
+                self._faults.pop(name, None)
+                if status.level == diagnostics.ERROR:
+                    self._faults[name] = status.message
+
     def _draw(self) -> None:
+        if self._viewer is not None:
+            self._viewer.warn("; ".join(f"{name}: {why}" for name, why in sorted(self._faults.items())))
         self._newest = [one.take() or last for one, last in zip(self._inputs, self._newest, strict=True)]
         joints, platform, controller = self._newest
         if self._viewer is None or joints is None or platform is None:

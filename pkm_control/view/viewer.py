@@ -32,6 +32,7 @@ _TRAIL_STEP = 1e-3  # m between two points of the trail
 _TRAIL_EVERY = 3  # updates between two drawings of the trail
 _PLANNED_COLOUR = (60, 120, 220)
 _TRAIL_COLOUR = (235, 110, 30)
+_BANNER = "background:#c62828;color:white;padding:0.5em;margin:0.5em;font-weight:bold"
 _MESHES = (".stl", ".obj", ".ply", ".dae", ".glb", ".gltf", ".off")
 
 
@@ -74,6 +75,7 @@ class RobotViewer:
             self.update(list(initial), np.array(list(initial.values())))
         if planned is not None:
             self.show_planned(planned)
+        self._faults = ""
         self._texts = dict.fromkeys(
             ("position [mm]", "tracking error [mm]", "speed [m/s]", "time [s]", "efforts [N m or N]", "status"), ""
         )
@@ -141,10 +143,21 @@ class RobotViewer:
             texts["efforts [N m or N]"] = "  ".join(f"{effort:.1f}" for effort in efforts)
         if status is not None:
             texts["status"] = status
+        self._show()
+
+    def warn(self, faults: str) -> None:
+        """Show what is wrong on a red ground above the numbers; an empty text takes it away."""
+        if faults != self._faults:
+            self._faults = faults
+            self._show()
+
+    def _show(self) -> None:
         rows = (
-            f"<tr><td>{html.escape(name)}</td><td><b>{html.escape(text)}</b></td></tr>" for name, text in texts.items()
+            f"<tr><td>{html.escape(name)}</td><td><b>{html.escape(text)}</b></td></tr>"
+            for name, text in self._texts.items()
         )
-        self._table.content = f'<table style="margin:0.5em;font-size:0.85em">{"".join(rows)}</table>'
+        banner = f'<div style="{_BANNER}">{html.escape(self._faults)}</div>' if self._faults else ""
+        self._table.content = f'{banner}<table style="margin:0.5em;font-size:0.85em">{"".join(rows)}</table>'
 
     def close(self) -> None:
         """Stop serving the page."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from sensor_msgs.msg import JointState
 
 from pkm_description import load_mechanism
@@ -40,6 +41,23 @@ def test_a_lost_platform_leaves_no_trail(graph: Graph) -> None:
     before = page._viewer._updates
     graph.wait(lambda: drawn(known, before + 5))
     assert page._viewer._trail[-1] == pytest.approx(kinematics.home[:3])
+
+
+def test_an_error_of_a_node_is_shown_in_red_while_it_lasts(graph: Graph) -> None:
+    graph.describe(load_mechanism("delta").urdf)
+    page = graph.start(PageNode, port=8420)
+    publisher = graph.client.create_publisher(DiagnosticArray, topics.DIAGNOSTICS, topics.EVENTS)
+
+    def shown(level: bytes, words: str) -> bool:
+        status = DiagnosticStatus(
+            level=level, name=f"{graph.namespace}/hardware", message="it <ran> away", hardware_id=graph.namespace
+        )
+        publisher.publish(DiagnosticArray(status=[status]))
+        return page._viewer is not None and words in page._viewer._table.content
+
+    graph.wait(lambda: shown(DiagnosticStatus.ERROR, "hardware: it &lt;ran&gt; away"))
+    assert "#c62828" in page._viewer._table.content
+    graph.wait(lambda: shown(DiagnosticStatus.OK, "") and "#c62828" not in page._viewer._table.content)
 
 
 def test_what_cannot_be_drawn_does_not_end_the_page(graph: Graph) -> None:
