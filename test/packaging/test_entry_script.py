@@ -5,8 +5,11 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import pickle
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -78,3 +81,50 @@ def test_both_builds_name_the_same_interfaces() -> None:
     project = (ROOT / "pkm_interfaces" / "pyproject.toml").read_text()
     line = next(one for one in requirements.splitlines() if one.startswith("ros-rclpy"))
     assert line in project
+
+
+def test_kernels_that_were_cut_off_are_removed_and_whole_ones_kept(script: ModuleType, tmp_path: Path) -> None:
+    folder = tmp_path / "pkm_things" / "kernels" / "__pycache__"
+    folder.mkdir(parents=True)
+    whole = pickle.dumps({"key": list(range(100))})
+    for name, content in {"a.nbi": whole, "b.nbc": whole[:200], "c.nbi": b"", "d.nbc": whole, "e.pyc": b"x"}.items():
+        (folder / name).write_bytes(content)
+    script.mend_caches(tmp_path)
+    assert sorted(file.name for file in folder.iterdir()) == ["a.nbi", "d.nbc", "e.pyc"]
+
+
+def test_a_clone_that_cannot_be_written_is_told(script: ModuleType, tmp_path: Path) -> None:
+    with pytest.raises(script.SetupError, match=r"cannot be written .*\n.*your own"):
+        script.open_lock(tmp_path / "nowhere" / ".pkm.lock")
+
+
+def test_a_killed_set_up_takes_its_jobs_along() -> None:
+    program = (
+        "import importlib.machinery, importlib.util, sys, time; from pathlib import Path;"
+        f"loader = importlib.machinery.SourceFileLoader('pkm_script', {str(ROOT / 'pkm')!r});"
+        "module = importlib.util.module_from_spec(importlib.util.spec_from_loader('pkm_script', loader));"
+        "loader.exec_module(module); module.LOGS = Path(sys.argv[1]);"
+        "print(module.Job('sleep', ['sleep', '60']).process.pid, flush=True); time.sleep(60)"
+    )
+    with tempfile.TemporaryDirectory() as logs:
+        command = [sys.executable, "-c", program, logs]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+            assert parent.stdout is not None
+            child = int(parent.stdout.readline())
+            parent.kill()
+        deadline = time.monotonic() + 5.0
+        while Path(f"/proc/{child}").exists() and "\nState:\tZ" not in Path(f"/proc/{child}/status").read_text():
+            assert time.monotonic() < deadline, "the job outlived the set-up"
+            time.sleep(0.02)
+
+
+def test_uv_looks_where_pip_is_told_to_look(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = "global.index-url='https://here/simple'\n:env:.cert='/etc/ca.pem'\nglobal.extra-index-url='file:///x http://y/z'"
+    answer = subprocess.CompletedProcess([], 0, stdout=listed)
+    monkeypatch.setattr(script.subprocess, "run", lambda *words, **options: answer)
+    assert script.index_for_uv() == {
+        "UV_DEFAULT_INDEX": "https://here/simple",
+        "UV_INDEX": "http://y/z",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "SSL_CERT_FILE": "/etc/ca.pem",
+    }
