@@ -41,6 +41,7 @@ setup(
     zip_safe=False,
     entry_points={
         "console_scripts": [
+            "pkm = pkm_control.run.cli:main",
             "check_pkm = pkm_kinematics.check:main",
             "kinematics_node = pkm_kinematics.ros.kinematics_node:main",
             "dynamics_node = pkm_dynamics.ros.dynamics_node:main",

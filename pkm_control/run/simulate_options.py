@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     motions = ", ".join(motion_names())
     p = argparse.ArgumentParser(
-        prog="run",
+        prog="pkm simulate",
         description="Bring a robot to life from its description: simulated hardware, controller, browser page. It does "
         "the motion of a file; then the figures are printed and written. Ctrl-C ends it at any time and leaves nothing "
         "running.",

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `pkm`: one word for what is to be done, and the options of that.
+
+Each command is the `main` of a module, imported when it is asked for: a command starts as fast as it can.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {  # word: module, and what it does
+    "run": (
+        "pkm_control.run.runner",
+        "bring a robot to life over ROS: machine, kinematics, dynamics, controller, page",
+    ),
+    "simulate": ("pkm_control.run.simulate_command", "the same motion in one process, without ROS"),
+    "check": ("pkm_kinematics.check", "say what a description means, or what is wrong with it"),
+    "identify": ("pkm_dynamics.identification.__main__", "find masses and friction from a recorded motion"),
+    "import": ("pkm_description.mjcf.importer", "make URDF+ of a MuJoCo model"),
+    "export": ("pkm_description.mjcf.export", "make a MuJoCo model of a robot"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Args:
+        arguments: its word, then its options; those of this process without.
+
+    Returns:
+        Its exit code; 2 where there is no such command.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0 if words else 2
+    if words[0] not in COMMANDS:
+        near = difflib.get_close_matches(words[0], COMMANDS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(COMMANDS)}"
+        print(f"pkm: no such command as '{words[0]}'; {hint}", file=sys.stderr)
+        return 2
+    return int(importlib.import_module(COMMANDS[words[0]][0]).main(words[1:]))
+
+
+def usage() -> str:
+    """What there is to choose from, as a text."""
+    width = max(len(word) for word in COMMANDS)
+    lines = [f"  {word:<{width}}  {what}" for word, (_, what) in COMMANDS.items()]
+    return "\n".join(["usage: pkm COMMAND [options]", "", *lines, "", "pkm COMMAND --help tells its options."])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
