@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the gallery from the descriptions of the robots and from what the solvers find at home.
 
-That is docs/gallery.md with its pictures, the table in README.md and a launch file per robot.
+That is docs/gallery.md with its pictures, and a launch file per robot.
 `python docs/make_gallery.py` writes; `--check` only says whether the page still fits the descriptions (the columns
 that come from the solvers are not compared, for these take a while).
 """
@@ -20,9 +20,7 @@ from pkm_description.mechanism import Mechanism
 
 load_mechanism = functools.cache(pkm_description.load_mechanism)
 DOCS = Path(__file__).resolve().parent
-README = DOCS.parent / "README.md"
 LAUNCH = DOCS.parent / "launch"
-BEGIN, END = "<!-- robots: begin -->\n", "<!-- robots: end -->"
 PAGE = DOCS / "gallery.md"
 PICTURES = DOCS / "pictures"
 
@@ -65,16 +63,6 @@ def modes(mechanism: Mechanism) -> str:
     return f" {working} | {assembly} |"
 
 
-def readme() -> str:
-    """The README with its table of robots as the descriptions have it."""
-    rows = ["| robot | | freedoms |", "|---|---|---|"]
-    for name in robot_names():
-        freedoms = load_mechanism(name).mobility.motion
-        rows.append(f"| [`{name}`](launch/{name}.launch.py) | {about(name)} | {freedoms} |")
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    return before + BEGIN + "\n".join(rows) + "\n" + END + rest.partition(END)[2]
-
-
 def launch_file(name: str) -> str:
     """The launch file of a robot: that of the Delta with another name."""
     text = (LAUNCH / "delta.launch.py").read_text(encoding="utf-8")
@@ -89,7 +77,7 @@ def check() -> list[str]:
         path = LAUNCH / f"{name}.launch.py"
         if name != "delta" and not (path.exists() and path.read_text(encoding="utf-8") == launch_file(name)):
             stale.append(f"{name} (launch file)")
-    return stale + ([] if README.read_text(encoding="utf-8") == readme() else ["README.md"])
+    return stale
 
 
 def write() -> None:
@@ -106,7 +94,6 @@ def write() -> None:
     for name in robot_names():
         if name != "delta":
             (LAUNCH / f"{name}.launch.py").write_text(launch_file(name), encoding="utf-8")
-    README.write_text(readme(), encoding="utf-8")
     PAGE.write_text(HEAD + "\n".join(rows) + "\n", encoding="utf-8")
 
 
