@@ -191,6 +191,10 @@ class Kinematics(Introduced):
         return partial(explain_inverse, self.engine)
 
     @cached_property
+    def _explain_motion(self) -> Callable[[int, Array, float], str]:
+        return partial(explain_motion, self.engine)
+
+    @cached_property
     def _explain_forward(self) -> Callable[[int, Array, float], str]:
         return partial(explain_forward, self.engine)
 
@@ -336,21 +340,19 @@ class Kinematics(Introduced):
         astray = e.outside(poses, twists, choice)
         if e.constant_space:
             astray |= e.outside(poses, accelerations, choice)
-        status = np.where(astray & (solved.status == Status.CONVERGED), int(Status.INVALID_INPUT), solved.status)
-        solved.qd[astray], solved.qdd[astray] = np.nan, np.nan
-        parts = [x.reshape(*shape, x.shape[1]) for x in (solved.q, solved.qd, solved.qdd)]
+        if astray.any():
+            solved.status[astray & (solved.status == Status.CONVERGED)] = Status.INVALID_INPUT
+            solved.qd[astray], solved.qdd[astray] = np.nan, np.nan
+        parts = [x.reshape((*shape, x.shape[1])) for x in (solved.q, solved.qd, solved.qdd)]
         return Motion(
             parts[0],
             parts[1],
             parts[2],
-            parts[0][..., e.actuated_column],
-            parts[1][..., e.actuated_column],
-            parts[2][..., e.actuated_column],
-            status.reshape(shape),
+            solved.status.reshape(shape),
             solved.residual.reshape(shape),
             solved.regularity.reshape(shape),
             e.names,
-            partial(explain_motion, e),
+            self._explain_motion,
         )
 
     def inverse_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:

@@ -230,14 +230,26 @@ class Motion(ExplainedSolution):
     joints: Array  # (..., n_joints) rad or m
     velocities: Array  # per s
     accelerations: Array  # per s^2
-    actuated: Array  # (..., n_actuated)
-    actuated_velocities: Array
-    actuated_accelerations: Array
     status: Codes
     residual: Array
     limb_regularity: Array  # (...,) 0 where a limb is singular, up to 1
     _names: JointNames
     _explain: Callable[[int, Array, float], str]
+
+    @cached_property
+    def actuated(self) -> Array:
+        """Actuated joint positions (..., n_actuated) [rad, m]."""
+        return self.joints[..., self._names.columns]
+
+    @cached_property
+    def actuated_velocities(self) -> Array:
+        """The same of the velocities."""
+        return self.velocities[..., self._names.columns]
+
+    @cached_property
+    def actuated_accelerations(self) -> Array:
+        """The same of the accelerations."""
+        return self.accelerations[..., self._names.columns]
 
     def _values(self) -> list[str]:
         if np.isnan(self.actuated).all():

@@ -6,6 +6,7 @@ One engine holds what is constant of a robot: the tables, the platform's task, n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,7 +22,7 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import pose_from_transform, transform_from_pose
 from pkm_kinematics.batch import BATCH, nans, numbers, over_cores, rows_for, wrong_shape
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.binding import WithScratch
+from pkm_kinematics.kernels.binding import Prepared, WithScratch
 from pkm_kinematics.kernels.model_and_data import (
     NEAREST,
     VECTORS,
@@ -118,6 +119,7 @@ class Engine:
         for array in (self.home, self.home_joints):
             array.setflags(write=False)
         self._generic = generic
+        self._near_home: dict[int, Choice] = {}  # for one pose, by branch
         self.model: Model = self._model()
         self.size = self._size()
         self.model = self.model._replace(task=_with(self.model.task, size=self.size))
@@ -265,9 +267,12 @@ class Engine:
 
     def rates(self, twist: ArrayLike, acceleration: ArrayLike | None, n: int) -> tuple[Array, Array]:
         """Twists and accelerations as (n, 6) rows. Raises `ShapeError`."""
-        pair = (("twist", twist), ("acceleration", np.zeros(6) if acceleration is None else acceleration))
-        # copies: what is broadcast is read-only, and would have kernels compiled once more for it
-        twists, accelerations = (writeable(np.broadcast_to(rows_for(v, 6, n, what), (n, 6))) for what, v in pair)
+        twists = rows_for(twist, 6, n, "twist")
+        accelerations = np.zeros((n, 6)) if acceleration is None else rows_for(acceleration, 6, n, "acceleration")
+        if len(twists) != n:
+            twists = writeable(np.broadcast_to(twists, (n, 6)))
+        if len(accelerations) != n:
+            accelerations = writeable(np.broadcast_to(accelerations, (n, 6)))
         return twists, accelerations
 
     @cached_property
@@ -301,7 +306,12 @@ class Engine:
         """
         if self.continues and len(poses):
             return Choice(branch, *self._continuation.carried(poses, joints, branch))
-        start = near(joints, len(poses), branch)
+        if len(poses) == 1 and joints is self.home_joints:  # most calls: made once
+            if branch not in self._near_home:
+                self._near_home[branch] = near(joints, 1, branch)
+            start = self._near_home[branch]
+        else:
+            start = near(joints, len(poses), branch)
         if not self.iterated or not len(poses):
             return start
         solved = self.solve(poses, start)
@@ -489,7 +499,7 @@ class Engine:
         scale = self.rate_scale
         if self.constant_space:
             off = np.empty(len(rates), dtype=np.bool_)
-            off_space(np.ascontiguousarray(rates), scale, self.onto_space, INSIDE, off)
+            self._off_space(np.ascontiguousarray(rates), scale, self.onto_space, INSIDE, off)
             return off
         scaled = rates * scale
         allowance = INSIDE * (1.0 + np.linalg.norm(scaled, axis=1))
@@ -497,6 +507,11 @@ class Engine:
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
         left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)
         return np.asarray((np.linalg.norm(left, axis=1) > allowance) & np.isfinite(spaces).all(axis=(1, 2)))
+
+    @cached_property
+    def _off_space(self) -> Callable[..., None]:
+        example = np.empty((1, 6)), self.rate_scale, self.onto_space, INSIDE, np.empty(1, dtype=np.bool_)
+        return Prepared(off_space, *example).call
 
     @cached_property
     def rate_scale(self) -> Array:

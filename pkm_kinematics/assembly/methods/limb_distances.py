@@ -16,6 +16,7 @@ platform can move, which decides how many poses there are and how they are found
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +32,7 @@ from pkm_kinematics.assembly.geometry.translation import point_on_spheres
 from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.assembly.methods.limb_forms import LimbForms
 from pkm_kinematics.assembly.result import AssemblyPoses, SolutionSet, poses_from
+from pkm_kinematics.kernels.binding import Prepared, WithScratch
 from pkm_kinematics.kernels.path.distances import distances
 from pkm_kinematics.kernels.path.leg_sides import leg_sides
 from pkm_kinematics.model.tables import Tables
@@ -39,19 +41,23 @@ from pkm_kinematics.solve.engine import Engine
 PARALLEL = 1e-9  # sine of the angle between directions that count as parallel
 
 
-def limb_distances(tables: Tables, q: Array) -> tuple[Array, Array, Array]:
+def limb_distances(tables: Tables, q: Array, kernel: WithScratch | None = None) -> tuple[Array, Array, Array]:
     """What locked actuators leave of limbs that keep a distance.
 
     Args:
         tables: of a robot whose limbs keep distances (`LimbForms.keep_distances`).
         q: actuated joint positions (n_actuated,) [rad or m].
+        kernel: `distances`, prepared for the robot.
 
     Returns:
         Centres (k, 3) in the base frame, points (k, 3) of the platform in its frame, lengths (k,): all in m.
     """
     n = len(tables.blocks)
     centres, points, lengths = np.empty((n, 3)), np.empty((n, 3)), np.empty(n)
-    k = distances(tables.model, tables.data(), q, centres, points, lengths)
+    if kernel is None:
+        k = distances(tables.model, tables.data(), q, centres, points, lengths)
+    else:
+        k = kernel(tables.model, q, centres, points, lengths)
     return centres[:k], points[:k], lengths[:k]
 
 
@@ -74,7 +80,7 @@ class DistanceMethod(AssemblyMethod):
 
     def solve(self, q: Array) -> AssemblyPoses:
         """See `AssemblyMethod.solve`."""
-        found, poses = self._solved(*limb_distances(self.engine.tables, q))
+        found, poses = self._solved(*limb_distances(self.engine.tables, q, self._distances))
         return poses_from(found, poses)
 
     @abstractmethod
@@ -83,11 +89,22 @@ class DistanceMethod(AssemblyMethod):
 
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
         """See `AssemblyMethod.signs`."""
-        centres, points, _ = limb_distances(self.engine.tables, q)
+        centres, points, _ = limb_distances(self.engine.tables, q, self._distances)
         signs, n = np.empty(len(poses)), self.engine.mobility
-        at = np.array(poses)  # a copy: kernels are compiled once more for arrays that are read-only
-        leg_sides(centres, points, self.engine.model.subspace, at, np.empty((3, 3)), np.empty((n, n)), signs)
+        scratch = np.empty((3, 3)), np.empty((n, n))
+        self._leg_sides(centres, points, self.engine.model.subspace, np.ascontiguousarray(poses), *scratch, signs)
         return signs
+
+    @cached_property
+    def _distances(self) -> WithScratch:
+        tables = self.engine.tables
+        q, points, lengths = np.empty(len(self.engine.actuated_names)), np.empty((1, 3)), np.empty(1)
+        return WithScratch(distances, tables.data, tables.model, q, points, points, lengths)
+
+    @cached_property
+    def _leg_sides(self) -> Callable[..., None]:
+        points, poses, square = np.empty((1, 3)), np.empty((1, 7)), np.empty((1, 1))
+        return Prepared(leg_sides, points, points, self.engine.model.subspace, poses, square, square, np.empty(1)).call
 
     def _at_home_orientation(self, positions: Array) -> Array:
         """Poses (k, 7) at positions (k, 3)."""
