@@ -101,6 +101,8 @@ class MotionPlayer(Node):
 
     def _tick(self) -> None:
         """Take what was published since; begin as soon as everybody is there."""
+        if self.exit_code is not None:
+            return
         if self._streams is not None and not self._ended_at:
             self._streams.take(self._recorder)
         if self._description.mechanism is None and "cannot be used" in self._description.problem:

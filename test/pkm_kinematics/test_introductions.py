@@ -207,7 +207,7 @@ EXPECTED = (
         (["a"] * 7, "an object of type list: could not convert"),
         ([[1.0], [1.0, 2.0]], "an object of type list"),
     ],
-    ids=str,
+    ids=("word", "nothing", "two", "number", "object", "dict", "letters", "ragged"),
 )
 def test_what_is_no_pose(pose, came, delta):
     for call in (delta.kinematics.inverse, delta.kinematics.singularity, delta.dynamics.inverse):

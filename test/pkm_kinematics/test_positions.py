@@ -184,20 +184,26 @@ def test_calls_from_many_threads(delta):
 
 
 def test_lean_calls_are_the_convenient_ones(robot):
+    """By formula always; limbs solved by iteration follow from call to call, and from far away may not find the way."""
     kinematics, states = robot.kinematics, robot.states
-    if (kinematics.tables.blocks["solver"] == NEWTON).any():
-        pytest.skip("an iteration follows the motion from call to call; these poses are far apart")
+    iterated = bool((kinematics.tables.blocks["solver"] == NEWTON).any())
     lean = kinematics.lean_inverse()
     q = np.empty(len(kinematics.actuated_names))
     expected = kinematics.inverse(states.pose[:50], mode=0)
+    answered = 0
     for k in range(50):
-        if lean(states.pose[k], q) == Status.CONVERGED:
+        status = lean(states.pose[k], q)
+        if status == Status.CONVERGED:
+            answered += 1
             apart = q - expected.actuated[k]
             # a turning joint keeps its turns from call to call
             apart -= np.where(kinematics.engine.actuated_turning, 2.0 * np.pi * np.round(apart / (2.0 * np.pi)), 0.0)
-            assert np.abs(apart).max() < 1e-12
+            assert np.abs(apart).max() < (1e-8 if iterated else 1e-12)  # where Newton's method stops, and rounding
         else:
-            assert expected.status[k] != Status.CONVERGED
+            assert expected.status[k] != Status.CONVERGED or (
+                iterated and status in (Status.DIVERGED, Status.UNREACHABLE)
+            )
+    assert answered
 
 
 def test_empty_request(robot):

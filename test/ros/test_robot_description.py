@@ -109,7 +109,7 @@ def test_an_error_that_nobody_thought_of_ends_no_node(graph: Graph, monkeypatch:
     def fail(text: str) -> Mechanism:
         raise np.linalg.LinAlgError("SVD did not converge")
 
-    monkeypatch.setattr("pkm_description.ros.robot_description.mechanism_from_urdf", fail)
+    monkeypatch.setattr("pkm_description.ros.robot_description.shared_mechanism", fail)
     graph.start(KinematicsNode)
     graph.describe("<robot/>")
     graph.wait(lambda: "SVD did not converge" in ask(graph).reason)
