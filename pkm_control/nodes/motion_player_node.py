@@ -45,6 +45,7 @@ Array = NDArray[np.float64]
 _EVERYTHING = 20000  # messages: twice what the queues hold
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
+_SETTLING = 0.2  # s, for the last readings to come
 _LASTING = 0.5  # s, of an error that ends the motion
 _POINT_PERIOD = 0.004  # s between two points that the controller gets; it interpolates
 _WELL = (DiagnosticStatus.OK, DiagnosticStatus.WARN)
@@ -103,8 +104,8 @@ class MotionPlayer(Node):
         """Take what was published since; begin as soon as everybody is there."""
         if self.exit_code is not None:
             return
-        if self._streams is not None and not self._ended_at:
-            self._streams.take(self._recorder)
+        if self._streams is not None:
+            self._streams.take(self._recorder if self._records else None)
         if self._description.mechanism is None and "cannot be used" in self._description.problem:
             self.exit_code = 1
         elif self._ended_at:
@@ -116,6 +117,11 @@ class MotionPlayer(Node):
             reference = self._reference_in.take()
             if self._streams.run and reference is not None:
                 self._begin(messages.pose_of(reference.pose))
+
+    @property
+    def _records(self) -> bool:
+        """Whether what comes belongs to the run: the last of it comes a little after the result."""
+        return not self._ended_at or time.monotonic() - self._ended_at < _SETTLING
 
     # Whether all is well
 
@@ -199,7 +205,7 @@ class MotionPlayer(Node):
     # The end
 
     def _end(self, fault: str = "") -> None:
-        """Stop recording; the report follows when the machine has said how its loop ran until then."""
+        """Note the end; the report follows when the machine has said how its loop ran until then, and all is in."""
         if self._ended_at:
             return
         if fault:
@@ -207,9 +213,6 @@ class MotionPlayer(Node):
             if self._goal is not None:
                 self._goal.cancel_goal_async()  # where the controller still listens, the platform holds
         self._fault = fault
-        if self._streams is not None:
-            self._streams.take(self._recorder, _EVERYTHING)
-            self._streams.stop()
         self._ended_at = time.monotonic()
         self._loops_at_end = len(self._loops)
 
@@ -222,6 +225,9 @@ class MotionPlayer(Node):
     def _write_report(self) -> None:
         """Print and write the report of what was done, and end."""
         code = 1 if self._fault else 0
+        if self._streams is not None:
+            self._streams.take(self._recorder if self._records else None, _EVERYTHING)
+            self._streams.stop()
         if self._recorder is not None and self._plan is not None:
             faults = (self._fault,) if self._fault else ()
             try:

@@ -250,6 +250,7 @@ def test_the_main_job_ends_with_a_report_and_leaves_nothing(tmp_path: Path) -> N
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
     assert "cycles per minute" in done.stdout
+    assert "2 of 2 in" in done.stdout
     assert "missed deadlines" in done.stdout
     assert (tmp_path / "delta_pick_and_place.png").stat().st_size > 10_000
     left = [p for p in Path("/proc").iterdir() if p.name.isdigit() and b"--namespace\0main_job" in _command_of(p)]
