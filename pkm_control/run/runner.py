@@ -15,7 +15,6 @@ import importlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -104,11 +103,6 @@ def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
     for name, value in bringup.parameters(spec, values).items():
         arguments += ["-p", f"{name}:={json.dumps(value)}"]
     return arguments
-
-
-def spawned(command: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start a command in a process group of its own that ends with this process."""
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent)
 
 
 class Process(Protocol):

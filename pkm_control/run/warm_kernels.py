@@ -9,12 +9,12 @@ import time
 import numpy as np
 
 from pkm_control.controllers.controller import Reference
-from pkm_control.loop.follower import TrajectoryFollower, rehearse
+from pkm_control.controllers.law_settings import LAWS
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.shipped import AUTO
 from pkm_control.run.main_job import Robot, plan_cycle
+from pkm_control.run.prepare import exercise, rehearse_controller
 from pkm_description import load_mechanism
-from pkm_kinematics.forward.tracker import AssemblyModeTracker
 
 
 def warm_kernels(robot: str = "delta") -> float:
@@ -34,15 +34,14 @@ def warm_kernels(robot: str = "delta") -> float:
     kinematics.inverse_all(pose)
     kinematics.forward_all(solution.actuated)
     kinematics.platform_twist(pose, np.zeros(len(kinematics.actuated_names)))
-    kinematics.singularity(pose)
-    AssemblyModeTracker(kinematics).observe(solution.actuated, np.zeros(len(kinematics.actuated_names)))
     trajectory = plan_cycle(running.planner, motion_named(AUTO, kinematics)).cycle
     running.start()
     sample = trajectory.sampled(running.rate)
     for k in range(3):
         reference = Reference(sample.pose[k], sample.twist[k], sample.acceleration[k])
         running.period(k / running.rate, reference, 1.0 / running.rate)
-    rehearse(TrajectoryFollower(kinematics, running.controller, running.guard, lead=0.0), kinematics)
+    exercise(dynamics)
+    rehearse_controller(dynamics, LAWS[0])
     return time.perf_counter() - started
 
 

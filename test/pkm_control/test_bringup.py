@@ -16,8 +16,14 @@ import yaml
 
 from pkm_control.run import bringup
 from pkm_control.run.bringup import NodeSpec
-from pkm_control.run.runner import Forked, ProcessGroup, main, read_knobs, ros_arguments, spawned, write_parameters
+from pkm_control.run.runner import Forked, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
 from pkm_description import DescriptionError, mechanism_from_urdf
+
+
+def started(command: list[str]) -> subprocess.Popen[bytes]:
+    """A process in place of a node, in a group of its own as a node is."""
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+
 
 ALL_NODES = (*bringup.NODES, bringup.DESCRIPTION)
 
@@ -83,7 +89,7 @@ STUBBORN = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); p
 
 def test_stopping_ends_even_a_stubborn_process() -> None:
     group = ProcessGroup(patience=(0.5, 2.0, 2.0))
-    group.start(NodeSpec("stubborn", "", ""), spawned([sys.executable, "-c", STUBBORN]))
+    group.start(NodeSpec("stubborn", "", ""), started([sys.executable, "-c", STUBBORN]))
     process = group.processes["stubborn"]
     time.sleep(0.5)
     group.stop()
@@ -92,8 +98,8 @@ def test_stopping_ends_even_a_stubborn_process() -> None:
 
 def test_the_leader_ends_the_run() -> None:
     group = ProcessGroup()
-    group.start(NodeSpec("sleeper", "", ""), spawned([sys.executable, "-c", "import time; time.sleep(60)"]))
-    group.start(NodeSpec("leader", "", ""), spawned([sys.executable, "-c", "raise SystemExit(3)"]), leads=True)
+    group.start(NodeSpec("sleeper", "", ""), started([sys.executable, "-c", "import time; time.sleep(60)"]))
+    group.start(NodeSpec("leader", "", ""), started([sys.executable, "-c", "raise SystemExit(3)"]), leads=True)
     assert group.wait() == 3
     group.stop()
     assert all(p.poll() is not None for p in group.processes.values())
@@ -101,7 +107,7 @@ def test_the_leader_ends_the_run() -> None:
 
 def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     group = ProcessGroup()
-    group.start(NodeSpec("broken", "", ""), spawned([sys.executable, "-c", "raise SystemExit(7)"]))
+    group.start(NodeSpec("broken", "", ""), started([sys.executable, "-c", "raise SystemExit(7)"]))
     assert group.wait() == 7
     assert "broken ended with code 7" in capfd.readouterr().err
 
@@ -109,8 +115,8 @@ def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_picture_does_not_end_the_run(capfd: pytest.CaptureFixture[str]) -> None:
     page = next(node for node in bringup.NODES if node.name == "page")
     group = ProcessGroup()
-    group.start(page, spawned([sys.executable, "-c", "raise SystemExit(7)"]))
-    group.start(NodeSpec("leader", "", ""), spawned([sys.executable, "-c", "import time; time.sleep(1)"]), leads=True)
+    group.start(page, started([sys.executable, "-c", "raise SystemExit(7)"]))
+    group.start(NodeSpec("leader", "", ""), started([sys.executable, "-c", "import time; time.sleep(1)"]), leads=True)
     assert group.wait() == 0
     assert capfd.readouterr().err.count("page ended with code 7; going on without it") == 1
 
@@ -188,11 +194,12 @@ def test_long_texts_reach_a_node_by_a_file(tmp_path: Path) -> None:
     assert yaml.safe_load(file.read_text(encoding="utf-8"))["/**"]["ros__parameters"]["robot_description"] == text
 
 
-def test_nodes_die_with_a_killed_runner() -> None:
+def test_nodes_die_with_a_killed_runner(tmp_path: Path) -> None:
+    (tmp_path / "node_that_sleeps.py").write_text("import time\n\ndef main():\n    time.sleep(60)\n")
     script = (
-        "import sys, time; from pkm_control.run.runner import ProcessGroup, bringup, spawned; g = ProcessGroup();"
-        "g.start(bringup.NodeSpec('node', '', ''), spawned([sys.executable, '-c', 'import time; time.sleep(60)']));"
-        "print(g.processes['node'].pid, flush=True); time.sleep(60)"
+        f"import sys, time; sys.path.insert(0, {str(tmp_path)!r});"
+        "from pkm_control.run.runner import Forked, bringup;"
+        "print(Forked(bringup.NodeSpec('node', '', 'node_that_sleeps'), []).pid, flush=True); time.sleep(60)"
     )
     runner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert runner.stdout is not None

@@ -25,7 +25,7 @@ from pkm_control.loop.follower import Mode, Outcome
 from pkm_control.nodes.motion_messages import duration_message
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_control.run import bringup
-from pkm_control.run.runner import ProcessGroup, ros_arguments, spawned
+from pkm_control.run.runner import ProcessGroup, ros_arguments
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_interfaces.action import FollowPlatformTrajectory
@@ -50,7 +50,7 @@ class Robot:
         for node in bringup.NODES:
             if node.name in ("hardware", "controller"):
                 command = [sys.executable, "-m", node.module, *ros_arguments(node, values)]
-                group.start(node, spawned(command))
+                group.start(node, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
         self.states: list[ControllerState] = graph.listen(ControllerState, topics.CONTROLLER_STATE)
         self.efforts: list[JointState] = graph.listen(JointState, topics.HARDWARE_COMMANDS)
         self.loops: list[LoopStatistics] = graph.listen(LoopStatistics, "hardware/loop_statistics")
