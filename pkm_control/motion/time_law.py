@@ -18,19 +18,15 @@ edition sends intermediate waypoints to a server; so it is not used.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PPoly
-from toppra.algorithm import TOPPRA
-from toppra.constraint import LinearConstraint
-from toppra.interpolator import AbstractGeometricPath
+
+from pkm_control.motion.toppra_parts import TOPPRA, AbstractGeometricPath, LinearConstraint
 
 Array = NDArray[np.float64]
-
-logging.getLogger("toppra").setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, eq=False)
