@@ -9,7 +9,6 @@ waits for is well, and ends with an error as soon as one is not.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,10 @@ from pkm_control.loop.follower import Outcome
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.nodes import motion_messages
+from pkm_control.report.recording import Run
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
+from pkm_control.report.rows import Tally
 from pkm_control.report.run_recorder import RunRecorder
 from pkm_control.run.main_job import Plan, planned
 from pkm_description.errors import PkmError
@@ -58,7 +59,8 @@ class MotionPlayer(Node):
         super().__init__("motion_player")
         self._motion = declare(self, "motion", "auto", "motion file: a shipped one, a path, or auto", fixed=True)
         self._cycles = declare(self, "cycles", 20, "how often it is run", (1, 1000000), fixed=True)
-        self._report = declare(self, "report", "", "directory for plot and table; empty: none", fixed=True)
+        self._notes = declare(self, "notes", [""], "conditions that the report names, in words", fixed=True)
+        self._report = declare(self, "report", "", "directory for page and table; empty: none", fixed=True)
         self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
         self._tolerance = declare(
             self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
@@ -170,7 +172,9 @@ class MotionPlayer(Node):
     def _play(self) -> None:
         assert self._plan is not None
         planner, cycle = self._plan.planner, self._plan.job.cycle
-        self._recorder = RunRecorder(planner.kinematics, self._limits, self._rate)
+        motion, robot = self._plan.motion.source, planner.kinematics.mechanism.name
+        run = Run(robot, motion, self._rate, self._cycles, cycle.duration, tuple(note for note in self._notes if note))
+        self._recorder = RunRecorder(planner.kinematics, self._limits, run)
         minute = 60.0 / cycle.duration
         self.get_logger().info(f"{self._cycles} cycles of {cycle.duration:.4f} s, {minute:.1f} per minute")
         self._go(cycle, self._cycles, self._end)
@@ -231,20 +235,21 @@ class MotionPlayer(Node):
         if self._recorder is not None and self._plan is not None:
             faults = (self._fault,) if self._fault else ()
             try:
-                recording = self._recorder.recording(self._cycles, self._plan.job.cycle.duration, faults)
-                report = self._with_loop(Report.of(recording), recording.wakes)
-                name = f"{recording.robot}_{Path(self._plan.motion.source).stem}"
+                recording = self._recorder.recording(faults)
+                kinematics = self._plan.planner.kinematics
+                report = self._with_loop(Report.of(recording, kinematics), recording.tally)
+                name = f"{recording.run.robot}_{Path(recording.run.motion).stem}"
                 publish_report(recording, report, Path(self._report) if self._report else None, name)
             except (PkmError, ValueError, OSError) as error:
                 self.get_logger().error(f"no report: {error}")
                 code = 1
         self.exit_code = code
 
-    def _with_loop(self, report: Report, wakes: Array) -> Report:
+    def _with_loop(self, report: Report, tally: Tally) -> Report:
         """Return the report with the figures that the machine's loop has of the time of the run, where it has some."""
         stamps = np.array([motion_messages.seconds(one.header.stamp) for one in self._loops])
-        begin = max(int(np.searchsorted(stamps, wakes[0])) - 1, 0)
-        loops = self._loops[begin : int(np.searchsorted(stamps, wakes[-1])) + 1]
+        begin = max(int(np.searchsorted(stamps, tally.first_wake)) - 1, 0)
+        loops = self._loops[begin : int(np.searchsorted(stamps, tally.last_wake)) + 1]
         if len(loops) < 2:
             return report
         first, last = loops[0], loops[-1]
@@ -259,7 +264,7 @@ class MotionPlayer(Node):
             wakes=cycles,
             missed=missed,
         )
-        return replace(report, loop=loop, missed=missed)
+        return report.with_loop(loop)
 
 
 class _Streams:
@@ -284,7 +289,6 @@ class _Streams:
 
         self.run = False  # both have come
         self._heard = [False, False]
-        self._width = len(names)
         self._inputs = (
             stream(PlatformReference, topics.PLATFORM_REFERENCE),
             stream(JointState, topics.ACTUATED_JOINT_STATES),
@@ -304,7 +308,8 @@ class _Streams:
             recorder.reference(int(stamp), row[:7], bool(row[7:13].any()))
         stamps, rows = self._states.rows([data for data, _ in states])
         for stamp, row, (_, published) in zip(stamps, rows, states, strict=True):
-            recorder.reading(int(stamp), row[: self._width], row[2 * self._width :], published)
+            positions, velocities, efforts = row.reshape(3, -1)
+            recorder.reading(int(stamp), positions, velocities, efforts, published)
         recorder.advance()
 
     def stop(self) -> None:

@@ -1,115 +1,154 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened while a motion was run, as arrays: one row per control period."""
+"""What happened while a motion was run: rows of control periods with what they mean."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.report.rows import Rows, RowStore, Tally, width
+
 Array = NDArray[np.float64]
+
+_AT_ONCE = 128  # rows that are stored together
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was to be done: a motion, `cycles` times, each of `cycle_duration` [s], at `rate` [Hz].
+
+    `notes` are conditions that a reader of the figures must know, in words.
+    """
+
+    robot: str
+    motion: str
+    rate: float
+    cycles: int
+    cycle_duration: float
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A run of n control periods.
+    """What was done of a run.
 
-    `times` (n,) [s] on the trajectory's clock; `reference` and `measured` (n, 7): poses of the platform, base frame;
-    `efforts` (n, n_actuated) as applied [N m or N]; `saturated` (n, n_actuated); `wakes` (k,) [s]: when the control
-    loop woke, on the monotonic clock, empty where it did not run in real time. `faults`: reasons, in order. Of a long
-    run, only each second, fourth, ... period may have a row (`every`).
+    `rows`: of the whole run; of a long one only each second, fourth, ... period (`every`) has one. `recent`: its end,
+    with every period. `tally`: figures over every period. `faults`: why it ended early, in order.
     """
 
-    robot: str
-    actuated_names: tuple[str, ...]
-    rate: float
-    cycles: int
-    cycle_duration: float
-    times: Array
-    reference: Array
-    measured: Array
-    efforts: Array
-    saturated: NDArray[np.bool_]
-    wakes: Array
+    run: Run
+    limits: ActuatorLimits
+    rows: Rows
+    recent: Rows
+    tally: Tally
+    every: int = 1
     missed: int = 0
     faults: tuple[str, ...] = ()
-    effort_units: tuple[str, ...] = ()  # of each actuator; "N m or N" where nobody says
-    every: int = 1  # of the control periods, those that have a row
+
+    def __len__(self) -> int:
+        """Return the number of control periods, with a row or without."""
+        return self.tally.count
+
+    @property
+    def realtime(self) -> bool:
+        """Whether it ran on the clock."""
+        return bool(np.isfinite(self.tally.first_wake))
+
+    def about(self, motion: str, notes: tuple[str, ...]) -> Recording:
+        """The same, of a run with a motion's name and notes.
+
+        Args:
+            motion: its name.
+            notes: conditions that a reader must know.
+
+        Returns:
+            The recording.
+        """
+        return replace(self, run=replace(self.run, motion=motion, notes=notes))
 
     def save(self, path: Path) -> None:
-        """Write the recording as a CSV table, one row per control period, SI units."""
+        """Write the rows as a CSV table, SI units."""
         pose = ("x", "y", "z", "qx", "qy", "qz", "qw")
         header = ["time", *(f"reference_{p}" for p in pose), *(f"measured_{p}" for p in pose)]
-        header += [f"effort_{name}" for name in self.actuated_names]
-        table = np.column_stack([self.times, self.reference, self.measured, self.efforts])
-        np.savetxt(path, table, delimiter=",", header=",".join(header), comments="", fmt="%.9g")
+        for what in ("effort", "position", "velocity"):
+            header += [f"{what}_{name}" for name in self.limits.names]
+        rows = self.rows
+        table = (rows.times, rows.reference, rows.measured, rows.efforts, rows.positions, rows.velocities)
+        line = ",".join(["%.9g"] * len(header)) + "\n"
+        with path.open("w", encoding="utf-8") as file:
+            file.write(",".join(header) + "\n")
+            for begin in range(0, len(rows), 1000):
+                part = np.column_stack([column[begin : begin + 1000] for column in table])
+                file.write(line * len(part) % tuple(part.ravel().tolist()))
 
 
 class Recorder:
-    """Collects rows up to a capacity that is allocated at once, so that recording does not disturb the loop."""
+    """Collects the periods of a loop in memory that is taken before, so that recording does not disturb the loop.
 
-    def __init__(self, capacity: int, n_actuated: int) -> None:
-        self._times = np.zeros(capacity)
-        self._reference = np.zeros((capacity, 7))
-        self._measured = np.zeros((capacity, 7))
-        self._efforts = np.zeros((capacity, n_actuated))
-        self._saturated = np.zeros((capacity, n_actuated), dtype=bool)
-        self._wakes = np.zeros(capacity)
-        self._rows = 0
+    Args:
+        limits: of the actuators.
+        expected: periods that will come at most; 0: nothing is recorded.
+    """
 
-    @property
-    def full(self) -> bool:
-        """True when no further row fits."""
-        return self._rows == len(self._times)
-
-    def __len__(self) -> int:
-        """Return the number of rows so far."""
-        return self._rows
+    def __init__(self, limits: ActuatorLimits, expected: int) -> None:
+        self._limits = limits
+        self._store = RowStore(len(limits.names), expected)
+        self._buffer = np.empty((min(_AT_ONCE, expected), width(len(limits.names))))
+        self._left = expected
+        self._waiting = 0
+        self._last_wake = np.nan
 
     def add(
-        self, time: float, reference: Array, measured: Array, efforts: Array, saturated: NDArray[np.bool_], wake: float
-    ) -> None:
-        """Add one control period; without effect when full. `wake` is NaN where the loop does not run in real time."""
-        if self.full:
-            return
-        i = self._rows
-        self._times[i] = time
-        self._reference[i] = reference
-        self._measured[i] = measured
-        self._efforts[i] = efforts
-        self._saturated[i] = saturated
-        self._wakes[i] = wake
-        self._rows += 1
-
-    def recording(
         self,
-        robot: str,
-        actuated_names: tuple[str, ...],
-        rate: float,
-        cycles: int,
-        cycle_duration: float,
-        missed: int = 0,
-        faults: tuple[str, ...] = (),
-        effort_units: tuple[str, ...] = (),
-    ) -> Recording:
-        """Return what was collected."""
-        n = self._rows
-        wakes = self._wakes[:n]
-        return Recording(
-            robot=robot,
-            actuated_names=actuated_names,
-            rate=rate,
-            cycles=cycles,
-            cycle_duration=cycle_duration,
-            times=self._times[:n].copy(),
-            reference=self._reference[:n].copy(),
-            measured=self._measured[:n].copy(),
-            efforts=self._efforts[:n].copy(),
-            saturated=self._saturated[:n].copy(),
-            wakes=wakes[np.isfinite(wakes)].copy(),
-            missed=missed,
-            faults=faults,
-            effort_units=effort_units,
-        )
+        time: float,
+        wake: float,
+        poses: tuple[Array, Array],
+        readings: tuple[Array, Array],
+        efforts: Array,
+        saturated: NDArray[np.bool_],
+    ) -> None:
+        """Add one control period; without effect when all have come that were expected.
+
+        Args:
+            time: on the trajectory's clock [s].
+            wake: of the loop, on the monotonic clock [s]; NaN where it does not run in real time.
+            poses: of the platform, asked and measured, (7,) each.
+            readings: positions and velocities of the actuators, (n_actuated,) each.
+            efforts: as applied (n_actuated,).
+            saturated: whether they are at their limits (n_actuated,).
+        """
+        if not self._left:
+            return
+        self._left -= 1
+        row, n = self._buffer[self._waiting], len(efforts)
+        row[0], row[1], row[2] = time, wake, wake - self._last_wake
+        row[3:10], row[10:17] = poses
+        row[17 : 17 + n], row[17 + n : 17 + 2 * n] = readings
+        row[17 + 2 * n : 17 + 3 * n], row[17 + 3 * n :] = efforts, saturated
+        self._last_wake = wake
+        self._waiting += 1
+        if self._waiting == len(self._buffer):
+            self._flush()
+
+    def recording(self, run: Run, missed: int = 0, faults: tuple[str, ...] = ()) -> Recording:
+        """What was collected.
+
+        Args:
+            run: what was to be done.
+            missed: deadlines of the loop.
+            faults: why it ended early.
+
+        Returns:
+            The recording.
+        """
+        self._flush()
+        store = self._store
+        return Recording(run, self._limits, store.rows, store.recent, store.tally, store.every, missed, faults)
+
+    def _flush(self) -> None:
+        self._store.add(self._buffer[: self._waiting])
+        self._waiting = 0

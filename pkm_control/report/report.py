@@ -1,35 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run measured, as numbers and as text. `report_plot.py` draws it."""
+"""What a run measured, as numbers and as text. `page/` draws it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
-from pkm_control.loop.fixed_rate import LoopStatistics, statistics
-from pkm_control.report.recording import Recording
+from pkm_control.loop.fixed_rate import LoopStatistics
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.report.margins import Margins, margins_along
+from pkm_control.report.recording import Recording, Run
+from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
 
 
-def tracking_errors(recording: Recording) -> tuple[Array, Array]:
-    """Return the position error (n,) [m] and the attitude error (n,) [rad] of the platform in every period."""
-    position = np.linalg.norm(recording.measured[:, :3] - recording.reference[:, :3], axis=1)
-    wanted = Rotation.from_quat(recording.reference[:, 3:])
-    attitude = (wanted.inv() * Rotation.from_quat(recording.measured[:, 3:])).magnitude()
-    return position, attitude
+@dataclass(frozen=True, eq=False)
+class Use:
+    """How much of a limit the actuators used: `peak` and `rms` of the magnitude, `limit`, (n_actuated,) each."""
+
+    peak: Array
+    rms: Array
+    limit: Array
+    units: tuple[str, ...]
+
+    @property
+    def peak_share(self) -> Array:
+        """Of the limit (n_actuated,); zero where there is none."""
+        return self.peak / self.limit
+
+    @property
+    def rms_share(self) -> Array:
+        """Of the limit (n_actuated,); zero where there is none."""
+        return self.rms / self.limit
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Figures of a run; errors in m and rad, efforts in N m or N per actuator."""
+    """Figures of a run; errors in m and rad, efforts in N m or N, speeds in rad/s or m/s per actuator."""
 
-    robot: str
+    run: Run
     actuated_names: tuple[str, ...]
-    cycles: int
     cycles_done: int
     cycles_per_minute: float
     duration: float
@@ -37,23 +50,23 @@ class Report:
     position_max: float
     attitude_rms: float
     attitude_max: float
-    effort_peak: Array
-    effort_rms: Array
+    effort: Use
+    speed: Use
     saturated_periods: NDArray[np.int64]
-    wanted_rate: float
     loop: LoopStatistics | None
     missed: int
     faults: tuple[str, ...]
-    effort_units: tuple[str, ...]
+    margins: Margins | None
 
     @staticmethod
-    def of(recording: Recording) -> Report:
+    def of(recording: Recording, kinematics: Kinematics | None = None) -> Report:
         """The figures of a recording.
 
         Cycles per minute are those of the clock where the run was in real time: a computer that is too slow shows.
 
         Args:
             recording: of a run.
+            kinematics: of the robot, for the margins; without, there are none.
 
         Returns:
             Its report.
@@ -61,68 +74,114 @@ class Report:
         Raises:
             ValueError: not a single control period took place.
         """
-        if len(recording.times) == 0:
+        if not len(recording):
             raise ValueError("the recording is empty: no control period took place")
-        position, attitude = tracking_errors(recording)
-        clock = recording.wakes if len(recording.wakes) > 1 else recording.times
-        took = float(clock[-1] - clock[0])
-        moved = float(recording.times[-1] - recording.times[0])
-        done = moved / recording.cycle_duration if recording.cycle_duration > 0.0 else 0.0
+        tally, run, limits = recording.tally, recording.run, recording.limits
+        moved = tally.last_time - tally.first_time
+        took = tally.last_wake - tally.first_wake if recording.realtime and len(recording) > 1 else moved
+        done = moved / run.cycle_duration if run.cycle_duration > 0.0 else 0.0
+        position_rms, attitude_rms = tally.rms(tally.error_squares)
+        position_max, attitude_max = tally.error_max
         return Report(
-            robot=recording.robot,
-            actuated_names=recording.actuated_names,
-            cycles=recording.cycles,
-            cycles_done=min(int(done + 0.01), recording.cycles),
+            run=run,
+            actuated_names=limits.names,
+            cycles_done=min(int(done + 0.01), run.cycles),
             cycles_per_minute=60.0 * done / took if took > 0.0 else 0.0,
             duration=took,
-            position_rms=float(np.sqrt(np.mean(position**2))),
-            position_max=float(position.max()),
-            attitude_rms=float(np.sqrt(np.mean(attitude**2))),
-            attitude_max=float(attitude.max()),
-            effort_peak=np.abs(recording.efforts).max(axis=0),
-            effort_rms=np.sqrt(np.mean(recording.efforts**2, axis=0)),
-            saturated_periods=recording.saturated.sum(axis=0),
-            wanted_rate=recording.rate,
-            loop=statistics(recording.wakes, recording.rate)
-            if len(recording.wakes) > 1 and recording.every == 1
-            else None,
+            position_rms=float(position_rms),
+            position_max=float(position_max),
+            attitude_rms=float(attitude_rms),
+            attitude_max=float(attitude_max),
+            effort=Use(tally.effort_max, tally.rms(tally.effort_squares), limits.effort, limits.effort_units),
+            speed=Use(tally.velocity_max, tally.rms(tally.velocity_squares), limits.velocity, _speed_units(limits)),
+            saturated_periods=tally.saturated,
+            loop=_loop(recording),
             missed=recording.missed,
             faults=recording.faults,
-            effort_units=recording.effort_units or ("N m or N",) * len(recording.actuated_names),
+            margins=margins_along(kinematics, recording) if kinematics is not None else None,
         )
+
+    def with_loop(self, loop: LoopStatistics) -> Report:
+        """This report with the figures of another loop, such as the machine's.
+
+        Args:
+            loop: its figures.
+
+        Returns:
+            The report.
+        """
+        return replace(self, loop=loop, missed=loop.missed)
+
+    def loop_line(self) -> str:
+        """How the loop ran, in one line."""
+        if self.loop is None:
+            return f"{self.run.rate:.0f} Hz of simulated time; not run in real time"
+        return (
+            f"{self.loop.rate:.2f} Hz, wanted {self.run.rate:.0f} Hz; "
+            f"{self.missed} of {self.loop.wakes + self.missed} deadlines missed; deviation of the period "
+            f"p99 {1e3 * self.loop.deviation_p99:.3f} ms, max {1e3 * self.loop.deviation_max:.3f} ms"
+        )
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The figures as pairs of name and value, in the order in which they are read."""
+        rows = [
+            ("motion", self.run.motion),
+            ("cycles", f"{self.cycles_done} of {self.run.cycles} in {self.duration:.2f} s"),
+            ("cycles per minute", f"{self.cycles_per_minute:.1f}"),
+            ("position error", f"RMS {1e3 * self.position_rms:.4f} mm, max {1e3 * self.position_max:.4f} mm"),
+            ("orientation error", f"RMS {1e3 * self.attitude_rms:.4f} mrad, max {1e3 * self.attitude_max:.4f} mrad"),
+        ]
+        for what, use in (("effort", self.effort), ("speed", self.speed)):
+            for i, name in enumerate(self.actuated_names):
+                text = f"peak {use.peak[i]:.3g}, RMS {use.rms[i]:.3g} {use.units[i]}"
+                if np.isfinite(use.limit[i]):
+                    text += f"; {use.peak_share[i]:.0%} and {use.rms_share[i]:.0%} of {use.limit[i]:.4g}"
+                if what == "effort" and self.saturated_periods[i]:
+                    text += f"; saturated in {self.saturated_periods[i]} periods"
+                rows.append((f"{what} of {name}", text))
+        rows += self._margin_lines()
+        rows.append(("loop", self.loop_line()))
+        rows += [("note", note) for note in self.run.notes]
+        rows += [("fault", fault) for fault in self.faults]
+        return [(name, value) for name, value in rows if value]
+
+    def _margin_lines(self) -> list[tuple[str, str]]:
+        if self.margins is None:
+            return []
+        rows = []
+        for name, values in (("type 1", self.margins.type1), ("type 2", self.margins.type2)):
+            if np.isfinite(values).any():
+                rows.append((f"margin to {name} singularities", f"lowest {np.nanmin(values):.0%} of home's"))
+        if self.margins.stop_joint:
+            left = f"{self.margins.stop_distance:.3g} {self.margins.stop_unit}"
+            rows.append(("margin to joint limits", f"{left} of {self.margins.stop_joint} at least"))
+        return rows
 
     def __str__(self) -> str:
         """Return the figures as a table."""
-        rows = [
-            ("cycles", f"{self.cycles_done} of {self.cycles} in {self.duration:.2f} s"),
-            ("cycles per minute", f"{self.cycles_per_minute:.1f}"),
-            (
-                "tracking error of the platform",
-                f"RMS {1e3 * self.position_rms:.4f} mm, max {1e3 * self.position_max:.4f} mm",
-            ),
-            ("", f"RMS {1e3 * self.attitude_rms:.4f} mrad, max {1e3 * self.attitude_max:.4f} mrad"),
-        ]
-        for i, name in enumerate(self.actuated_names):
-            saturated = f", saturated in {self.saturated_periods[i]} periods" if self.saturated_periods[i] else ""
-            rows.append(
-                (
-                    f"effort of {name}",
-                    f"peak {self.effort_peak[i]:.2f}, RMS {self.effort_rms[i]:.2f} {self.effort_units[i]}{saturated}",
-                )
-            )
-        if self.loop is None:
-            rows.append(("loop", f"{self.wanted_rate:.0f} Hz of simulated time; not run in real time"))
-        else:
-            rows += [
-                ("loop rate", f"{self.loop.rate:.2f} Hz, wanted {self.wanted_rate:.0f} Hz"),
-                (
-                    "deviation of the period",
-                    f"p99 {1e3 * self.loop.deviation_p99:.3f} ms, max {1e3 * self.loop.deviation_max:.3f} ms",
-                ),
-                ("missed deadlines", f"{self.missed} of {self.loop.wakes + self.missed}"),
-            ]
-        rows += [("fault", fault) for fault in self.faults]
+        rows = self.lines()
         width = max(len(name) for name, _ in rows)
         lines = [f"{name:<{width}}  {value}" for name, value in rows]
-        ruler = "-" * max(len(line) for line in lines)
-        return "\n".join([f"{self.robot}: what the run measured", ruler, *lines, ruler])
+        ruler = "-" * min(max(len(line) for line in lines), 100)
+        return "\n".join([f"{self.run.robot}: what the run measured", ruler, *lines, ruler])
+
+
+def _speed_units(limits: ActuatorLimits) -> tuple[str, ...]:
+    return tuple(f"{unit}/s" for unit in limits.length_units)
+
+
+def _loop(recording: Recording) -> LoopStatistics | None:
+    """How the loop ran; its p99 is of the periods that have a row."""
+    tally, rate = recording.tally, recording.run.rate
+    if not recording.realtime or tally.count < 2:
+        return None
+    periods = recording.rows.periods[1:]
+    deviation = np.abs(periods - 1.0 / rate) if len(periods) else np.zeros(1)
+    return LoopStatistics(
+        wanted_rate=rate,
+        rate=(tally.count - 1) / (tally.last_wake - tally.first_wake),
+        deviation_p99=float(np.quantile(deviation, 0.99)),
+        deviation_max=max(abs(tally.longest_period - 1.0 / rate), abs(tally.shortest_period - 1.0 / rate)),
+        wakes=tally.count,
+        missed=recording.missed,
+    )

@@ -27,7 +27,7 @@ from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory, TrajectorySample
-from pkm_control.report.recording import Recorder, Recording
+from pkm_control.report.recording import Recorder, Recording, Run
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
@@ -36,7 +36,6 @@ from pkm_kinematics import Kinematics
 Array = NDArray[np.float64]
 
 CATCH_UP = 0.002  # s that the simulated machine moves on at most while the loop is late
-_MOST_RECORDED = 1_000_000  # periods; a longer run is recorded up to there
 STALE_PERIODS = 5  # control periods without a reading after which efforts stop
 
 
@@ -175,8 +174,7 @@ def run_motion(
     reference = _presampled(trajectory, robot.rate)
     per_cycle = len(reference)
     last = cycles * per_cycle
-    capacity = min(last + 1, _MOST_RECORDED) if recorded else 0
-    recorder = Recorder(capacity, len(robot.limits.names))
+    recorder = Recorder(robot.limits, last + 1 if recorded else 0)
     faults: tuple[str, ...] = ()
     loop = FixedRateLoop(robot.rate)
     most = max(1, round(CATCH_UP * robot.rate))
@@ -195,23 +193,15 @@ def run_motion(
             if done is None:
                 faults = (robot.fault,)
                 break
-            saturated = robot.controller.saturated
-            recorder.add(time, wanted.pose, done.measured.pose, done.efforts, saturated, wake)
+            poses, readings = (wanted.pose, done.measured.pose), (done.measured.positions, done.measured.velocities)
+            recorder.add(time, wake, poses, readings, done.efforts, robot.controller.saturated)
             if watch is not None:
                 watch(done)
             time = robot.machine.time - begin
     finally:
         gc.enable()
-    return recorder.recording(
-        robot.mechanism.name,
-        robot.limits.names,
-        robot.rate,
-        cycles,
-        per_cycle * dt,
-        loop.missed,
-        faults,
-        robot.limits.effort_units,
-    )
+    run = Run(robot.mechanism.name, "", robot.rate, cycles, per_cycle * dt)
+    return recorder.recording(run, loop.missed, faults)
 
 
 def _presampled(trajectory: Trajectory, rate: float) -> TrajectorySample:

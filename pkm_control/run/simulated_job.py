@@ -59,8 +59,9 @@ def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Even
         stopped = interrupted.is_set
         run_motion(robot, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
         recording = run_motion(robot, job.cycle, options.cycles, True, watch, stopped)
-        if len(recording.times):
-            publish_report(recording, Report.of(recording), options.report_dir, recording.robot)
+        if len(recording):
+            recording = recording.about(motion.source, _conditions(options))
+            publish_report(recording, Report.of(recording, robot.kinematics), options.report_dir, mechanism.name)
         complete = not interrupted.is_set() and not recording.faults
         while options.stay and complete and not interrupted.is_set():
             left = run_motion(robot, job.cycle, 1, True, watch, stopped, recorded=False)
@@ -70,6 +71,13 @@ def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Even
         robot.stop()
         if viewer is not None:
             viewer.close()
+
+
+def _conditions(options: Options) -> tuple[str, ...]:
+    """What a reader of the report must know of the run."""
+    law = f"{options.law} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
+    hidden = f"the machine carries {options.hidden_payload:g} kg that the controller does not know of"
+    return (law, hidden) if options.hidden_payload > 0.0 else (law,)
 
 
 def _build(mechanism: Mechanism, options: Options) -> Robot:

@@ -35,7 +35,7 @@ def test_pick_and_place_is_followed(robot) -> None:
     assert report.position_max < 0.1e-3
     assert not report.saturated_periods.any()
     # the platform went where the file says, by the machine's own account
-    across = recording.measured[:, 0] - robot.kinematics.home[0]
+    across = recording.rows.measured[:, 0] - robot.kinematics.home[0]
     np.testing.assert_allclose([across.min(), across.max()], [-0.1525, 0.1525], atol=1e-4)
 
 
@@ -90,17 +90,17 @@ def test_a_fault_ends_the_run_and_is_in_the_recording(robot) -> None:
             period.machine.twist[:] = np.inf
 
     recording = run_motion(robot, job.cycle, watch=tear)
-    assert len(recording.times) == 50
+    assert len(recording) == 50
     assert recording.faults
     assert robot.machine.lifecycle is Lifecycle.FAULT
-    assert np.isfinite(recording.measured).all()
-    assert np.isfinite(recording.efforts).all()
+    assert np.isfinite(recording.rows.measured).all()
+    assert np.isfinite(recording.rows.efforts).all()
 
 
 def test_it_stops_when_asked(robot) -> None:
     count = iter(range(1000))
     recording = do(robot, stopped=lambda: next(count) > 100)
-    assert 90 < len(recording.times) < 110
+    assert 90 < len(recording) < 110
 
 
 def test_in_real_time_it_takes_its_time_and_tells_what_it_missed(robot) -> None:
@@ -108,7 +108,7 @@ def test_in_real_time_it_takes_its_time_and_tells_what_it_missed(robot) -> None:
     recording = do(robot, realtime=True)
     report = Report.of(recording)
     assert report.loop is not None
-    assert report.duration > 0.95 * recording.cycle_duration
+    assert report.duration > 0.95 * recording.run.cycle_duration
     skipped = round(report.duration * 1000.0) + 1 - report.loop.wakes
     assert recording.missed >= skipped - 2
     assert report.position_max < 0.05

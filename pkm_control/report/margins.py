@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far the platform stayed from singularities, and the joints from their limits, along a motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.report.recording import Recording
+from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+_POSES = 240  # at which the margins are computed; each takes a fraction of a millisecond
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """Margins at `times` (k,) [s]; `type1` and `type2` (k,) as shares of those at home: 1 as at home, 0 singular.
+
+    `stop` (k,): of the joint that is nearest to an end of its range, as a share of the half range: 1 in the middle, 0
+    at the end, negative beyond; infinite where no joint has a range. `stop_joint`: its name where it is nearest, with
+    `stop_distance` left [rad or m, `stop_unit`].
+    """
+
+    times: Array
+    type1: Array
+    type2: Array
+    stop: Array
+    stop_joint: str
+    stop_distance: float
+    stop_unit: str
+
+
+def margins_along(kinematics: Kinematics, recording: Recording) -> Margins:
+    """Margins along the last cycles of a run, passive joints included.
+
+    Args:
+        kinematics: of the robot.
+        recording: of a run; with a row at least.
+
+    Returns:
+        The margins at evenly spread moments; NaN where a pose has no solution.
+    """
+    rows = recording.recent
+    at = np.unique(np.linspace(0, len(rows) - 1, _POSES).round().astype(np.int64))
+    poses = np.ascontiguousarray(rows.reference[at] if not recording.faults else rows.measured[at])
+    home = kinematics.singularity(np.asarray(kinematics.home))
+    there = kinematics.singularity(poses, mode=0)
+    joints = np.asarray(kinematics.inverse(poses, mode=0).joints, dtype=np.float64)
+    engine = kinematics.engine
+    lower, upper = engine.limits
+    left = np.minimum(joints - lower, upper - joints)
+    half = 0.5 * (upper - lower)
+    shares = np.where(np.isfinite(half) & (half > 0.0), left / np.where(half > 0.0, half, 1.0), np.inf)
+    known = np.where(np.isnan(shares), np.inf, shares)
+    row, column = np.unravel_index(int(np.argmin(known)), known.shape)
+    return Margins(
+        times=rows.times[at],
+        type1=np.asarray(there.type1) / _or_nan(home.type1),
+        type2=np.asarray(there.type2) / _or_nan(home.type2),
+        stop=known.min(axis=1),
+        stop_joint=engine.joint_names[column] if np.isfinite(known[row, column]) else "",
+        stop_distance=float(left[row, column]),
+        stop_unit="rad" if engine.joint_turning[column] else "m",
+    )
+
+
+def _or_nan(value: Array) -> float:
+    number = float(value)
+    return number if np.isfinite(number) and number > 0.0 else np.nan
