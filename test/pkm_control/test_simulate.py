@@ -45,7 +45,7 @@ def test_help_tells_every_option_and_its_default() -> None:
 def test_it_runs_reports_and_writes_its_files(tmp_path, capfd) -> None:
     assert main(["delta", "--cycles", "2", "--no-page", "--report-dir", str(tmp_path)]) == 0
     text = capfd.readouterr().out
-    for words in ("cycles per minute", "position error", "effort of limb3_arm", "speed of limb1_arm", "deadlines missed"):
+    for words in ("cycles per minute", "position error", "effort of limb3_arm", "speed of limb1", "deadlines missed"):
         assert words in text
     assert (tmp_path / "delta.png").stat().st_size > 10000
     assert "limb3_arm" in (tmp_path / "delta.html").read_text(encoding="utf-8")

@@ -57,9 +57,14 @@ def turns(poses: Array) -> bool:
 
 
 def rotation_vectors(poses: Array, start: Array) -> Array:
-    """How far poses (n, 7) are turned from a pose (7,): rotation vectors (n, 3) [rad] in base axes, without jumps.
+    """How far poses are turned from another, without jumps: beyond half a turn a vector goes on growing.
 
-    Beyond half a turn a vector goes on growing where the poses before lead there.
+    Args:
+        poses: (n, 7), one after the other.
+        start: pose (7,).
+
+    Returns:
+        Rotation vectors (n, 3) [rad] in base axes.
     """
     turned = (Rotation.from_quat(poses[:, 3:]) * Rotation.from_quat(start[3:]).inv()).as_rotvec()
     angle = np.linalg.norm(turned, axis=1)
