@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The browser page as a ROS node: shows /robot_description as joint_states move it."""
+"""The browser page as a ROS node: shows /robot_description as joint_states move it, and passes on what is asked."""
 
 from __future__ import annotations
 
+import math
+import os
+import threading
+import webbrowser
 from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from pkm_control.nodes.page_operations import PageOperations
+from pkm_control.view.admission import OPERATE
+from pkm_control.view.jog_space import JogSpace
+from pkm_control.view.operations import IDLE, Answer, Readings
 from pkm_control.view.page_server import THIS_COMPUTER
 from pkm_control.view.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism
@@ -19,6 +28,13 @@ from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
+from pkm_kinematics.kinematics import shared_kinematics
+
+_MOVED = 1e-3  # m and rad-like, from where working modes were asked for, until they are asked for again
+_MOST_MODES = 256
+_MODES = {
+    getattr(ControllerState, name): name for name in ("WAITING", "HOLDING", "TRACKING", "STOPPED", "PAUSED", "JOGGING")
+}
 
 
 class PageNode(Node):
@@ -34,9 +50,17 @@ class PageNode(Node):
             fixed=True,
         )
         self._port = declare(self, "port", 8080, "first port that is tried", (1, 65535), fixed=True)
+        self._operate = declare(
+            self, "operate", OPERATE[0], "which browsers may command the robot", choices=OPERATE, fixed=True
+        )
+        self._browser = declare(self, "browser", False, "open the page in a browser, where there is a display")
+        self._motion = declare(self, "motion", "", "motion that is offered first", fixed=True)
         rate = declare(self, "frame_rate", 25.0, "pictures per second", (1.0, 60.0), fixed=True)
         self._viewer: RobotViewer | None = None
+        self._operations: PageOperations | None = None
         self._newest: list[Any] = [None, None, None]
+        self._modes_asked = np.full(7, np.nan)  # the pose at which working modes were asked for
+        self._planned: Path | None = None
         self._description = RobotDescription(self, self._build)
         self._inputs = [
             PolledSubscription(self, kind, topic, topics.STREAM_IN)
@@ -48,6 +72,7 @@ class PageNode(Node):
         ]
         self._faults: dict[str, str] = {}  # node: what it reports as an error
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
+        self.create_subscription(Path, topics.PLANNED_PATH, self._plan, topics.LATCHED)
         self.create_timer(1.0 / rate, self._draw)
         self._diagnostics = diagnostics.Diagnostics(self, self._report)
 
@@ -55,11 +80,31 @@ class PageNode(Node):
         if self._viewer is not None:
             self._viewer.close()
             self._viewer = None
-        self._viewer = RobotViewer(mechanism, port=self._port, host=self._host)
+        if self._operations is not None:
+            self._operations.close()
+            self._operations = None
+        viewer = RobotViewer(mechanism, port=self._port, host=self._host, operate=self._operate)
+        self._operations = PageOperations(self, mechanism.base_link, self._motion, self._mode)
         self._newest = [None, None, None]
-        for problem in self._viewer.left_out:
+        self._viewer = viewer
+        if self._planned is not None:
+            self._plan(self._planned)
+        for problem in viewer.left_out:
             self.get_logger().warning(f"not drawn: {problem}")
-        self.get_logger().info(f"the robot is shown at {self._viewer.url}")
+        who = {"local": "this computer's browsers", "everyone": "whoever opens it", "nobody": "nobody"}[self._operate]
+        self.get_logger().info(f"the robot is shown at {viewer.url}; {who} may command it")
+        arguments = (viewer, self._operations, mechanism)
+        threading.Thread(target=self._prepare, args=arguments, name="controls", daemon=True).start()
+        if self._browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            threading.Thread(target=webbrowser.open, args=(viewer.url,), name="browser", daemon=True).start()
+
+    def _prepare(self, viewer: RobotViewer, operations: PageOperations, mechanism: Mechanism) -> None:
+        """Give the page its controls; away from the executor, as kernels may have to be compiled for it."""
+        try:
+            viewer.operate(operations, JogSpace(shared_kinematics(mechanism)))
+        except Exception as error:  # the page shows the robot without them
+            self.get_logger().error(f"the page has no controls: {type(error).__name__}: {error}")
+            viewer.tell(Answer(False, f"no controls: {error}"))
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
         """Note which nodes of this robot report an error."""
@@ -70,6 +115,12 @@ class PageNode(Node):
                 if status.level == diagnostics.ERROR:
                     self._faults[name] = status.message
 
+    def _plan(self, message: Path) -> None:
+        """Show the path that the platform is to take."""
+        self._planned = message
+        if self._viewer is not None:
+            self._viewer.show_planned(np.array([messages.vector_of(one.pose.position) for one in message.poses]))
+
     def _draw(self) -> None:
         if self._viewer is not None:
             self._viewer.warn("; ".join(f"{name}: {why}" for name, why in sorted(self._faults.items())))
@@ -77,22 +128,61 @@ class PageNode(Node):
         joints, platform, controller = self._newest
         if self._viewer is None or joints is None or platform is None:
             return
-        known = platform.status.code in (SolveStatus.CONVERGED, SolveStatus.JOINT_LIMIT)  # else its pose means nothing
-        pose = messages.pose_of(platform.pose) if known else None
-        self._viewer.update(joints.name, np.array(joints.position), pose)
-        speed = float(np.linalg.norm(messages.vector_of(platform.twist.linear)))
-        stamp = platform.header.stamp.sec % 10000 + 1e-9 * platform.header.stamp.nanosec
-        status = platform.status.reason or "running"
-        if controller is None:
-            self._viewer.readout(time=stamp, speed=speed, status=status)
+        readings = _readings(platform, controller)
+        self._viewer.update(joints.name, np.array(joints.position), readings.pose)
+        self._viewer.show(readings)
+        if readings.pose is not None and platform.working_mode:
+            self._ask_modes(readings, platform.working_mode)
+
+    def _ask_modes(self, readings: Readings, present: str) -> None:
+        """Ask for the working modes at a place where the robot stands, once."""
+        pose, viewer = readings.pose, self._viewer
+        if readings.mode != IDLE[0] or self._operations is None or pose is None or viewer is None:
             return
-        error = float(np.linalg.norm(messages.vector_of(controller.position_error)))
-        self._viewer.readout(stamp, error, speed, np.array(controller.effort), controller.reason or status)
+        here = np.concatenate((pose, [float(sum(map(ord, present)))]))  # the same pose in another mode is another place
+        if self._modes_asked.shape == here.shape and np.linalg.norm(here - self._modes_asked) < _MOVED:
+            return
+        self._modes_asked = here
+        self._operations.ask_modes(pose, lambda labels: viewer.show_modes(labels[:_MOST_MODES], present))
+
+    def _mode(self) -> str:
+        """The mode of the controller; empty where none is heard of."""
+        controller = self._newest[2]
+        return "" if controller is None else _MODES.get(controller.mode, "")
 
     def _report(self) -> diagnostics.Report:
         if self._viewer is None:
             return diagnostics.ERROR, self._description.problem, {}
         return diagnostics.OK, f"shown at {self._viewer.url}", {"visuals left out": len(self._viewer.left_out)}
+
+
+def _readings(platform: PlatformState, controller: ControllerState | None) -> Readings:
+    """What the page shows of the newest states."""
+    known = platform.status.code in (SolveStatus.CONVERGED, SolveStatus.JOINT_LIMIT)  # else its pose means nothing
+    stamp = platform.header.stamp
+    distances = [
+        value if known and math.isfinite(value) else None
+        for value in (platform.type1_distance, platform.type2_distance)
+    ]
+    found: dict[str, Any] = {}
+    if controller is not None:
+        found = {
+            "mode": _MODES.get(controller.mode, ""),
+            "reason": controller.reason,
+            "error": float(np.linalg.norm(messages.vector_of(controller.position_error))),
+            "rotation_error": float(np.linalg.norm(messages.vector_of(controller.rotation_error))),
+            "efforts": np.array(controller.effort) if len(controller.effort) else None,
+            "speed_override": controller.speed_override,
+        }
+    found["reason"] = found.get("reason") or platform.status.reason
+    return Readings(
+        time=stamp.sec % 10000 + 1e-9 * stamp.nanosec,
+        pose=messages.pose_of(platform.pose) if known else None,
+        speed=float(np.linalg.norm(messages.vector_of(platform.twist.linear))) if known else None,
+        distances=(distances[0], distances[1]),
+        units=(platform.type1_unit, platform.type2_unit),
+        **found,
+    )
 
 
 def main(args: list[str] | None = None) -> int:

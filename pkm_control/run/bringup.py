@@ -93,6 +93,13 @@ KNOBS = (
     Knob("page", "true", "show the robot in a browser page", SWITCH),
     Knob("host", "127.0.0.1", "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.0: any network"),
     Knob("port", "8080", "first port tried for the browser page", span=(1, 65535)),
+    Knob(
+        "operate",
+        "local",
+        "who may command from the page: browsers on this computer, everyone who reaches it, or nobody",
+        ("local", "everyone", "nobody"),
+    ),
+    Knob("browser", "false", "open the page in a browser, where there is a display", SWITCH),
     Knob("stay", "true", "keep the robot running when the motion is done", SWITCH),
 )
 
@@ -139,7 +146,7 @@ NODES = (
         "page",
         "page_node",
         "pkm_control.nodes.page_node",
-        {"host": "host", "port": "port"},
+        {"host": "host", "port": "port", "operate": "operate", "browser": "browser", "motion": "motion"},
         wanted=_is("page", "true"),
         needed=False,
     ),

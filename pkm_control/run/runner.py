@@ -30,6 +30,7 @@ from pkm_control.run import bringup
 from pkm_description import PkmError, robot_names
 
 _PATIENCE = (10.0, 2.0, 1.0)  # s, after SIGINT (a report may be written), SIGTERM and SIGKILL
+_AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 
 
@@ -72,7 +73,11 @@ def write_parameters(file: Path, **parameters: str) -> Path:
 
 
 def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
-    """Return the value of every knob from command line options."""
+    """Return the value of every knob from command line options.
+
+    Where somebody sits at a terminal, the page is opened and the robot stays; a script wants the end of the motion.
+    """
+    at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     parser = argparse.ArgumentParser(
         prog="pkm run",
         description="Bring a robot to life: simulated machine, kinematics, dynamics, controller, browser page, motion.",
@@ -80,7 +85,7 @@ def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     for knob in bringup.KNOBS:
-        default = "false" if knob.name == "stay" else knob.default
+        default = str(at_terminal).lower() if knob.name in _AT_TERMINAL else knob.default
         options = {"default": default, "help": knob.description, "metavar": knob.name.upper()}
         if knob.choices:
             options["metavar"] = "{" + ",".join(knob.choices) + "}"

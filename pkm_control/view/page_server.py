@@ -3,7 +3,7 @@
 
 A browser lets any web page open a connection to this computer. So a request whose `Host` is a foreign name, or whose
 `Origin` is another page than the one served here, is refused (cross-site requests and DNS rebinding). There is no
-password: whoever reaches the address sees the robot.
+password: whoever reaches the address sees the robot. Who may command it is said by `operate`; see `admission.py`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import viser
 import websockets.asyncio.server
 
+from pkm_control.view.admission import Admitted, may_operate
 from pkm_description.errors import PkmError
 
 THIS_COMPUTER = "127.0.0.1"  # the default: nobody else gets in
@@ -33,14 +34,19 @@ class PageServer(viser.ViserServer):
         host: address to listen on.
         port: the first one tried.
         label: title of the page.
+        operate: who may command: `local` browsers on this computer, `everyone`, or `nobody`.
 
     Raises:
         PkmError: there is no such host, no free port, or viser is another than the one that is guarded here.
     """
 
-    def __init__(self, host: str, port: int, label: str) -> None:
+    def __init__(self, host: str, port: int, label: str, operate: str = "nobody") -> None:
+        self._operate = operate
         free = free_port(host, port)
-        with _guarded(host) as guards, contextlib.redirect_stdout(io.StringIO()):  # whoever starts it tells its address
+        with (
+            self._guarded(host) as guards,
+            contextlib.redirect_stdout(io.StringIO()),
+        ):  # whoever starts it tells its address
             super().__init__(host=host, port=free, label=label, verbose=False)
         if not guards:  # viser no longer serves in the manner that is guarded here
             self.stop()
@@ -54,6 +60,51 @@ class PageServer(viser.ViserServer):
         if _is(host, "is_unspecified"):
             host = socket.gethostname()
         return f"http://[{host}]:{self.get_port()}" if ":" in host else f"http://{host}:{self.get_port()}"
+
+    def may_operate(self, client_id: int | None) -> bool:
+        """Whether a browser may command; False for one that is gone, and for None, which is not a browser."""
+        connection = self._websock_server._live_connections.get(-1 if client_id is None else client_id)
+        return connection is not None and self._lets(connection)
+
+    def _lets(self, connection: Any) -> bool:
+        remote, local = connection.remote_address, connection.local_address
+        return bool(remote and local) and may_operate(self._operate, remote[0], local[0])
+
+    def _input(self, number: str) -> Any:
+        """The handle of an input, of the page or of a browser's part of it."""
+        for gui in (self.gui, *(client.gui for client in self.get_clients().values())):
+            handle = gui._gui_input_handle_from_uuid.get(number)
+            if handle is not None:
+                return handle
+        return None
+
+    @contextlib.contextmanager
+    def _guarded(self, host: str) -> Iterator[list[str]]:
+        """Have the web servers that are started meanwhile refuse who is not admitted; lists those started."""
+        serve = websockets.asyncio.server.serve
+        started: list[str] = []
+
+        def guarded_serve(handler: Any, *arguments: Any, process_request: Any = None, **options: Any) -> Any:
+            def guarded(connection: Any, request: Any) -> Any:
+                try:
+                    problem = refusal(request.headers, host)
+                except ValueError:  # a header that is there twice, or no address
+                    problem = "the request cannot be read"
+                if problem:
+                    return connection.respond(http.HTTPStatus.FORBIDDEN, problem)
+                return process_request(connection, request)
+
+            async def admitted(connection: Any) -> None:
+                await handler(Admitted(connection, self._lets(connection), self._input))
+
+            started.append(host)
+            return serve(admitted, *arguments, process_request=guarded, **options)
+
+        websockets.asyncio.server.serve = guarded_serve  # type: ignore[assignment,misc]
+        try:
+            yield started
+        finally:
+            websockets.asyncio.server.serve = serve  # type: ignore[misc]
 
     def request_share_url(self, verbose: bool = True) -> str | None:
         """Refuse: a browser may ask for a tunnel to the internet, which nobody at this computer would know of."""
@@ -102,32 +153,6 @@ def refusal(headers: Any, host: str) -> str:
     if origin is not None and urlsplit(origin).netloc != asked:
         return "another page asks"
     return ""
-
-
-@contextlib.contextmanager
-def _guarded(host: str) -> Iterator[list[str]]:
-    """Have the web servers that are started meanwhile refuse foreign requests; fills a list with those started."""
-    serve = websockets.asyncio.server.serve
-    started: list[str] = []
-
-    def guarded_serve(*arguments: Any, process_request: Any = None, **options: Any) -> Any:
-        def guarded(connection: Any, request: Any) -> Any:
-            try:
-                problem = refusal(request.headers, host)
-            except ValueError:  # a header that is there twice, or no address
-                problem = "the request cannot be read"
-            if problem:
-                return connection.respond(http.HTTPStatus.FORBIDDEN, problem)
-            return process_request(connection, request)
-
-        started.append(host)
-        return serve(*arguments, process_request=guarded, **options)
-
-    websockets.asyncio.server.serve = guarded_serve  # type: ignore[assignment,misc]
-    try:
-        yield started
-    finally:
-        websockets.asyncio.server.serve = serve  # type: ignore[misc]
 
 
 def _is(host: str, kind: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.view.operations import Readings
 from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -111,13 +112,17 @@ def _serve(
     while os.getppid() == parent:
         if values[-1] != shown:
             shown = values[-1]
-            viewer.update(joint_names, values[:n].copy(), values[n : n + 7].copy())
-            viewer.readout(
-                time=values[n + 7],
-                error=values[n + 8],
-                speed=values[n + 9],
-                efforts=values[n + 10 : -1],
-                status="running",
+            seen = values.copy()
+            viewer.update(joint_names, seen[:n], seen[n : n + 7])
+            viewer.show(
+                Readings(
+                    time=float(seen[n + 7]),
+                    mode="TRACKING",
+                    pose=seen[n : n + 7],
+                    error=float(seen[n + 8]),
+                    speed=float(seen[n + 9]),
+                    efforts=seen[n + 10 : -1],
+                )
             )
         time.sleep(1.0 / _PICTURES_PER_SECOND)
     viewer.close()

@@ -16,6 +16,7 @@ ACTUATED_JOINT_STATES = "actuated_joint_states"  # sensor_msgs/JointState: the d
 JOINT_STATES = "joint_states"  # sensor_msgs/JointState: every joint, passive ones too
 PLATFORM_STATE = "platform_state"  # pkm_interfaces/PlatformState
 PLATFORM_PATH = "platform_path"  # nav_msgs/Path: where the platform has been, for RViz
+PLANNED_PATH = "planned_path"  # nav_msgs/Path, latched: what the platform is to take
 PLATFORM_TRAJECTORY = "platform_trajectory"  # pkm_interfaces/PlatformTrajectory: a motion to follow, without an answer
 JOG_TWIST = "jog_twist"  # geometry_msgs/TwistStamped, base frame: how the platform shall move, renewed within 0.25 s
 JOG_POSE = "jog_pose"  # geometry_msgs/PoseStamped, base frame: where the platform shall go; a newer one replaces it
@@ -40,6 +41,7 @@ STOP = "stop"  # std_srvs/Trigger: end whatever moves, by a smooth deceleration,
 RECOVER = "recover"  # std_srvs/Trigger: out of a stop, or back inside the limits, as far as that is possible
 SET_SPEED_OVERRIDE = "set_speed_override"  # pkm_interfaces/SetSpeedOverride: a fraction of the plan
 CHANGE_WORKING_MODE = "change_working_mode"  # pkm_interfaces/ChangeWorkingMode: other configuration of the limbs
+PLAY_MOTION = "play_motion"  # pkm_interfaces/PlayMotion: plan a motion and run it
 FOLLOW_TRAJECTORY = "follow_platform_trajectory"  # action
 
 LATCHED = QoSProfile(

@@ -20,6 +20,7 @@ from websockets.exceptions import InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
 from pkm_control.view import page_server  # noqa: E402
+from pkm_control.view.operations import Readings  # noqa: E402
 from pkm_control.view.page_server import PageServer, refusal  # noqa: E402
 from pkm_control.view.viewer import RobotViewer  # noqa: E402
 from pkm_control.view.viewer_process import ViewerProcess  # noqa: E402
@@ -45,7 +46,7 @@ def viewer(mechanism, kinematics):
 
 def drawn(viewer: RobotViewer, link: str) -> np.ndarray:
     """Where the page shows a link (4, 4)."""
-    frame, pose = viewer._frames[link], np.eye(4)
+    frame, pose = viewer.scene.frames[link], np.eye(4)
     pose[:3, :3] = Rotation.from_quat(np.roll(frame.wxyz, -1)).as_matrix()
     pose[:3, 3] = frame.position
     return pose
@@ -78,9 +79,9 @@ def test_nonsense_does_not_move_the_picture(viewer, kinematics) -> None:
     before = viewer._joints.copy()
     viewer.update(("limb1_arm", "no_such_joint"), np.array([np.nan, 1.0]), np.full(7, np.nan))
     np.testing.assert_array_equal(viewer._joints, before)
-    viewer.readout(time=1.0, error=0.001, speed=2.0, efforts=np.ones(3), status="<script>alert(1)</script>")
-    assert "&lt;script&gt;" in viewer._table.content
-    assert "<script" not in viewer._table.content
+    viewer.show(Readings(time=1.0, error=0.001, speed=2.0, efforts=np.ones(3), reason="<script>alert(1)</script>"))
+    assert "&lt;script&gt;" in viewer.status.content
+    assert "<script" not in viewer.status.content
     viewer.show_planned(np.zeros((1, 3)))
     viewer.show_planned(np.zeros((2, 3)))
 
@@ -161,7 +162,7 @@ def test_an_open_page_answers_to_its_own_names_and_numbers() -> None:
 
 
 def test_no_browser_can_change_a_text(viewer) -> None:
-    viewer.readout(status="running")
+    viewer.show(Readings(reason="running"))
     assert not viewer.server.gui._gui_input_handle_from_uuid  # what viser lets clients write to
     assert viewer.server.request_share_url() is None
 
@@ -253,7 +254,7 @@ def test_meshes_come_from_the_folder_of_a_file(tmp_path: Path) -> None:
     viewer = RobotViewer(mechanism, free_port())
     try:
         assert len(viewer.left_out) == 4
-        corners = viewer._corners["base_link"]
+        corners = viewer.scene.corners["base_link"]
         assert np.isclose(np.abs(corners), 0.1).all(axis=1).any()
     finally:
         viewer.close()

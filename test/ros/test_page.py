@@ -34,13 +34,13 @@ def test_a_lost_platform_leaves_no_trail(graph: Graph) -> None:
     def drawn(state: PlatformState, after: int) -> bool:
         joints_out.publish(joints)
         state_out.publish(state)
-        return page._viewer is not None and page._viewer._updates > after
+        return page._viewer is not None and page._viewer.updates > after
 
     graph.wait(lambda: drawn(lost, 2))
-    assert len(page._viewer._trail) == 0
-    before = page._viewer._updates
+    assert len(page._viewer.scene.trail) == 0
+    before = page._viewer.updates
     graph.wait(lambda: drawn(known, before + 5))
-    assert page._viewer._trail[-1] == pytest.approx(kinematics.home[:3])
+    assert page._viewer.scene.trail[-1] == pytest.approx(kinematics.home[:3])
 
 
 def test_an_error_of_a_node_is_shown_in_red_while_it_lasts(graph: Graph) -> None:
@@ -53,11 +53,11 @@ def test_an_error_of_a_node_is_shown_in_red_while_it_lasts(graph: Graph) -> None
             level=level, name=f"{graph.namespace}/hardware", message="it <ran> away", hardware_id=graph.namespace
         )
         publisher.publish(DiagnosticArray(status=[status]))
-        return page._viewer is not None and words in page._viewer._table.content
+        return page._viewer is not None and words in page._viewer.status.content
 
     graph.wait(lambda: shown(DiagnosticStatus.ERROR, "hardware: it &lt;ran&gt; away"))
-    assert "#c62828" in page._viewer._table.content
-    graph.wait(lambda: shown(DiagnosticStatus.OK, "") and "#c62828" not in page._viewer._table.content)
+    assert "#c62828" in page._viewer.status.content
+    graph.wait(lambda: shown(DiagnosticStatus.OK, "") and "#c62828" not in page._viewer.status.content)
 
 
 def test_what_cannot_be_drawn_does_not_end_the_page(graph: Graph) -> None:

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What suits the size of a robot, in RViz and in the browser: the floor, the place to look from, round lengths.
+
+Robots differ by a factor of ten and more. Corners of boxes are the lowest and highest x, y, z [m], in the base frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+FLOOR_CELLS = 20  # on a side, no less than a quarter of it under the robot
+_FLAT = 0.3  # a robot less high than this fraction of its width is looked at from above
+_TILT, _TILT_FLAT = 0.3, 1.0  # rad, of the line of sight below the horizon
+_UPPER = 0.4  # of the height of a narrow picture, for the robot
+_NARROW = 0.75  # aspect of a picture
+_MARGIN = 1.12  # around what is seen
+_CENTRINGS = 4  # what is near looks larger, so the middle of the picture is found step by step
+_AZIMUTH = -0.85  # rad: from the right, a little from the front
+
+
+@dataclass(frozen=True, eq=False)
+class Floor:
+    """A square grid: its middle (3,) [m] and the edge of a cell [m]; `FLOOR_CELLS` on a side."""
+
+    middle: Array
+    cell: float
+
+    @property
+    def width(self) -> float:
+        """Edge of the whole grid [m]."""
+        return FLOOR_CELLS * self.cell
+
+
+def diagonal(low: Array, high: Array) -> float:
+    """Size of a box [m]; 1 where it is a point."""
+    return float(np.linalg.norm(high - low)) or 1.0
+
+
+def floor_under(low: Array, high: Array) -> Floor:
+    """The floor that suits a robot in a box: a little below it, with cells of a round length."""
+    size = diagonal(low, high)
+    middle = 0.5 * (low + high)
+    return Floor(np.array((middle[0], middle[1], low[2] - 0.1 * size)), round_length(4.0 * size / FLOOR_CELLS))
+
+
+def is_flat(low: Array, high: Array) -> bool:
+    """Whether a box is so flat that it is better looked at from above."""
+    return bool(high[2] - low[2] < _FLAT * max(high[0] - low[0], high[1] - low[1]))
+
+
+def view_of(points: Array, fov: float, aspect: float) -> tuple[Array, Array]:
+    """Where to look from, and to, so that all points are seen, as large as it goes.
+
+    A picture that is taller than wide, a phone's, has controls over its lower half: points are kept in the upper one.
+
+    Args:
+        points: (n, 3) [m].
+        fov: angle of view from top to bottom, rad.
+        aspect: width of the picture over its height.
+
+    Returns:
+        The eye and what it looks at, (3,) [m] each.
+    """
+    low, high = points.min(axis=0), points.max(axis=0)
+    tilt = _TILT_FLAT if is_flat(low, high) else _TILT
+    back = np.array((np.cos(tilt) * np.cos(_AZIMUTH), np.cos(tilt) * np.sin(_AZIMUTH), np.sin(tilt)))
+    right = np.array((-np.sin(_AZIMUTH), np.cos(_AZIMUTH), 0.0))
+    up = np.cross(back, right)
+    share = _UPPER if aspect < _NARROW else 1.0
+    steep = np.tan(0.5 * fov)
+    middle = 0.5 * (low + high)
+    depth = 0.0
+    for _ in range(_CENTRINGS):
+        seen = (points - middle) @ np.array((right, up, back)).T
+        depth = float(np.max(np.maximum(abs(seen[:, 1]) / share, abs(seen[:, 0]) / aspect) / steep + seen[:, 2]))
+        depth = _MARGIN * max(depth, 1e-6)
+        across = seen[:, :2] / (depth - seen[:, 2:])
+        middle = middle + 0.5 * depth * (across.min(axis=0) + across.max(axis=0)) @ np.array((right, up))
+    middle = middle - (1.0 - share) * steep * depth * up
+    return middle + depth * back, middle
+
+
+def rounded(value: float) -> float:
+    """Return a length to three figures."""
+    return float(f"{value:.3g}")
+
+
+def round_length(value: float) -> float:
+    """Return the largest of 1, 2, 5, times a power of ten, that is not above a length."""
+    power = 10.0 ** np.floor(np.log10(value))
+    return rounded(max(step for step in (1.0, 2.0, 5.0) if step * power <= value * (1.0 + 1e-9)) * power)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page can ask of a running robot, and what it is told about it: plain data, whoever is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+IDLE = ("HOLDING", "JOGGING")  # modes of the controller in which it takes targets to jog to
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether something is done, and what there is to say about it."""
+
+    success: bool
+    message: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """One look at the running robot. What is not known is None; vectors and poses are in the base frame."""
+
+    time: float | None = None  # s
+    mode: str = ""  # of the controller
+    reason: str = ""  # why it waits or has stopped, or what else there is to say
+    pose: Array | None = None  # (7,) of the platform
+    error: float | None = None  # distance from the reference, m
+    rotation_error: float | None = None  # rad
+    speed: float | None = None  # m/s
+    efforts: Array | None = None  # (n_actuated,) in the order of the mechanism's, N m or N
+    speed_override: float | None = None  # 0 to 1
+    distances: tuple[float | None, float | None] = (None, None)  # from singularities of type 1 and 2
+    units: tuple[str, str] = field(default=("", ""))  # of the distances
+
+
+class Operations(Protocol):
+    """Asks a robot to do something. Calls may come from any thread, and wait for the answer."""
+
+    motions: Sequence[str]  # names that `play` takes, the one to begin with first
+
+    def play(self, motion: str, cycles: int) -> Answer:
+        """Plan a motion and begin it."""
+
+    def pause(self) -> Answer:
+        """Halt on the path."""
+
+    def resume(self) -> Answer:
+        """Go on with what was halted."""
+
+    def stop(self) -> Answer:
+        """End whatever moves, and hold."""
+
+    def recover(self) -> Answer:
+        """Lead the robot out of a stop."""
+
+    def set_speed(self, fraction: float) -> Answer:
+        """Run motions at a fraction of their planned speed."""
+
+    def jog_to(self, pose: Array) -> Answer:
+        """Move the platform to a pose (7,) slowly."""
+
+    def change_working_mode(self, label: str) -> Answer:
+        """Go to the present pose in another working mode."""

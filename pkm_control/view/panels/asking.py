@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests from a browser: checked, made away from the page's own thread, answered where all see it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pkm_control.view.operations import Answer, Operations
+from pkm_control.view.page_server import PageServer
+
+
+class Desk:
+    """Takes the requests of browsers that may command to the robot.
+
+    Args:
+        server: of the page.
+        operations: the robot's side.
+        answered: is told every answer, and None while one is waited for.
+    """
+
+    def __init__(self, server: PageServer, operations: Operations, answered: Callable[[Answer | None], None]) -> None:
+        self.operations = operations
+        self._server = server
+        self._answered = answered
+
+    def admits(self, event: Any) -> bool:
+        """Whether an event of viser comes from a browser that may command, not from the page itself or from others."""
+        return event.client_id is not None and self._server.may_operate(event.client_id)
+
+    def ask(self, request: Callable[[], Answer]) -> Answer:
+        """Make a request, and have its answer shown; what it raises is an answer too."""
+        try:
+            answer = request()
+        except Exception as error:  # whatever is behind: a thread of the web server must not end for it
+            answer = Answer(False, f"{type(error).__name__}: {error}")
+        self._answered(answer)
+        return answer
+
+    def tell(self, answer: Answer | None) -> None:
+        """Show a text without asking anything."""
+        self._answered(answer)
+
+
+class Newest:
+    """Calls a function as often as it can, for requests that come faster: the last one always counts.
+
+    Args:
+        function: reads for itself what the newest request is.
+    """
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function = function
+        self._lock = threading.Lock()
+        self._runs = self._again = False
+
+    def __call__(self) -> None:
+        """Call the function, or have whoever is in it call it again."""
+        with self._lock:
+            self._again = True
+            if self._runs:
+                return
+            self._runs = True
+        while True:
+            with self._lock:
+                if not self._again:
+                    self._runs = False
+                    return
+                self._again = False
+            try:
+                self._function()
+            except BaseException:
+                with self._lock:
+                    self._runs = False
+                raise

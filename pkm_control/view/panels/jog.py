@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jogging: a gizmo in the picture and a slider for each freedom. One of both for each browser that may command."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.view.fitting import round_length
+from pkm_control.view.jog_space import Coordinate, JogSpace, Target
+from pkm_control.view.operations import Answer
+from pkm_control.view.panels.asking import Desk, Newest
+
+Array = NDArray[np.float64]
+
+_GIZMO_SHARE = 0.16  # of the robot's size
+_HANDS_OFF = 1.0  # s, after the last touch, before sliders and gizmo follow the robot again
+_STEPS = 200  # of a slider, about
+_UNITS = {True: ("mm", 1e3), False: ("deg", 180.0 / np.pi)}
+
+
+class JogPanel:
+    """Sliders and gizmo ask for the same: that the platform go to a pose.
+
+    Args:
+        client: the browser.
+        desk: takes its requests.
+        space: the robot's task coordinates.
+        joints: tells where all joints are, (n_joints,) [rad or m].
+        size: of the robot, m.
+        order: where the sliders stand among the other controls.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        desk: Desk,
+        space: JogSpace,
+        joints: Callable[[], Array],
+        size: float,
+        order: float,
+    ) -> None:
+        self._desk = desk
+        self._space = space
+        self._joints = joints
+        self._touched = 0.0  # s, monotonic
+        self._coordinates = np.array([one.home for one in space.all])
+        self._pose = np.array(space.kinematics.home, dtype=np.float64)
+        self._rows = {one.index: one for one in space.independent}
+        self._moved_slider = 0
+        self._moved_gizmo: Any = None
+        self._by_slider = Newest(self._slide)
+        self._by_gizmo = Newest(self._drag)
+        with client.gui.add_folder("Jog", order=order):
+            self._sliders = {k: self._slider(client, one) for k, one in self._rows.items()}
+            shown = client.gui.add_checkbox("Handles in the picture", True)
+        self._gizmos = self._add_gizmos(client, _GIZMO_SHARE * size)
+        for k, slider in self._sliders.items():
+            slider.on_update(lambda event, k=k: self._slider_moved(event, k))
+        for gizmo in self._gizmos:
+            gizmo.on_update(lambda event, gizmo=gizmo: self._gizmo_moved(event, gizmo))
+        shown.on_update(lambda event: self._show_gizmos(bool(shown.value)))
+
+    def follow(self, pose: Array, joints: Array) -> None:
+        """Stand where the platform is, unless somebody is at it: its pose (7,), and all joints."""
+        if time.monotonic() - self._touched < _HANDS_OFF:
+            return
+        self._place(pose, self._space.coordinates(pose, joints))
+
+    # Sliders
+
+    @staticmethod
+    def _slider(client: Any, one: Coordinate) -> Any:
+        unit, scale = _UNITS[one.slides]
+        step = round_length(scale * (one.high - one.low) / _STEPS)
+        low, high = step * np.floor(scale * one.low / step), step * np.ceil(scale * one.high / step)
+        at = float(np.clip(step * round(scale * one.home / step), low, high))
+        name = one.name.removeprefix("platform_").replace("_", " ")
+        return client.gui.add_slider(f"{name} [{unit}]", float(low), float(high), step, at)
+
+    def _slider_moved(self, event: Any, k: int) -> None:
+        if not self._desk.admits(event):
+            return
+        self._touched = time.monotonic()
+        self._moved_slider = k
+        self._by_slider()
+
+    def _slide(self) -> None:
+        k = self._moved_slider
+        wanted = self._coordinates.copy()
+        wanted[k] = float(self._sliders[k].value) / _UNITS[self._rows[k].slides][1]
+        self._go(self._space.target(wanted, self._joints()))
+
+    # Gizmo
+
+    def _add_gizmos(self, client: Any, size: float) -> list[Any]:
+        """Arrows for the directions in which the platform can move, rings for those about which it can turn."""
+
+        def add(name: str, axes: tuple[bool, bool, bool], turns: bool, scale: float) -> Any:
+            return client.scene.add_transform_controls(
+                f"/jog/{name}",
+                scale=scale,
+                line_width=3.0,
+                active_axes=axes,
+                disable_axes=turns,
+                disable_sliders=True,
+                disable_rotations=not turns,
+                depth_test=False,
+                opacity=0.85,
+                position=tuple(self._pose[:3]),
+                wxyz=(1.0, 0.0, 0.0, 0.0),
+            )
+
+        gizmos = []
+        moves, turns = self._space.translations, self._space.rotations
+        if any(moves):
+            gizmos.append(add("move", moves, False, size))
+        if all(turns):
+            gizmos.append(add("turn", turns, True, size))
+        else:
+            for k in np.flatnonzero(turns):  # a ring about one axis lies between the two others
+                others = tuple(axis != k for axis in range(3))
+                gizmos.append(add(f"turn_{'xyz'[k]}", others, True, size))  # type: ignore[arg-type]
+        return gizmos
+
+    def _gizmo_moved(self, event: Any, gizmo: Any) -> None:
+        if not self._desk.admits(event):
+            return
+        self._touched = time.monotonic()
+        if event.phase == "update":
+            self._moved_gizmo = gizmo
+            self._by_gizmo()
+        elif event.phase == "end":
+            self._place(self._pose, self._coordinates)
+
+    def _drag(self) -> None:
+        gizmo = self._moved_gizmo
+        wanted = self._pose.copy()
+        if gizmo.disable_rotations:
+            wanted[:3] = gizmo.position
+        else:
+            wanted[3:] = np.roll(np.asarray(gizmo.wxyz, dtype=np.float64), -1)
+            wanted[3:] /= np.linalg.norm(wanted[3:]) or 1.0
+        self._go(self._space.target_at(wanted, self._joints()), held=gizmo)
+
+    def _show_gizmos(self, shown: bool) -> None:
+        for gizmo in self._gizmos:
+            gizmo.visible = shown
+
+    # Both
+
+    def _go(self, target: Target, held: Any = None) -> None:
+        """Ask for a pose, and have all controls but the held one stand there."""
+        if target.problem:
+            self._desk.tell(Answer(False, f"the platform cannot be there: {target.problem}"))
+            return
+        answer = self._desk.operations.jog_to(target.pose)
+        if not answer.success:
+            self._desk.tell(answer)
+            return
+        self._desk.tell(None)
+        self._place(target.pose, target.coordinates, held)
+
+    def _place(self, pose: Array, coordinates: Array, held: Any = None) -> None:
+        self._pose, self._coordinates = np.array(pose), np.array(coordinates)
+        for k, slider in self._sliders.items():
+            value = _UNITS[self._rows[k].slides][1] * coordinates[k]
+            shown = float(np.clip(slider.step * round(value / slider.step), slider.min, slider.max))
+            if abs(shown - slider.value) > 0.5 * slider.step:
+                slider.value = shown
+        for gizmo in self._gizmos:
+            if gizmo is held:
+                continue
+            if np.linalg.norm(gizmo.position - pose[:3]) > 1e-6:
+                gizmo.position = tuple(pose[:3])
+            if not gizmo.disable_rotations and abs(np.asarray(gizmo.wxyz) @ np.roll(pose[3:], 1)) < 1.0 - 1e-10:
+                gizmo.wxyz = tuple(np.roll(pose[3:], 1))

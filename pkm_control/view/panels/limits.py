@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far the robot is from what it must not do: singularities, ends of the actuated joints, efforts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.view.operations import Readings
+from pkm_control.view.page_server import PageServer
+from pkm_control.view.panels import markup
+from pkm_description.mechanism import Joint, Mechanism
+
+Array = NDArray[np.float64]
+
+_NEAR, _VERY_NEAR = 0.4, 0.2  # of home's distance from a singularity: amber, red
+_HIGH, _VERY_HIGH = 0.7, 0.9  # of an effort's limit
+_END, _VERY_END = 0.08, 0.03  # of a joint's range, from its nearer end
+_TYPES = ("type 1 (serial)", "type 2 (parallel)")
+
+
+class LimitsPanel:
+    """Bars that turn red.
+
+    Args:
+        server: of the page.
+        mechanism: the robot.
+    """
+
+    def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
+        self._joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
+        self._home: tuple[float | None, float | None] = (None, None)
+        self._html = server.gui.add_html("")
+
+    @property
+    def content(self) -> str:
+        """The HTML that is shown."""
+        return str(self._html.content)
+
+    def compare_with(self, home: tuple[float | None, float | None]) -> None:
+        """Set the distances from singularities of type 1 and 2 that the robot has at home."""
+        self._home = home
+
+    def show(self, readings: Readings, positions: Array) -> None:
+        """Show a look at the robot, whose actuated joints are at `positions` (n_actuated,) [rad or m]."""
+        parts = []
+        rows = [
+            _distance_row(name, now, home, unit)
+            for name, now, home, unit in zip(_TYPES, readings.distances, self._home, readings.units, strict=True)
+            if now is not None and math.isfinite(now)
+        ]
+        if rows:
+            parts += [markup.heading("Distance to singularities, of home's"), *rows]
+        parts.append(markup.heading("Actuated joints"))
+        parts += [_position_row(joint, float(q)) for joint, q in zip(self._joints, positions, strict=True)]
+        if readings.efforts is not None and len(readings.efforts) == len(self._joints):
+            parts.append(markup.heading("Efforts"))
+            parts += [_effort_row(joint, float(e)) for joint, e in zip(self._joints, readings.efforts, strict=True)]
+        self._html.content = markup.block("".join(parts))
+
+
+def _distance_row(name: str, now: float, home: float | None, unit: str) -> str:
+    if home is None or not math.isfinite(home) or home <= 0.0:
+        return markup.bar_row(name, 0.0, markup.GREY, f"{now:.3g} {unit}")
+    share = now / home
+    colour = markup.RED if share < _VERY_NEAR else markup.AMBER if share < _NEAR else markup.GREEN
+    row = markup.bar_row(name, share, colour, f"{100 * share:.0f} %")
+    return row.replace("<div ", f'<div title="{markup.escaped(f"{now:.4g} {unit}; at home {home:.4g}")}" ', 1)
+
+
+def _position_row(joint: Joint, position: float) -> str:
+    text = written(joint, position)
+    low, high = joint.limits.lower, joint.limits.upper
+    if not (math.isfinite(low) and math.isfinite(high) and high > low):
+        return markup.bar_row(joint.name, 0.5, markup.GREY, text, marker=True)
+    share = (position - low) / (high - low)
+    left = min(share, 1.0 - share)
+    colour = markup.RED if left < _VERY_END else markup.AMBER if left < _END else markup.BLUE
+    row = markup.bar_row(joint.name, share, colour, text, marker=True)
+    return row.replace(
+        "<div ", f'<div title="{markup.escaped(f"{written(joint, low)} to {written(joint, high)}")}" ', 1
+    )
+
+
+def _effort_row(joint: Joint, effort: float) -> str:
+    text, limit = f"{_plain(effort)} {joint.effort_unit}", joint.limits.effort
+    if not (math.isfinite(limit) and limit > 0.0):
+        return markup.bar_row(joint.name, 0.0, markup.GREY, text)
+    share = abs(effort) / limit
+    colour = markup.RED if share > _VERY_HIGH else markup.AMBER if share > _HIGH else markup.GREEN
+    row = markup.bar_row(joint.name, share, colour, text)
+    return row.replace("<div ", f'<div title="at most {limit:g} {joint.effort_unit}" ', 1)
+
+
+def written(joint: Joint, position: float) -> str:
+    """A position as people read it: degrees or millimetres."""
+    if not math.isfinite(position):
+        return "no end"
+    value = round(1e3 * position if joint.unit == "m" else math.degrees(position), 1) + 0.0  # no -0.0
+    return f"{value:.1f} mm" if joint.unit == "m" else f"{value:.1f}°"
+
+
+def _plain(value: float) -> str:
+    """A number of which one sees at most one decimal, and three figures of a small one."""
+    return f"{value:.1f}" if abs(value) >= 10.0 else f"{value:.2f}"

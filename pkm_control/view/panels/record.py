@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Buttons that record what the page sees, and hand it to the browser. One for each browser that may command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pkm_control.view.operations import Answer
+from pkm_control.view.panels.asking import Desk
+from pkm_control.view.panels.capture import Capture
+
+_BEGIN, _END, _DOWNLOAD = "Start", "Stop", "Download"
+
+
+class RecordPanel:
+    """Start, stop, download.
+
+    Args:
+        client: the browser.
+        desk: takes its requests.
+        capture: what is recorded, one for all browsers.
+        name: of the file that is downloaded.
+        order: where it stands among the others.
+    """
+
+    def __init__(self, client: Any, desk: Desk, capture: Capture, name: str, order: float) -> None:
+        self._client, self._desk, self._capture, self._name = client, desk, capture, name
+        with client.gui.add_folder("Record", order=order, expand_by_default=False):
+            buttons = client.gui.add_button_group("Table", (_BEGIN, _END, _DOWNLOAD))
+        buttons.on_click(lambda event: self._pressed(event, str(buttons.value)))
+
+    def _pressed(self, event: Any, button: str) -> None:
+        if not self._desk.admits(event):
+            return
+        capture = self._capture
+        if button == _BEGIN:
+            capture.start()
+            self._desk.tell(Answer(True, "recording"))
+        elif button == _END:
+            capture.stop()
+            self._desk.tell(Answer(True, f"recorded {len(capture)} rows"))
+        elif not len(capture):
+            self._desk.tell(Answer(False, "nothing is recorded yet"))
+        else:
+            self._client.send_file_download(self._name, capture.table(), save_immediately=True)

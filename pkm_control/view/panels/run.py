@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Controls of what runs: the motion, its speed, a stop, the working mode. One for each browser that may command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pkm_control.view.operations import Answer, Readings
+from pkm_control.view.panels.asking import Desk, Newest
+
+_START, _PAUSE, _RESUME = "Start", "Pause", "Resume"
+_MOST_CYCLES = 100_000
+
+
+class RunPanel:
+    """Stop, start, pause, resume, recover, speed, motion, cycles, working mode.
+
+    Args:
+        client: the browser.
+        desk: takes its requests.
+        order: where it stands among the others.
+    """
+
+    def __init__(self, client: Any, desk: Desk, order: float) -> None:
+        self._desk = desk
+        ask = desk.operations
+        gui = client.gui
+        stop = gui.add_button("Stop", color="red", order=order, hint="End whatever moves, and hold")
+        self._recover = gui.add_button("Recover", color="yellow", order=order + 0.1, visible=False)
+        with gui.add_folder("Motion", order=order + 0.2):
+            go = gui.add_button_group("Run", (_START, _PAUSE, _RESUME))
+            self._speed = gui.add_slider("Speed [%]", min=0.0, max=100.0, step=1.0, initial_value=100.0)
+            self._motion = gui.add_dropdown("Motion", tuple(ask.motions), initial_value=ask.motions[0])
+            self._cycles = gui.add_number("Cycles", 1, min=1, max=_MOST_CYCLES, step=1)
+            self._modes = gui.add_dropdown("Working mode", ("",), initial_value="", visible=False)
+        self._set_speed = Newest(lambda: self._ask_quietly(lambda: ask.set_speed(0.01 * float(self._speed.value))))
+        self._speed_is = 1.0
+        stop.on_click(self._checked(lambda: desk.ask(ask.stop)))
+        self._recover.on_click(self._checked(lambda: desk.ask(ask.recover)))
+        go.on_click(lambda event: self._pressed(event, str(go.value)))
+        self._speed.on_update(self._checked(self._set_speed))
+        self._modes.on_update(self._checked(self._change_mode))
+        self._mode = ""
+
+    def show(self, readings: Readings) -> None:
+        """Bring the controls up to date with what the robot says."""
+        if self._recover.visible != (readings.mode == "STOPPED"):
+            self._recover.visible = readings.mode == "STOPPED"
+        share = readings.speed_override
+        if share is not None and abs(share - self._speed_is) > 5e-3:  # somebody has changed it, here or elsewhere
+            self._speed_is = share
+            self._speed.value = round(100.0 * share)
+
+    def show_modes(self, labels: Sequence[str], present: str) -> None:
+        """Offer working modes, of which the robot is in one."""
+        options = tuple(dict.fromkeys((*labels, *((present,) if present else ()))))
+        if len(options) < 2:
+            self._modes.visible = False
+            return
+        if tuple(self._modes.options) != options:
+            self._modes.options = options
+        self._mode = present or options[0]
+        if self._modes.value != self._mode:
+            self._modes.value = self._mode
+        self._modes.visible = True
+
+    def _checked(self, action: Any) -> Any:
+        return lambda event: action() if self._desk.admits(event) else None
+
+    def _pressed(self, event: Any, button: str) -> None:
+        if not self._desk.admits(event):
+            return
+        ask = self._desk.operations
+        if button == _PAUSE:
+            self._desk.ask(ask.pause)
+        elif button == _RESUME:
+            self._desk.ask(ask.resume)
+        else:
+            motion, cycles = str(self._motion.value), int(self._cycles.value)
+            self._desk.tell(Answer(True, f"planning {motion} ..."))
+            self._desk.ask(lambda: ask.play(motion, cycles))
+
+    def _change_mode(self) -> None:
+        wanted = str(self._modes.value)
+        if wanted in ("", self._mode):
+            return
+        self._desk.tell(Answer(True, f"looking for a way to working mode {wanted} ..."))
+        answer = self._desk.ask(lambda: self._desk.operations.change_working_mode(wanted))
+        if not answer.success:
+            self._modes.value = self._mode
+
+    def _ask_quietly(self, request: Any) -> None:
+        """Make a request of which only a refusal is worth a word."""
+        answer = request()
+        if not answer.success:
+            self._desk.tell(answer)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the robot does at this moment, what is wrong, and what the last request was answered."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkm_control.view.operations import Answer, Readings
+from pkm_control.view.page_server import PageServer
+from pkm_control.view.panels import markup
+
+_COLOURS = {
+    "TRACKING": markup.GREEN,
+    "JOGGING": markup.BLUE,
+    "PAUSED": markup.AMBER,
+    "STOPPED": markup.RED,
+}
+
+
+class StatusPanel:
+    """The uppermost lines of the page.
+
+    Args:
+        server: of the page.
+        order: where it stands among the others.
+    """
+
+    def __init__(self, server: PageServer, order: float) -> None:
+        self._html = server.gui.add_html("", order=order)
+        self._rows: dict[str, str] = {}
+        self._mode = self._reason = self._faults = ""
+        self._answer: Answer | None = None
+
+    @property
+    def content(self) -> str:
+        """The HTML that is shown."""
+        return str(self._html.content)
+
+    def show(self, readings: Readings) -> None:
+        """Show what is known; rows that were once known and are not now keep their value."""
+        rows = self._rows
+        self._mode, self._reason = readings.mode, readings.reason
+        if readings.pose is not None and np.isfinite(readings.pose[:3]).all():
+            rows["position [mm]"] = "  ".join(f"{1e3 * value:.1f}" for value in readings.pose[:3])
+        if readings.error is not None:
+            text = f"{1e3 * readings.error:.3f} mm"
+            if readings.rotation_error is not None:
+                text += f", {1e3 * readings.rotation_error:.3f} mrad"
+            rows["tracking error"] = text
+        if readings.speed is not None:
+            rows["speed"] = f"{readings.speed:.2f} m/s"
+        if readings.speed_override is not None:
+            rows["speed override"] = f"{100 * readings.speed_override:.0f} %"
+        if readings.time is not None:
+            rows["time"] = f"{readings.time:.1f} s"
+        self._draw()
+
+    def warn(self, faults: str) -> None:
+        """Show what is wrong on a red ground; an empty text takes it away."""
+        if faults != self._faults:
+            self._faults = faults
+            self._draw()
+
+    def answer(self, answer: Answer | None) -> None:
+        """Show what a request was answered, until the next one."""
+        self._answer = answer
+        self._draw()
+
+    def _draw(self) -> None:
+        parts = [markup.banner(self._faults)] if self._faults else []
+        if self._mode:
+            colour = _COLOURS.get(self._mode, markup.GREY)
+            parts.append(
+                f'<div><span style="background:{colour};color:white;border-radius:4px;padding:0.1em 0.6em;'
+                f'font-weight:600">{markup.escaped(self._mode.lower())}</span> '
+                f"{markup.escaped(self._reason)}</div>"
+            )
+        elif self._reason:
+            parts.append(f"<div>{markup.escaped(self._reason)}</div>")
+        parts.append(markup.table(self._rows))
+        if self._answer is not None and self._answer.message:
+            colour = markup.GREEN if self._answer.success else markup.AMBER
+            parts.append(
+                f'<div style="border-left:4px solid {colour};padding-left:0.5em;margin:0.3em 0">'
+                f"{markup.escaped(self._answer.message)}</div>"
+            )
+        content = markup.block("".join(parts))
+        if content != self._html.content:
+            self._html.content = content
