@@ -21,7 +21,7 @@ from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.robot_model import Record, RobotModel
 from pkm_kinematics import Status
 from pkm_kinematics.batch import over_cores, rows_for
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Model, read_only
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 
 POSE, TWIST, ACCELERATION, WRENCH = slice(0, 7), slice(7, 13), slice(13, 19), slice(19, 25)  # of a motion (25,)
@@ -158,7 +158,7 @@ class Problem:
         if not constant:
             for i in np.flatnonzero(self.status == Status.CONVERGED):
                 at = slice(int(i), int(i) + 1)
-                here = self.model._replace(subspace=read_only(self.spaces[i]))
+                here = self.model.replace(subspace=self.spaces[i])
                 kernel(here, self.choice.rows(at), at)
         elif made is None or (self.status == Status.CONVERGED).any():
             self.solve_positions(kernel)

@@ -49,7 +49,7 @@ class RobotModel:
         return self._loaded(None)
 
     def _loaded(self, payload: Inertial | None) -> Model:
-        return self.kinematics.engine.model._replace(bodies=self.with_friction(self._bodies(payload)))
+        return self.kinematics.engine.model.replace(bodies=self.with_friction(self._bodies(payload)))
 
     def prepared(self, kernel: Any, *others: Any) -> WithScratch:
         """The call of a kernel that takes a model, data, a choice and more, made once.

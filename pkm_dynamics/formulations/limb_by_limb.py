@@ -25,7 +25,7 @@ from pkm_dynamics import Dynamics, Efforts
 from pkm_dynamics.kernels.limb_dynamics import efforts_from_shares, limb_share
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.binding import bind
-from pkm_kinematics.kernels.model_and_data import read_only
+from pkm_kinematics.kernels.by_address import read_only
 from pkm_kinematics.model.single_limb import limb_tables
 
 Share = Callable[[Array, Array, Array], int]  # (motion, jacobian, wrench) -> status
@@ -65,7 +65,7 @@ class LimbByLimb:
         return [
             bind(
                 limb_share,
-                (t.model._replace(bodies=self.dynamics.with_friction(t.bodies)), data, mode),
+                (t.model.replace(bodies=self.dynamics.with_friction(t.bodies)), data, mode),
                 (motion, np.zeros((m, 6)), np.zeros(6)),
             )
             for t, data in zip(self._limbs, self._data, strict=True)
@@ -85,7 +85,7 @@ class LimbByLimb:
         S = read_only(self.kinematics.task.subspace if subspace is None else subspace)
         m = len(self.kinematics.actuated_names)
         example = self._at_home(), np.zeros((m, 6)), np.zeros((len(self), 6)), np.zeros(6), np.zeros(m)
-        model = self.dynamics.model()._replace(subspace=S)
+        model = self.dynamics.model().replace(subspace=S)
         return bind(efforts_from_shares, (model, self.kinematics.engine.data()), example)
 
     def inverse(

@@ -29,7 +29,7 @@ from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.binding import bind
 from pkm_kinematics.kernels.compiled_rotations import multiply
-from pkm_kinematics.kernels.model_and_data import NEAREST, near, read_only
+from pkm_kinematics.kernels.model_and_data import NEAREST, near
 from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
@@ -73,7 +73,7 @@ class Form:
         self.constant = self.kinematics.constant_space
         self.S = np.ascontiguousarray(self.kinematics.task.subspace) if self.constant else np.eye(6)
         self.dual = np.linalg.pinv(self.S)
-        self.model = dynamics.model(payload)._replace(subspace=read_only(self.S))
+        self.model = dynamics.model(payload).replace(subspace=self.S)
         self.bodies, self.data = self.model.bodies, self.kinematics.engine.data()
         self.columns = self.kinematics.engine.body_column[2:]
         self.q = np.zeros(len(self.bodies))
@@ -138,7 +138,7 @@ class Form:
         model, bias = self.model, np.zeros(6)
         if not self.constant:
             S, bias = self.kinematics.engine.space_in(model, self.data, pose, twist)
-            model = model._replace(subspace=read_only(S))
+            model = model.replace(subspace=S)
         effort, wrench = self.load(t, pose, twist)
         move_all(model, self.data, twist, bias)
         external, efforts = (np.ascontiguousarray(x, dtype=np.float64) for x in (wrench, effort))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pkm_kinematics.codegen.tape import FUNCTIONS, Number, call, extreme, select_larger
+from pkm_kinematics.kernels.by_address import ByAddress
 from pkm_kinematics.kernels.dense import solve_in_place
 from pkm_kinematics.kernels.position.closures import worse
 
@@ -30,6 +31,8 @@ def recorded(kernel: Any) -> Callable[..., Any]:
 
 def loose(x: Any) -> Any:
     """A model and its data in a form that can hold terms: arrays of objects, records as objects, tuples of these."""
+    if isinstance(x, ByAddress):
+        return SimpleNamespace(**{name: loose(array) for name, array in x.arrays().items()})
     if isinstance(x, tuple):
         return type(x)(*map(loose, x))
     if isinstance(x, np.ndarray):

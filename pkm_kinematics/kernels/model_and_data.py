@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every kernel takes: a `Model`, constant per robot, a `Data`, the scratch of one thread, and often a `Choice`.
 
-All three are named tuples of arrays, whose layouts `records.py` describes.
+Layouts of the records in their arrays are described in `records.py`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.by_address import ByAddress, arrays_type
 
 Array = NDArray[np.float64]
 Records = NDArray[Any]
@@ -23,9 +26,20 @@ def copy_records(table: Records) -> Records:
     return table.view(f"V{table.itemsize}").copy().view(table.dtype)
 
 
-class Model(NamedTuple):
+class Model(ByAddress):
     """A robot. Nothing in it changes; robots with a payload, or at a pose that turns the motion space, are copies."""
 
+    kind = arrays_type(
+        "Model",
+        True,
+        bodies=(records.BODY, 1),
+        closures=(records.CLOSURE, 1),
+        blocks=(records.BLOCK, 1),
+        limbs=(np.int64, 2),
+        chain=(records.BODY, 1),
+        task=(records.TASK, 1),
+        subspace=(np.float64, 2),
+    )
     bodies: Records  # records.BODY
     closures: Records  # records.CLOSURE
     blocks: Records  # records.BLOCK
@@ -39,9 +53,18 @@ class Model(NamedTuple):
         return {"bodies": self.bodies, "closures": self.closures, "blocks": self.blocks, "limbs": self.limbs}
 
 
-class Data(NamedTuple):
+class Data(ByAddress):
     """What a kernel scribbles in: where the robot is, its equations, and matrices."""
 
+    kind = arrays_type(
+        "Data",
+        False,
+        state=(records.STATE, 1),
+        rows=(records.ROW, 1),
+        work=(np.float64, 1),
+        chain=(records.STATE, 1),
+        system=(np.float64, 3),
+    )
     state: Records  # records.STATE of the bodies
     rows: Records  # records.ROW of the closures' equations
     work: Array  # pseudo-inverses of the blocks, and scratch behind them
@@ -50,8 +73,8 @@ class Data(NamedTuple):
 
     def copy(self) -> Data:
         """The same for another thread."""
-        records = copy_records(self.state), copy_records(self.rows)
-        return Data(*records, self.work.copy(), copy_records(self.chain), self.system.copy())
+        state, rows, chain = map(copy_records, (self.state, self.rows, self.chain))
+        return Data(state, rows, self.work.copy(), chain, self.system.copy())
 
 
 MATRICES = 5
@@ -92,13 +115,6 @@ def writeable(array: Array) -> Array:
     """
     array = np.ascontiguousarray(array)
     return array if array.flags.writeable else array.copy()
-
-
-def read_only(table: Records) -> Records:
-    """A table as kernels take those of a `Model`: a view that cannot be written, in C order."""
-    view = np.ascontiguousarray(table).view()
-    view.setflags(write=False)
-    return view
 
 
 class Solved(NamedTuple):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pkm_description.joint_geometry import Freedom, frame_along, freedoms
 from pkm_description.mechanism import Array, Joint, Loop, LoopType, Mechanism
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import MATRICES, Data, Model, read_only
+from pkm_kinematics.kernels.model_and_data import MATRICES, Data, Model
 from pkm_kinematics.kernels.position.closures import start_rows
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 
@@ -229,7 +229,7 @@ class Tables:
         Views of the tables, so that what is written into these while they are being made is seen.
         """
         tables = self.bodies, self.closures, self.blocks, self.limb_blocks, *NO_BRANCH
-        return Model(*(read_only(table) for table in tables))
+        return Model(*tables)
 
     @property
     def limb_blocks(self) -> NDArray[np.int64]:
@@ -239,7 +239,7 @@ class Tables:
     def data(self, chain: NDArray[Any] | None = None) -> Data:
         """Scratch of one thread, at home; `chain` is the state of the platform's branch, if there is one."""
         data = self._fresh() if self.closures.flags.writeable else self._blank.copy()  # writeable: still being made
-        return data if chain is None else data._replace(chain=chain)
+        return data if chain is None else data.replace(chain=chain)
 
     @cached_property
     def _blank(self) -> Data:

@@ -31,7 +31,6 @@ from pkm_kinematics.kernels.model_and_data import (
     Model,
     Solved,
     near,
-    read_only,
     writeable,
 )
 from pkm_kinematics.kernels.path.carry_on import LAST
@@ -122,7 +121,7 @@ class Engine:
         self._near_home: dict[int, Choice] = {}  # for one pose, by branch
         self.model: Model = self._model()
         self.size = self._size()
-        self.model = self.model._replace(task=_with(self.model.task, size=self.size))
+        self.model = self.model.replace(task=_with(self.model.task, size=self.size))
 
     def _model(self) -> Model:
         m = len(self.actuated_names)
@@ -134,7 +133,7 @@ class Engine:
             length=self.characteristic_length,
             size=float(self.tables.blocks["size"].max(initial=0.0)) or 1.0,  # until that at home is known
         )
-        return self.tables.model._replace(chain=self.task.chain, task=task, subspace=read_only(self.task.subspace))
+        return self.tables.model.replace(chain=self.task.chain, task=task, subspace=self.task.subspace)
 
     def usable(self, joints: Array, turning: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which joint positions (n, k) are numbers fine enough to close loops with; `turning` (k,) tells which turn."""
@@ -404,7 +403,7 @@ class Engine:
         moving = twists is not NO_RATES
         solved = _unsolved(n, width, width if moving else 0)
         if by is not None:
-            model, data = self.model._replace(**by.model.of_graph()), by.data(chain_state(self.task))
+            model, data = self.model.replace(**by.model.of_graph()), by.data(chain_state(self.task))
             solve_many(model, data, choice, poses, twists, accelerations, solved)
             return solved
 
