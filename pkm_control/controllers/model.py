@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.status import closes
@@ -13,6 +14,7 @@ from pkm_kinematics.status import closes
 Array = NDArray[np.float64]
 
 _HOME_MODE = 0  # the working mode of home
+ROUNDED = 1e-6  # of the characteristic length: by how much interpolation may miss a motion space that turns
 
 
 class ControlModel:
@@ -28,6 +30,7 @@ class ControlModel:
 
     def __init__(self, kinematics: Kinematics, dynamics: Dynamics) -> None:
         n = len(kinematics.actuated_names)
+        self._kinematics = kinematics
         self._dynamics = dynamics
         self._position_out = np.zeros(n)
         self._effort_out = np.zeros(n)
@@ -44,7 +47,19 @@ class ControlModel:
         Returns:
             (n_actuated,) [rad or m].
         """
-        if not np.isfinite(pose).all() or not closes(self._positions(pose, self._position_out)):
+        if not np.isfinite(pose).all():
+            return np.full(len(self._position_out), np.nan)
+        if not closes(self._positions(pose, self._position_out)):
+            return self._rounded(pose)
+        return self._position_out.copy()
+
+    def _rounded(self, pose: Array) -> Array:
+        """Return the positions at the pose that exists beside one which interpolation put outside a turning space."""
+        at = None if self._kinematics.constant_space else self._kinematics.nearest(pose)
+        missed = np.inf if at is None else float(pose_distance(pose, at.pose, self._kinematics.characteristic_length))
+        if at is None or not missed < ROUNDED * self._kinematics.characteristic_length:
+            return np.full(len(self._position_out), np.nan)
+        if not closes(self._positions(np.array(at.pose), self._position_out)):
             return np.full(len(self._position_out), np.nan)
         return self._position_out.copy()
 

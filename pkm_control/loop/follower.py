@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller does from reading to reading: hold, follow a motion, stop when the readings stop."""
+"""What a controller does from reading to reading: hold, follow a motion or an operator, stop without readings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.loop.guard import EffortGuard
+from pkm_control.loop.jog import Jog
+from pkm_control.loop.path_clock import RATE_CHANGE, PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 Array = NDArray[np.float64]
+
+_CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
+_BACK = 1e-3  # m and rad: nearer than this to its path the platform is back
 
 
 class Mode(IntEnum):
@@ -27,6 +34,8 @@ class Mode(IntEnum):
     HOLDING = 1
     TRACKING = 2
     STOPPED = 3  # readings are silent or unusable
+    PAUSED = 4  # a motion is halted on its path
+    JOGGING = 5
 
 
 class Outcome(IntEnum):
@@ -58,6 +67,7 @@ class Motion:
     trajectory: PointTrajectory
     start: float
     tolerances: Tolerances = field(default_factory=Tolerances)
+    braking: float = RATE_CHANGE  # 1/s: how quickly its speed may be changed
     outcome: Outcome | None = None
     reason: str = ""
     position_error: float = 0.0
@@ -94,13 +104,22 @@ class Action:
     reason: str = ""
     reference: Reference | None = None
     measured: Measured | None = None
+    speed: float = 1.0  # fraction of their plan at which motions run
 
 
 class TrajectoryFollower:
     """A controller with its guard: one call for each reading, one when readings are missing.
 
-    Readings carry their time [s], on whose clock motions run. When readings come back after a silence that was too
-    short to lose the motion, the motion goes on; otherwise the platform is held where it is found.
+    Readings carry their time [s], on whose clock motions run, at the speed override. When readings come back after a
+    silence that was too short to lose the motion, the motion goes on where it was; otherwise the platform is held where
+    it is found. A clock of the readings that jumps moves nothing: as much time passes then as between their arrivals.
+
+    What an operator asks for is answered with an empty text where it is done, and else with why not:
+
+    * `pause` halts the motion on its path, `resume` goes on with it; where the platform was jogged away meanwhile, it
+      first moves back to the path. A pause holds until it is resumed or stopped, goals or not.
+    * `stop` ends motions and jogs by a deceleration on their way, then holds.
+    * Jogs are for a platform that holds, or is paused and at rest.
 
     Args:
         kinematics: of the robot.
@@ -125,9 +144,22 @@ class TrajectoryFollower:
         self.abort_after = abort_after
         self.motion: Motion | None = None
         self.mode = Mode.WAITING
+        self.override = 1.0
+        self.time = 0.0  # s: of the last reading, on the clock of the readings
+        self.check = CurveCheck(kinematics, controller.dynamics, controller.limits)
+        self.jog = Jog(self.check)
         self._observer = PlatformObserver(kinematics)
+        self._clock = PathClock()
         self._hold: Array | None = None
         self._heard = -math.inf
+        self._overtime = 0.0  # s, since the motion's end on its path
+        self._paused = False
+        self._stopping = ""  # why the motion is being ended on its path
+        self._jogging = False
+        self._aside = False  # the platform was jogged away from the path of the paused motion
+        self._returning = False  # it is on its way back there
+
+    # -- motions ----------------------------------------------------------------------------------------------------
 
     def follow(self, motion: Motion) -> None:
         """Follow a motion from now on; one that is under way ends as preempted.
@@ -136,10 +168,13 @@ class TrajectoryFollower:
             motion: whose outcome tells when it ends, and how.
         """
         self.end(Outcome.PREEMPTED, "another motion took over")
+        self._jogging = False
         self.motion = motion
+        self._clock = PathClock(self.time - motion.start, self.override, motion.braking)
+        self._overtime = 0.0
 
     def end(self, outcome: Outcome, reason: str = "") -> None:
-        """End the motion that is under way, if there is one; the platform holds where its reference is.
+        """End the motion that is under way at once, if there is one; the platform holds where its reference is.
 
         Args:
             outcome: how the motion ended.
@@ -149,10 +184,163 @@ class TrajectoryFollower:
             return
         self.motion.outcome, self.motion.reason = outcome, reason
         self.motion = None
+        self._paused = self._aside = self._returning = False
+        self._stopping = ""
+
+    @property
+    def moving(self) -> bool:
+        """Whether the reference moves, or is about to."""
+        return self._jogging or (self.motion is not None and not self.resting)
+
+    @property
+    def resting(self) -> bool:
+        """Whether a motion is halted on its path."""
+        return self.motion is not None and self._clock.at_rest and self._clock.wanted == 0.0 and not self._jogging
+
+    @property
+    def speed(self) -> float:
+        """Fraction of their plan at which motions run now."""
+        return self.override if self.motion is None or self._clock.time < 0.0 else self._clock.rate
+
+    # -- what an operator asks for ----------------------------------------------------------------------------------
+
+    def set_override(self, fraction: float) -> str:
+        """Change the speed of motions.
+
+        Args:
+            fraction: of their plan, 0 to 1.
+
+        Returns:
+            Why not; empty where it is done.
+        """
+        if not 0.0 <= fraction <= 1.0:
+            return f"the fraction is {fraction:g}; give a number from 0 to 1"
+        self.override = float(fraction)
+        self._set_pace()
+        return ""
+
+    def pause(self) -> str:
+        """Halt the motion on its path; return why not, empty where it is done."""
+        if self._jogging:
+            return "the platform is being jogged, which a stop ends"
+        if self.motion is None:
+            return "no motion runs"
+        if self._stopping:
+            return "the motion is being stopped"
+        self._paused = True
+        self._set_pace()
+        return ""
+
+    def resume(self) -> str:
+        """Go on with the motion that is paused; return why not, empty where it is done."""
+        if self.motion is None or not self._paused:
+            return "nothing is paused"
+        if self._stopping:
+            return "the motion is being stopped"
+        if self._jogging:
+            return "the platform is being jogged"
+        if self._aside:
+            problem = self.jog_to(self.motion.trajectory.at(max(self._clock.time, 0.0)).pose)
+            self._returning = not problem
+            return problem
+        self._paused = False
+        self._set_pace()
+        if self.override == 0.0:
+            return "the speed override is 0: raise it to go on"
+        return ""
+
+    def stop(self, reason: str = "stopped") -> str:
+        """End what moves by a deceleration on its way, then hold.
+
+        Args:
+            reason: why, for the outcome of the motion.
+
+        Returns:
+            Why not; empty where it is done.
+        """
+        if not self._jogging and self.motion is None:
+            return "nothing moves"
+        self._returning = False
+        if self._jogging:
+            self.jog.release()
+        if self.motion is None:
+            return ""
+        if self._clock.time < 0.0 or self._aside or self._clock.at_rest:
+            self.end(Outcome.PREEMPTED, reason)
+            return ""
+        self._stopping = reason
+        self._set_pace()
+        return ""
+
+    def steer(self, twist: Array, now: float) -> str:
+        """Jog at a twist for a short time.
+
+        Args:
+            twist: (6,) [m/s, rad/s], base axes.
+            now: s, on the clock of the caller.
+
+        Returns:
+            Why not; empty where it is done.
+        """
+        if not np.isfinite(twist).all():
+            return "the twist is not finite"
+        if not np.any(twist) and not self._jogging:
+            return ""
+        problem = self._unready_to_jog()
+        if not problem:
+            self._begin_jog()
+            self.jog.steer(twist, now)
+        return problem
+
+    def jog_to(self, pose: Array, speed: float = 1.0) -> str:
+        """Move to a pose.
+
+        Args:
+            pose: (7,), base frame, that the platform can take; see `Jog.nearest`.
+            speed: share of the usual speed of jogs.
+
+        Returns:
+            Why not; empty where it is done.
+        """
+        problem = self._unready_to_jog()
+        if problem:
+            return problem
+        self._begin_jog()
+        try:
+            self.jog.go_to(pose, speed)
+        except PkmError as error:
+            return str(error)
+        return ""
+
+    def _unready_to_jog(self) -> str:
+        if self.mode in (Mode.WAITING, Mode.STOPPED):
+            return f"the controller is {self.mode.name.lower()}"
+        if self._returning:
+            return "the platform is on its way back to its path"
+        if self.motion is not None and not self._jogging and not (self._paused and self._clock.at_rest):
+            return "a motion runs; pause or stop it first"
+        return ""
+
+    def _begin_jog(self) -> None:
+        assert self._hold is not None
+        if not self._jogging:
+            self.jog.start(self._hold)
+        self._jogging = True
+        self._aside = self.motion is not None
+
+    def relocate(self) -> None:
+        """Look for the platform anew, from home, with the next reading."""
+        self._observer.forget()
+
+    def _set_pace(self) -> None:
+        self._clock.wanted = 0.0 if self._paused or self._stopping else self.override
+
+    # -- one period -------------------------------------------------------------------------------------------------
 
     def _stop_here(self, outcome: Outcome, reason: str, measured: Measured) -> None:
         """End the motion, and hold where the platform is rather than where it should have been."""
         self.end(outcome, reason)
+        self._jogging = False
         self._hold = measured.pose.copy()
 
     def update(self, time: float, now: float, positions: Array, velocities: Array) -> Action:
@@ -173,17 +361,33 @@ class TrajectoryFollower:
             return self.silent(now, self._observer.reason)
         if silence > self.abort_after:
             self._stop_here(Outcome.STATE_LOST, f"no usable reading for {silence:.3g} s", measured)
-        self._heard = now
-        reference = self._reference(time)
+        passed = self._passed(time, silence)
+        self._heard, self.time = now, time
+        reference = self._reference(passed, now)
         asked = self.controller.efforts(reference, measured)
         verdict = self.guard.check(now, {"measured state": now}, asked, measured.pose)
-        if self.motion is not None:
-            self._judge(self.motion, time, reference, measured)
-        self.mode = Mode.HOLDING if self.motion is None else Mode.TRACKING
+        if self.motion is not None and not self._aside:
+            self._judge(self.motion, passed, reference, measured)
+        reason = verdict.reason
         if verdict.reason:
+            self._stop_here(Outcome.STATE_LOST, verdict.reason, measured)
             self.mode = Mode.STOPPED
-            self.end(Outcome.STATE_LOST, verdict.reason)
-        return Action(self.mode, verdict.efforts, verdict.reason, reference, measured)
+        elif self._jogging:
+            self.mode, reason = Mode.JOGGING, self.jog.blocked and f"it goes no further: {self.jog.blocked}"
+        elif self.motion is None:
+            self.mode = Mode.HOLDING
+        else:
+            self.mode = Mode.PAUSED if self.resting else Mode.TRACKING
+        return Action(self.mode, verdict.efforts, reason, reference, measured, self.speed)
+
+    def _passed(self, time: float, silence: float) -> float:
+        """Return how much time has passed since the last usable reading, as far as anything may move for it [s]."""
+        if not math.isfinite(silence):
+            return 0.0
+        passed = time - self.time
+        if not 0.0 <= passed <= silence + _CLOCK_SLACK:
+            passed = max(silence, 0.0)
+        return min(passed, max(self.guard.max_age, _CLOCK_SLACK))
 
     def silent(self, now: float, reason: str = "") -> Action:
         """What to do when no usable reading has come.
@@ -198,29 +402,51 @@ class TrajectoryFollower:
         heard = None if self._heard == -math.inf else self._heard
         verdict = self.guard.check(now, {"measured state": heard}, None, self._observer.pose)
         if heard is None:
-            return Action(Mode.WAITING, verdict.efforts, reason or verdict.reason)
+            return Action(Mode.WAITING, verdict.efforts, reason or verdict.reason, speed=self.speed)
         self.mode = Mode.STOPPED
         if now - heard > self.abort_after:
             self.end(Outcome.STATE_LOST, reason or verdict.reason)
-        return Action(self.mode, verdict.efforts, "; ".join(r for r in (reason, verdict.reason) if r))
+            self._jogging = False
+        reasons = "; ".join(r for r in (reason, verdict.reason) if r)
+        return Action(self.mode, verdict.efforts, reasons, speed=self.speed)
 
-    def _reference(self, time: float) -> Reference:
+    def _reference(self, passed: float, now: float) -> Reference:
         assert self._hold is not None
-        if self.motion is None:
+        if self._jogging:
+            return self._jogged(passed, now)
+        if self.motion is None or self._aside:
             return Reference(self._hold, np.zeros(6), np.zeros(6))
-        if time < self.motion.start:
+        self._clock.advance(passed)
+        if self._clock.time < 0.0:
             return Reference(self._hold, np.zeros(6), np.zeros(6))
-        since = time - self.motion.start
-        reference = self.motion.trajectory.at(since)
-        applied = self.motion.trajectory.at(since + self.lead)
+        reference = self._clock.reference(self.motion.trajectory, self.lead)
         self._hold = reference.pose
-        return Reference(reference.pose, reference.twist, applied.acceleration)
+        if self._stopping and self._clock.at_rest:
+            self.end(Outcome.PREEMPTED, self._stopping)
+        return reference
 
-    def _judge(self, motion: Motion, time: float, reference: Reference, measured: Measured) -> None:
+    def _jogged(self, passed: float, now: float) -> Reference:
+        """Return the reference under the operator's hand, which ends when it is at rest."""
+        self.jog.advance(passed, now)
+        reference = self.jog.reference(self.lead)
+        self._hold = reference.pose
+        if self.jog.at_rest:
+            self._jogging = False
+            if self._returning and self.motion is not None:
+                self._returning = False
+                missed = displacement_between(
+                    reference.pose, self.motion.trajectory.at(max(self._clock.time, 0.0)).pose
+                )
+                if np.abs(missed).max() < _BACK:
+                    self._aside = self._paused = False
+                    self._set_pace()
+        return reference
+
+    def _judge(self, motion: Motion, passed: float, reference: Reference, measured: Measured) -> None:
         """Compare with the tolerances; end the motion where it fails or is done."""
         error = displacement_between(measured.pose, reference.pose)
         position, rotation = float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
-        elapsed = time - motion.start
+        elapsed = self._clock.time
         if elapsed < 0.0:
             return
         allowed = motion.tolerances
@@ -233,9 +459,10 @@ class TrajectoryFollower:
                 reason = f"{rotation:.4g} rad from the path, more than {allowed.path_rotation:.4g} rad"
                 self._stop_here(Outcome.PATH_TOLERANCE_VIOLATED, reason, measured)
             return
+        self._overtime += passed
         if position <= allowed.goal_position and rotation <= allowed.goal_rotation:
             self.end(Outcome.SUCCESSFUL)
-        elif elapsed > motion.trajectory.duration + allowed.goal_time:
+        elif self._overtime > allowed.goal_time:
             reason = f"{1e3 * position:.3f} mm and {rotation:.4g} rad from the goal"
             self.end(Outcome.GOAL_TOLERANCE_VIOLATED, reason)
 
@@ -253,7 +480,14 @@ def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
     positions = np.asarray(kinematics.inverse(home).actuated[0], dtype=np.float64)
     rates = np.zeros_like(positions)
     follower.update(0.0, 0.0, positions, rates)
-    follower.follow(Motion(PointTrajectory(np.array((0.0, 1.0)), home, still, still), 0.0))
-    for time in (0.5, 2.0):
-        follower.update(time, time, positions, rates)
-    follower.silent(2.0 + 2.0 * follower.abort_after)
+    motion = Motion(PointTrajectory(np.array((0.0, 0.1)), home, still, still), 0.0)
+    follower.check.refusal(motion.trajectory)
+    follower.check.braking(motion.trajectory)
+    follower.follow(motion)
+    for time in np.arange(0.0, 0.2, 0.01):
+        follower.update(float(time), float(time), positions, rates)
+    follower.jog.nearest(home[0])
+    for time in np.arange(0.2, 0.3, 0.01):
+        follower.steer(np.full(6, 1e-6), float(time))
+        follower.update(float(time), float(time), positions, rates)
+    follower.silent(0.3 + 2.0 * follower.abort_after)

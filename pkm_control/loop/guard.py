@@ -4,7 +4,7 @@
 When an input goes silent, or the efforts are not finite, the guard answers within one period with its fallback: "zero"
 (the drives let go; for machines with brakes or that cannot fall) or "gravity" (efforts that carry the weight of the
 last known pose). Gravity compensation does not stop a moving robot, and the last known pose ages, so after `hold_time`
-seconds of silence "gravity" becomes zero as well.
+seconds of silence, or of efforts that cannot be used, "gravity" becomes zero as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class EffortGuard:
         fallback: "zero" or "gravity": what is applied while an input is silent or the efforts cannot be used.
         gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there; needed by the fallback
             "gravity".
-        hold_time: silence [s] after which "gravity" becomes zero.
+        hold_time: how long "gravity" is held [s], from the last good input and the last good efforts on.
 
     Raises:
         ValueError: no such fallback, no function `gravity` for it, or an age that is no time.
@@ -62,6 +62,7 @@ class EffortGuard:
         self.fallback = fallback
         self.hold_time = hold_time
         self._gravity = gravity
+        self._failing: float | None = None  # since when efforts cannot be used, s
 
     def check(
         self, now: float, stamps: dict[str, float | None], efforts: Array | None, pose: Array | None = None
@@ -87,12 +88,17 @@ class EffortGuard:
                 reason = f"{name} is {age * 1e3:.1f} ms old, more than {self.max_age * 1e3:.1f} ms"
         if reason:
             return self._instead(reason, silence, pose)
+        problem = ""
         if efforts is None:
-            return self._instead("the controller has no efforts", 0.0, pose)
-        if np.shape(efforts) != self.limits.shape:
-            return self._instead(f"{np.size(efforts)} efforts for {self.limits.size} actuators", 0.0, pose)
-        if not np.all(np.isfinite(efforts)):
-            return self._instead("the controller's efforts are not finite", 0.0, pose)
+            problem = "the controller has no efforts"
+        elif np.shape(efforts) != self.limits.shape:
+            problem = f"{np.size(efforts)} efforts for {self.limits.size} actuators"
+        elif not np.all(np.isfinite(efforts)):
+            problem = "the controller's efforts are not finite"
+        if efforts is None or problem:
+            self._failing = now if self._failing is None else self._failing
+            return self._instead(problem, now - self._failing, pose)
+        self._failing = None
         saturated = np.abs(efforts) > self.limits
         return Verdict(np.clip(efforts, -self.limits, self.limits), "", saturated)
 

@@ -26,8 +26,13 @@ class PlatformObserver:
     """
 
     def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
+        self._kinematics = kinematics
         self._tracker = Tracker(kinematics, pose)
         self.reason = ""
+
+    def forget(self) -> None:
+        """Take the next reading as one of a platform that comes from home."""
+        self._tracker = Tracker(self._kinematics)
 
     @property
     def pose(self) -> Array:

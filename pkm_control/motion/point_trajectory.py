@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Reference
 from pkm_description.errors import PkmError
-from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between, rotation_between
+from pkm_description.rotations import quaternion_inverse, quaternion_product
+from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 
 Array = NDArray[np.float64]
 
@@ -77,9 +78,7 @@ class PointTrajectory:
             raise PointTrajectoryError(
                 f"point {k + 1}: its time {self.times[k + 1]:.6g} s is not after {self.times[k]:.6g} s of point {k}"
             )
-        self._coefficients = np.array(
-            [self._segment(k, np.asarray(twists), np.asarray(accelerations)) for k in range(n - 1)]
-        ).reshape(n - 1, 6, 6)
+        self._coefficients = self._segments(np.asarray(twists, np.float64), np.asarray(accelerations, np.float64))
         self._turns = np.asarray(self._coefficients[:, :, 3:].any(axis=(1, 2)), dtype=np.bool_)
         self._cycle = float(self.times[-1])
         self.duration = self._cycle * repetitions
@@ -92,24 +91,78 @@ class PointTrajectory:
         rates = np.concatenate([np.subtract(twists[0], twists[-1]), np.subtract(accelerations[0], accelerations[-1])])
         return bool(np.abs(way).max() < 1e-6 and np.abs(rates).max() < 1e-3)
 
-    def _segment(self, k: int, twists: Array, accelerations: Array) -> Array:
-        """Return coefficients (6, 6) of the displacement from point k in powers of the share of the way."""
-        h = self.times[k + 1] - self.times[k]
-        turn = rotation_between(self.poses[k, 3:], self.poses[k + 1, 3:])
-        if np.linalg.norm(turn) > _TURN:
+    def _segments(self, twists: Array, accelerations: Array) -> Array:
+        """Return coefficients (n - 1, 6, 6) of the displacements from each point in powers of the share of the way."""
+        n = len(self.times)
+        if n < 2:
+            return np.zeros((0, 6, 6))
+        h = np.diff(self.times)[:, None]
+        turns = _turns_between(self.poses[:-1, 3:], self.poses[1:, 3:])
+        angles = np.linalg.norm(turns, axis=1)
+        bad = np.flatnonzero(angles > _TURN)
+        if bad.size:
             raise PointTrajectoryError(
-                f"point {k + 1}: it turns by {np.linalg.norm(turn):.3g} rad, more than {_TURN} rad"
+                f"point {bad[0] + 1}: it turns by {angles[bad[0]]:.3g} rad, more than {_TURN} rad"
             )
-        ends = np.zeros((6, 6))
-        ends[1], ends[2] = twists[k] * h, accelerations[k] * h**2
-        ends[3] = np.concatenate([self.poses[k + 1, :3] - self.poses[k, :3], turn])
-        ends[4], ends[5] = twists[k + 1] * h, accelerations[k + 1] * h**2
-        if turn.any() or ends[:, 3:].any():
-            inverse = np.asarray(np.linalg.inv(_rate_matrix(turn)), dtype=np.float64)
-            rate = inverse @ ends[4, 3:]
-            ends[5, 3:] = inverse @ (ends[5, 3:] - _rate_matrix_rate(turn, rate) @ rate)
-            ends[4, 3:] = rate
+        twists, accelerations = np.reshape(twists, (n, 6)), np.reshape(accelerations, (n, 6))
+        ends = np.zeros((n - 1, 6, 6))
+        ends[:, 1], ends[:, 2] = twists[:-1] * h, accelerations[:-1] * h**2
+        ends[:, 3] = np.concatenate([np.diff(self.poses[:, :3], axis=0), turns], axis=1)
+        ends[:, 4], ends[:, 5] = twists[1:] * h, accelerations[1:] * h**2
+        turning = turns.any(axis=1) | ends[:, :, 3:].any(axis=(1, 2))
+        for k in np.flatnonzero(turning):
+            inverse = np.asarray(np.linalg.inv(rate_matrix(turns[k])), dtype=np.float64)
+            rate = inverse @ ends[k, 4, 3:]
+            ends[k, 5, 3:] = inverse @ (ends[k, 5, 3:] - rate_matrix_rate(turns[k], rate) @ rate)
+            ends[k, 4, 3:] = rate
         return np.asarray(_QUINTIC @ ends)
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """The curve of one cycle at many instants; at its ends, too, as it is there, not as the rest beside them.
+
+        Args:
+            times: (n,) [s] from the first point's to the last point's.
+
+        Returns:
+            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
+        """
+        times = np.asarray(times, dtype=np.float64)
+        if len(self.times) < 2:
+            return np.repeat(self.poses, len(times), axis=0), np.zeros((len(times), 6)), np.zeros((len(times), 6))
+        k = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, len(self.times) - 2)
+        h = (self.times[k + 1] - self.times[k])[:, None]
+        s = (times - self.times[k]) / h[:, 0]
+        one, zero = np.ones_like(s), np.zeros_like(s)
+        powers = np.stack(
+            [
+                np.stack([one, s, s**2, s**3, s**4, s**5], axis=1),
+                np.stack([zero, one, 2 * s, 3 * s**2, 4 * s**3, 5 * s**4], axis=1),
+                np.stack([zero, zero, 2 * one, 6 * s, 12 * s**2, 20 * s**3], axis=1),
+            ],
+            axis=1,
+        )
+        moved = powers @ self._coefficients[k]
+        displacement, twist, acceleration = moved[:, 0], moved[:, 1] / h, moved[:, 2] / h**2
+        pose = self.poses[k].copy()
+        pose[:, :3] += displacement[:, :3]
+        turn, rate = displacement[:, 3:], twist[:, 3:].copy()
+        if turn.any() or rate.any():
+            pose[:, 3:] = quaternion_product(_quaternions(turn), pose[:, 3:])
+            a, b, da, db = (part[:, None] for part in _factors_of(np.linalg.norm(turn, axis=1)))
+            across = np.cross(turn, rate)
+            twice = np.cross(turn, across)
+            twist[:, 3:] = rate + a * across + b * twice
+            second = acceleration[:, 3:].copy()
+            turned = np.cross(turn, second)
+            along = np.sum(turn * rate, axis=1, keepdims=True)
+            acceleration[:, 3:] = second + a * turned + b * np.cross(turn, turned)
+            acceleration[:, 3:] += b * np.cross(rate, across) + along * (da * across + db * twice)
+        return pose, twist, acceleration
+
+    @property
+    def cycle(self) -> float:
+        """Time of the last point [s]: the duration of one repetition."""
+        return self._cycle
 
     def at(self, time: float) -> Reference:
         """The motion at an instant.
@@ -138,14 +191,45 @@ class PointTrajectory:
         acceleration /= h**2
         if self._turns[k]:
             turn, rate = displacement[3:], twist[3:].copy()
-            matrix = _rate_matrix(turn)
+            matrix = rate_matrix(turn)
             twist[3:] = matrix @ rate
-            acceleration[3:] = matrix @ acceleration[3:] + _rate_matrix_rate(turn, rate) @ rate
+            acceleration[3:] = matrix @ acceleration[3:] + rate_matrix_rate(turn, rate) @ rate
         return Reference(displace(self.poses[k], displacement), twist, acceleration)
 
 
 def _cross(r: Array) -> Array:
     return np.array(((0.0, -r[2], r[1]), (r[2], 0.0, -r[0]), (-r[1], r[0], 0.0)))
+
+
+def _quaternions(turns: Array) -> Array:
+    """Unit quaternions (n, 4) of rotation vectors (n, 3)."""
+    half = 0.5 * np.linalg.norm(turns, axis=1, keepdims=True)
+    return np.concatenate([0.5 * np.sinc(half / np.pi) * turns, np.cos(half)], axis=1)
+
+
+def _turns_between(first: Array, second: Array) -> Array:
+    """Rotation vectors (n, 3), base axes, that turn unit quaternions (n, 4) into others."""
+    between = quaternion_product(second, quaternion_inverse(first))
+    between *= np.where(between[:, 3:] < 0.0, -1.0, 1.0)
+    sine = np.linalg.norm(between[:, :3], axis=1, keepdims=True)
+    angle = 2.0 * np.arctan2(sine, between[:, 3:])
+    return np.asarray(between[:, :3] * np.where(sine > 1e-12, angle / np.where(sine > 0.0, sine, 1.0), 2.0))
+
+
+def _factors_of(angles: Array) -> tuple[Array, Array, Array, Array]:
+    """As `_factors`, for many angles (n,)."""
+    small = angles < 1e-2
+    t2 = angles * angles
+    safe = np.where(small, 1.0, angles)
+    s2 = safe * safe
+    sine, cosine = np.sin(safe), np.cos(safe)
+    a, b = (1.0 - cosine) / s2, (safe - sine) / (s2 * safe)
+    return (
+        np.where(small, 0.5 - t2 / 24.0, a),
+        np.where(small, 1.0 / 6.0 - t2 / 120.0, b),
+        np.where(small, -1.0 / 12.0 + t2 / 180.0, (sine / safe - 2.0 * a) / s2),
+        np.where(small, -1.0 / 60.0 + t2 / 1260.0, ((1.0 - cosine) / s2 - 3.0 * b) / s2),
+    )
 
 
 def _factors(angle: float) -> tuple[float, float, float, float]:
@@ -158,15 +242,30 @@ def _factors(angle: float) -> tuple[float, float, float, float]:
     return a, b, (sine / angle - 2.0 * a) / t2, ((1.0 - cosine) / t2 - 3.0 * b) / t2
 
 
-def _rate_matrix(r: Array) -> Array:
-    """Return J(r) (3, 3)."""
+def rate_matrix(r: Array) -> Array:
+    """J of a rotation vector: its rates times this are the angular velocity.
+
+    Args:
+        r: rotation vector (3,).
+
+    Returns:
+        (3, 3).
+    """
     a, b, _, _ = _factors(float(np.linalg.norm(r)))
     cross = _cross(r)
     return np.asarray(np.eye(3) + a * cross + b * cross @ cross)
 
 
-def _rate_matrix_rate(r: Array, rate: Array) -> Array:
-    """Return the rate of J(r) (3, 3) when r changes with `rate`."""
+def rate_matrix_rate(r: Array, rate: Array) -> Array:
+    """How J changes.
+
+    Args:
+        r: rotation vector (3,).
+        rate: its rate (3,).
+
+    Returns:
+        The rate of J(r) (3, 3).
+    """
     a, b, da, db = _factors(float(np.linalg.norm(r)))
     cross, moving = _cross(r), _cross(rate)
     along = float(r @ rate)

@@ -136,3 +136,114 @@ def test_a_reading_that_is_not_finite_is_silence(loop: Loop) -> None:
     assert action.mode is Mode.STOPPED
     assert "finite" in action.reason
     assert np.isfinite(action.efforts).all()
+
+
+def test_a_reading_from_far_ahead_does_not_end_a_motion(loop: Loop) -> None:
+    loop.run(5)
+    motion = Motion(loop.ahead(0.05, seconds=0.5), loop.machine.time)
+    loop.follower.follow(motion)
+    loop.run(50)
+    now, state = loop.machine.time, loop.machine.read()
+    for ahead in (1e6, 1e6 + PERIOD, 0.0):  # the clock of the readings jumps, and comes back
+        action = loop.follower.update(now + ahead, now, state.positions, state.velocities)
+        assert action.mode is Mode.TRACKING
+        now += PERIOD
+    assert motion.outcome is None
+    loop.run(480)
+    assert motion.outcome is Outcome.SUCCESSFUL
+    assert motion.largest[0] < 2e-3
+
+
+def test_a_reference_out_of_reach_is_not_held(loop: Loop) -> None:
+    loop.run(5)
+    motion = Motion(loop.ahead(0.0, 0.0, -5.0, seconds=2.0), loop.machine.time)
+    loop.follower.follow(motion)  # nobody has checked it
+    modes = []
+    for _ in range(1500):
+        state = loop.machine.read()
+        action = loop.follower.update(state.time, state.time, state.positions, state.velocities)
+        modes.append(action.mode)
+        loop.machine.write(action.efforts)
+        loop.machine.step(PERIOD)
+        if motion.outcome is not None and len(modes) > 1400:
+            break
+    assert motion.outcome is not None
+    held = action.reference.pose
+    assert np.isfinite(loop.kinematics.inverse(held).actuated).all()
+
+
+def test_pause_halts_on_the_path_and_resume_goes_on(loop: Loop) -> None:
+    loop.run(5)
+    trajectory = loop.ahead(0.1, 0.05, 0.03, seconds=0.6)
+    motion = Motion(trajectory, loop.machine.time, braking=4.0)
+    loop.follower.follow(motion)
+    loop.run(200)
+    assert loop.follower.pause() == ""
+    assert loop.run(20).mode is Mode.TRACKING  # it slows down first
+    action = loop.run(500)
+    assert action.mode is Mode.PAUSED
+    assert action.speed == 0.0
+    stood = action.reference
+    assert not stood.twist.any()
+    assert not stood.acceleration.any()
+    on_path = min(np.abs(trajectory.at(t).pose - stood.pose).max() for t in np.linspace(0.0, 0.6, 6001))
+    assert on_path < 1e-4
+    np.testing.assert_array_equal(loop.run(300).reference.pose, stood.pose)
+    assert loop.follower.resume() == ""
+    loop.run(900)
+    assert motion.outcome is Outcome.SUCCESSFUL
+    assert motion.largest[0] < 1e-3
+    assert loop.follower.controller.saturations.sum() == 0
+
+
+def test_stop_decelerates_on_the_path_and_holds(loop: Loop) -> None:
+    loop.run(5)
+    motion = Motion(loop.ahead(0.1, seconds=0.6), loop.machine.time, braking=4.0)
+    loop.follower.follow(motion)
+    loop.run(300)
+    fast = loop.run(1).reference.twist[0]
+    assert fast > 0.2
+    assert loop.follower.stop("the operator says so") == ""
+    speeds = [loop.run(1).reference.twist[0] for _ in range(600)]
+    assert motion.outcome is Outcome.PREEMPTED
+    assert motion.reason == "the operator says so"
+    assert loop.follower.mode is Mode.HOLDING
+    assert speeds[-1] == 0.0
+    assert np.abs(np.diff([fast, *speeds])).max() < 0.01  # no jump of the velocity: 10 m/s^2
+    assert loop.follower.stop() == "nothing moves"
+
+
+def test_speed_override_slows_down_and_refuses_nonsense(loop: Loop) -> None:
+    assert loop.follower.set_override(0.5) == ""
+    loop.run(5)
+    motion = Motion(loop.ahead(0.05, seconds=0.3), loop.machine.time)
+    loop.follower.follow(motion)
+    for nonsense in (-0.1, 1.1, np.nan, np.inf):
+        assert loop.follower.set_override(nonsense) != ""
+    assert loop.follower.override == 0.5
+    assert loop.run(550).mode is Mode.TRACKING
+    assert loop.run(1).speed == 0.5
+    loop.run(100)
+    assert motion.outcome is Outcome.SUCCESSFUL
+
+
+def test_a_jog_waits_for_a_pause_and_resume_comes_back_to_the_path(loop: Loop) -> None:
+    loop.run(5)
+    motion = Motion(loop.ahead(0.1, seconds=1.0), loop.machine.time)
+    loop.follower.follow(motion)
+    loop.run(300)
+    twist = np.array((0.0, 0.1, 0.0, 0.0, 0.0, 0.0))
+    assert "pause or stop" in loop.follower.steer(twist, loop.machine.time)
+    loop.follower.pause()
+    loop.run(900)
+    stood = loop.run(1).reference.pose
+    assert loop.follower.steer(twist, loop.machine.time) == ""
+    assert loop.run(100).mode is Mode.JOGGING
+    assert "jogged" in loop.follower.resume()
+    action = loop.run(900)
+    assert action.mode is Mode.PAUSED
+    assert action.reference.pose[1] > stood[1] + 0.005
+    assert loop.follower.resume() == ""
+    loop.run(5000)
+    assert motion.outcome is Outcome.SUCCESSFUL
+    assert motion.largest[0] < 1e-3

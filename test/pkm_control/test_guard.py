@@ -74,3 +74,13 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         EffortGuard(LIMITS, 0.005, fallback="gravity")
     with pytest.raises(ValueError, match="max_age"):
         EffortGuard(LIMITS, float("nan"))
+
+
+def test_gravity_for_efforts_that_cannot_be_used_ends_as_well() -> None:
+    carries = np.array([1.0, 2.0])
+    guard = EffortGuard(np.array([5.0, 5.0]), 0.01, "gravity", lambda pose: carries, hold_time=0.5)
+    bad, pose = np.array([np.nan, 0.0]), np.zeros(7)
+    held = [guard.check(t, {"state": t}, bad, pose).efforts for t in np.arange(0.0, 1.0, 0.1)]
+    assert [bool(efforts.any()) for efforts in held] == [True] * 6 + [False] * 4
+    guard.check(1.0, {"state": 1.0}, carries, pose)  # all is well again
+    np.testing.assert_array_equal(guard.check(1.1, {"state": 1.1}, bad, pose).efforts, carries)

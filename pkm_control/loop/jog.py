@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Motion that an operator steers: by a twist, or to a pose, never out of what the machine can do.
+
+The rate of the motion follows what is asked for through a critically damped filter of second order, so speed and
+acceleration are continuous and the jerk is bounded. It goes from knot to knot, a few milliseconds apart. Before a knot
+becomes part of the reference, it and the way on which the motion would come to rest from there are checked as
+trajectories are (`CurveCheck`). Where that fails, the motion takes the way to rest that was checked with the knot
+before: so there always is one, and it ends before the border.
+
+The motion is straight in the platform where the motion space is the same at every pose. Where it turns with the pose,
+the actuators go straight, and forward kinematics says where the platform gets.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Reference
+from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
+from pkm_description.errors import PkmError
+from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
+from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.status import closes
+
+Array = NDArray[np.float64]
+
+TICK = 0.01  # s, between two knots
+TICK_TURNING = 0.02  # s: the same where each needs forward kinematics
+BANDWIDTH = 25.0  # rad/s, of the filter: it comes to rest within a third of a second
+APPROACH = 4.0 / 27.0 * BANDWIDTH  # 1/s: the most that brings position, rate and filter to a pose without overshoot
+LINEAR = 0.25  # m/s: largest speed, that of machines which people stand beside
+LENGTHS = 1.0  # 1/s: the same in characteristic lengths, for small machines
+ANGULAR = 0.8  # rad/s
+OF_ACTUATORS = 0.5  # of their velocity limits
+RENEWAL = 0.25  # s: a twist that is not renewed for so long is zero
+LOW = 0.3  # of these speeds: moves back in from outside
+_STOPS = np.array((1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0, 21.0, 32.0))  # ticks: where the way to rest is looked at
+_LESS = 0.6  # of its speed is left to a motion that was stopped by the check
+_NOTHING = 0.02  # of its speed: less is a stop
+_SAME_WAY = 0.95  # cosine of the angle within which a direction is still the one that was stopped
+_ARRIVED = 1e-5  # of the characteristic length, and that per second
+_LONGEST = 0.05  # s, that one call moves on
+_WAY_IN = 81  # poses looked at on the way back in
+
+
+@dataclass(frozen=True, eq=False)
+class _Knot:
+    """Pose, twist and acceleration of the platform, and the coordinates that the filter moves with their rates."""
+
+    pose: Array
+    twist: Array
+    acceleration: Array
+    place: Array  # (6,) of the platform (not used), or the actuators (n_actuated,)
+    rate: Array
+    change: Array  # of the rate
+    joints: Array | None = None
+
+
+class Jog:
+    """The reference of one machine under an operator's hand.
+
+    `blocked` says why a motion was stopped at a border, and is empty otherwise.
+
+    Args:
+        check: what the machine can do.
+    """
+
+    def __init__(self, check: CurveCheck) -> None:
+        self.check = check
+        self.kinematics = k = check.kinematics
+        self.blocked = ""
+        self._straight = k.constant_space
+        self._tick = TICK if self._straight else TICK_TURNING
+        self._weights = scaling(k.characteristic_length)
+        self._linear = min(LINEAR, LENGTHS * k.characteristic_length)
+        self._angular = min(ANGULAR, self._linear / k.characteristic_length)
+        self._fast = OF_ACTUATORS * check.limits.velocity
+        self._twist: Array | None = None
+        self._until = -math.inf
+        self._target: Array | None = None
+        self._goal_joints: Array | None = None
+        self._speed = 1.0
+        self._share = 1.0
+        self._stopped_way: Array | None = None
+        self.start(np.array(k.home))
+
+    def start(self, pose: Array) -> None:
+        """Begin at rest.
+
+        Args:
+            pose: of the platform (7,), base frame.
+        """
+        pose = np.array(pose, dtype=np.float64)
+        still = np.zeros(6)
+        if self._straight:
+            self._begin = self._end = _Knot(pose, still, still, still, still, still)
+        else:
+            solution = self.kinematics.inverse(pose, mode=self.check.mode)
+            joints = np.array(solution.joints)
+            if not np.isfinite(joints).all():
+                at = self.kinematics.nearest(pose)
+                joints = np.array(at.joints)
+            q = joints[self.kinematics.engine.actuated_column]
+            self._begin = self._end = _Knot(pose, still, still, q, 0.0 * q, 0.0 * q, joints)
+        self._base, self._stopping_for = self._end, 0.0  # the last checked knot, and how long it is ago, s
+        self._segment: PointTrajectory | None = None
+        self._since = self._tick  # s, on the segment
+        self._share, self._stopped_way, self.blocked = 1.0, None, ""
+        self._twist = self._target = None
+
+    def steer(self, twist: Array, now: float) -> None:
+        """Move at a twist, as far as the platform's freedoms and the limits of jogging let it.
+
+        Args:
+            twist: (6,) [m/s, rad/s], base axes.
+            now: s; it holds for `RENEWAL` from then on.
+
+        Raises:
+            PkmError: it is not finite.
+        """
+        if not np.isfinite(twist).all():
+            raise PkmError("the twist is not finite")
+        self._twist, self._until, self._target, self._speed = (
+            np.array(twist, dtype=np.float64),
+            now + RENEWAL,
+            None,
+            1.0,
+        )
+
+    def go_to(self, pose: Array, speed: float = 1.0) -> None:
+        """Move to a pose that the platform can take.
+
+        Args:
+            pose: (7,), base frame, as `nearest` gives it.
+            speed: share of the usual one.
+
+        Raises:
+            PkmError: the platform cannot take it.
+        """
+        goal = None
+        if not self._straight:
+            solution = self.kinematics.inverse(pose, mode=self.check.mode)
+            if not closes(solution.status):
+                raise PkmError(f"the platform cannot be there: {solution.reason(0)}")
+            goal = np.array(solution.actuated)
+        self._target, self._goal_joints, self._twist, self._speed = np.array(pose), goal, None, speed
+        self._share, self._stopped_way, self.blocked = 1.0, None, ""
+
+    def nearest(self, pose: Array) -> Array:
+        """The pose nearest to one that the platform can take.
+
+        Args:
+            pose: (7,), base frame.
+
+        Returns:
+            The pose itself, or the nearest that closes the loops; the motion there may end earlier, at a limit.
+
+        Raises:
+            PkmError: the pose is not usable, or far from all that the platform can take.
+        """
+        if not np.isfinite(pose).all() or abs(np.linalg.norm(pose[3:]) - 1.0) > 1e-6:
+            raise PkmError("the pose is not finite, or its quaternion is not of unit length")
+        if closes(self.kinematics.inverse(pose, mode=self.check.mode).status):
+            return np.array(pose)
+        found = self.kinematics.nearest(pose)
+        if not closes(found.status):
+            raise PkmError(f"no pose near to that one: {found.reason(0)}")
+        return np.array(found.pose)
+
+    def release(self) -> None:
+        """Come to rest."""
+        self._twist = self._target = None
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing moves and nothing is asked for."""
+        return self._twist is None and self._target is None and not self._end.rate.any() and self._since >= self._tick
+
+    def advance(self, dt: float, now: float) -> None:
+        """Let time pass.
+
+        Args:
+            dt: how much [s].
+            now: s, on the clock of `steer`.
+        """
+        if self._twist is not None and now > self._until:
+            self._twist = None
+        self._since += min(dt, _LONGEST)
+        while self._since >= self._tick and not self.at_rest:
+            self._since -= self._tick
+            self._begin, self._end = self._end, self._planned()
+            moves = self._begin.rate.any() or self._end.rate.any()
+            self._segment = self._between(self._begin, self._end) if moves else None
+            if self._segment is None:
+                self._since = self._tick
+                break
+
+    def reference(self, lead: float) -> Reference:
+        """What the platform should do now.
+
+        Args:
+            lead: how much later than pose and twist the acceleration is taken [s].
+
+        Returns:
+            The motion.
+        """
+        at, ahead = self._at(self._since), self._at(self._since + lead)
+        return Reference(at.pose, at.twist, ahead.acceleration)
+
+    def way_in(self, pose: Array) -> Array | None:
+        """Where to go from a pose outside the joints' ranges, or too near a singularity: towards home.
+
+        Args:
+            pose: of the platform (7,), base frame.
+
+        Returns:
+            The first pose (7,) on the way home where all is well, None where there is none or no way there.
+        """
+        line = self._line(pose, np.array(self.kinematics.home))
+        if line is None:
+            return None
+        lacks = self.check.deficits(line).any(axis=1)
+        well = np.flatnonzero(~lacks)
+        if not well.size:
+            return None
+        first = min(int(well[0]) + 1, len(line) - 1)
+        return None if self.check.first_fault(line[: first + 1]) is not None else line[first]
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _at(self, since: float) -> Reference:
+        if self._segment is None or since >= self._tick:
+            return Reference(self._end.pose, self._end.twist, self._end.acceleration)
+        if since <= 0.0:
+            return Reference(self._begin.pose, self._begin.twist, self._begin.acceleration)
+        return self._segment.at(since)
+
+    def _between(self, a: _Knot, b: _Knot) -> PointTrajectory:
+        times = np.array((0.0, self._tick))
+        twists, accelerations = np.array((a.twist, b.twist)), np.array((a.acceleration, b.acceleration))
+        return PointTrajectory(times, np.array((a.pose, b.pose)), twists, accelerations)
+
+    def _planned(self) -> _Knot:
+        """Return the knot after the present one: towards what is asked for where that is well, else towards rest."""
+        here = self._end
+        wish = self._wish()
+        if wish is None:
+            self._share, self._stopped_way = 1.0, None
+        elif self._stopped_way is not None and _cosine(wish, self._stopped_way) < _SAME_WAY:
+            self._share, self._stopped_way, self.blocked = 1.0, None, ""
+        if wish is not None and self._share > 0.0:
+            reason = "the configuration is singular"
+            knot, poses = self._next(self._share * wish)
+            if knot is not None:
+                still = np.zeros((len(poses) - 2, 6))
+                fault = self.check.first_fault(
+                    poses,
+                    np.concatenate([[here.twist, knot.twist], still]),
+                    np.concatenate([[here.acceleration, knot.acceleration], still]),
+                    inset=True,
+                )
+                if fault is None:
+                    self._base, self._stopping_for = knot, 0.0
+                    return knot
+                reason = fault.reason
+            self._share *= _LESS
+            self._stopped_way = wish
+            if self._share < _NOTHING:
+                self._share, self._target = 0.0, None
+                self.blocked = reason
+        self._stopping_for += self._tick
+        knot = self._resting(self._base, self._stopping_for)
+        if knot is None or self._nearly_at_rest(knot):
+            end = here if knot is None else knot
+            rest = np.zeros(6)
+            return _Knot(end.pose, rest, rest, end.place, 0.0 * end.rate, 0.0 * end.rate, end.joints)
+        return knot
+
+    def _nearly_at_rest(self, knot: _Knot) -> bool:
+        slow = _ARRIVED * self.kinematics.characteristic_length
+        speeds = np.abs(np.concatenate([knot.twist * self._weights, knot.acceleration * self._weights / BANDWIDTH]))
+        return bool(speeds.max() < slow)
+
+    def _wish(self) -> Array | None:
+        """Return the rate that is asked for, within the limits of jogging; None where that is rest."""
+        k, here = self.kinematics, self._end
+        if self._target is None and self._twist is None:
+            return None
+        space = np.asarray(k.subspace(here.pose, mode=self.check.mode))
+        K = np.asarray(k.inverse_jacobian(here.pose, mode=self.check.mode))
+        if not (np.isfinite(space).all() and np.isfinite(K).all()):
+            return None
+        weighted = space * self._weights[:, None]
+        if self._target is None:
+            assert self._twist is not None
+            wanted = self._twist
+        else:
+            wanted = APPROACH * displacement_between(here.pose, self._target)
+        twist = space @ np.linalg.lstsq(weighted, wanted * self._weights, rcond=None)[0]
+        rates = K @ twist
+        if self._target is not None and self._goal_joints is not None:
+            rates = APPROACH * (self._goal_joints - here.place)
+            twist = np.nan_to_num(k.platform_twist(here.pose, rates, seed=here.joints))
+        if self._target is not None:
+            left = np.linalg.norm(twist * self._weights) / APPROACH
+            if left < _ARRIVED * k.characteristic_length:
+                self._target = None
+                return None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rooms = [self._linear / np.linalg.norm(twist[:3]), self._angular / np.linalg.norm(twist[3:])]
+            rooms.append(np.nanmin(np.where(rates == 0.0, np.inf, self._fast / np.abs(rates))))
+        scale = min(1.0, self._speed * min(float(room) for room in rooms))
+        return scale * (twist if self._straight else rates)
+
+    def _next(self, wish: Array) -> tuple[_Knot | None, Array]:
+        """Return the knot after the present one, and poses on the way from here through it to rest."""
+        here = self._end
+        ways, rates, changes = _filtered(here.rate, here.change, wish, np.array((self._tick,)))
+        ticks = self._tick * _STOPS
+        ahead = _filtered(rates[0], changes[0], np.zeros_like(wish), ticks[ticks < 8.5 / BANDWIDTH])[0]
+        if self._straight:
+            pose = displace(here.pose, ways[0])
+            knot = _Knot(pose, rates[0], changes[0], here.place, rates[0], changes[0])
+            return knot, np.array([here.pose, pose, *(displace(pose, one) for one in ahead)])
+        found = self._by_actuators(here, here.place + ways[0], rates[0], changes[0])
+        if found is None:
+            return None, here.pose[None]
+        rests = self.kinematics.forward(found.place + ahead, near=found.pose, seed=found.joints)
+        if not closes(rests.status).all():
+            return None, here.pose[None]
+        return found, np.array([here.pose, found.pose, *rests.pose])
+
+    def _resting(self, base: _Knot, since: float) -> _Knot | None:
+        """Return the knot on the way to rest from a checked one, a time after it [s]."""
+        ways, rates, changes = _filtered(base.rate, base.change, np.zeros_like(base.rate), np.array((since,)))
+        way, rate, change = np.asarray(ways[0]), np.asarray(rates[0]), np.asarray(changes[0])
+        if not self._straight:
+            return self._by_actuators(self._end, base.place + way, rate, change)
+        twist, acceleration = np.array(rate), np.array(change)
+        if way[3:].any():
+            turned = rate_matrix(way[3:])
+            twist[3:] = turned @ rate[3:]
+            acceleration[3:] = turned @ change[3:] + rate_matrix_rate(way[3:], rate[3:]) @ rate[3:]
+        return _Knot(displace(base.pose, way), twist, acceleration, base.place, twist, acceleration)
+
+    def _by_actuators(self, near: _Knot, place: Array, rate: Array, change: Array) -> _Knot | None:
+        """Return the knot at a state of the actuators that goes on from another, None where there is none."""
+        k = self.kinematics
+        found = k.forward(place, near=near.pose, seed=near.joints)
+        if not closes(found.status):
+            return None
+        pose, joints = np.array(found.pose), np.array(found.joints)
+        twist = np.asarray(k.platform_twist(pose, rate, seed=joints))
+        if not np.isfinite(twist).all():
+            return None
+        acceleration = np.asarray(k.platform_acceleration(pose, twist, change, seed=joints))
+        if not np.isfinite(acceleration).all():
+            return None
+        return _Knot(pose, twist, acceleration, place, rate, change, joints)
+
+    def _line(self, start: Array, end: Array) -> Array | None:
+        """Return poses (n, 7) from one to another, straight in the platform or in the actuators; None where it ends."""
+        shares = np.linspace(0.0, 1.0, _WAY_IN)
+        if self._straight:
+            way = displacement_between(start, end)
+            return np.array([displace(start, share * way) for share in shares])
+        k = self.kinematics
+        ends = k.inverse(np.array([start, end]), mode=self.check.mode)
+        if not closes(ends.status).all():
+            return None
+        q = ends.actuated
+        found = k.forward(q[0] + shares[:, None] * (q[1] - q[0]), near=start, seed=ends.joints[0])
+        return np.array(found.pose) if closes(found.status).all() else None
+
+
+def _filtered(rate: Array, change: Array, wish: Array, times: Array) -> tuple[Array, Array, Array]:
+    """Way, rate and its change (n, m) after `times` (n,) [s], of a rate that follows a constant `wish` (m,)."""
+    t = times[:, None]
+    off = rate - wish
+    push = change + BANDWIDTH * off
+    decay = np.exp(-BANDWIDTH * t)
+    left = off + push * t
+    way = wish * t + off / BANDWIDTH + push / BANDWIDTH**2 - decay * (left / BANDWIDTH + push / BANDWIDTH**2)
+    return way, wish + left * decay, (push - BANDWIDTH * left) * decay
+
+
+def _cosine(a: Array, b: Array) -> float:
+    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / norms if norms > 0.0 else 0.0

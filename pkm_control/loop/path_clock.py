@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The clock of a motion: time along its path, which runs at the speed override and slows down and up without a jerk.
+
+With s the time on the path and r = ds/dt, a trajectory x(s) with twist v and acceleration a is run with the twist r v
+and the acceleration r^2 a + r' v. Rate and its change r' are continuous, so accelerations and efforts are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pkm_control.controllers.controller import Reference
+from pkm_control.motion.point_trajectory import PointTrajectory
+
+RATE_CHANGE = 2.0  # 1/s: of the rate, where a motion does not say what its efforts leave
+_ONSET = 0.1  # s, in which the change of the rate itself comes up
+_STEP = 2e-3  # s: longest step of the profile
+_ARRIVED = 1e-9
+
+
+class PathClock:
+    """Time on the path of one motion.
+
+    `time` is what has passed of the motion [s], negative before it begins; `rate` is how fast it passes, and `slope`
+    how fast that changes [1/s].
+
+    Args:
+        time: to begin with [s].
+        rate: to begin with, which is asked for until another is.
+        change: largest change of the rate [1/s].
+    """
+
+    def __init__(self, time: float = 0.0, rate: float = 1.0, change: float = RATE_CHANGE) -> None:
+        self.time = time
+        self.rate = rate
+        self.slope = 0.0
+        self.wanted = rate
+        self._change = change
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether time stands still on the path."""
+        return self.rate == 0.0
+
+    def advance(self, dt: float) -> None:
+        """Let time pass.
+
+        Args:
+            dt: how much, on the clock on the wall [s].
+        """
+        if self.time < 0.0:  # what begins later begins then, at whatever rate
+            self.time += dt
+            dt = max(self.time, 0.0)
+            self.rate, self.slope = self.wanted, 0.0
+            self.time = min(self.time, 0.0)
+        if self.rate == self.wanted and self.slope == 0.0:
+            self.time += self.rate * dt
+            return
+        steps = max(1, math.ceil(dt / _STEP))
+        for _ in range(steps):
+            self._step(dt / steps)
+
+    def _step(self, h: float) -> None:
+        """Go on by a short time: slopes change by at most `bend` per second, and end where the rate is as wanted."""
+        bend = self._change / _ONSET
+        left = self.wanted - self.rate
+        # the fastest slope from which the rate comes to rest, in steps of h, without passing what is wanted
+        most = min(self._change, bend * (math.sqrt(0.25 * h * h + 2.0 * abs(left) / bend) - 0.5 * h))
+        goal = math.copysign(most, left)
+        slope = self.slope + max(-bend * h, min(bend * h, goal - self.slope))
+        before = self.rate
+        self.rate += slope * h
+        arrived = abs(self.wanted - self.rate) <= max(_ARRIVED, 0.5 * bend * h * h) and abs(slope) <= 1.5 * bend * h
+        if arrived:
+            self.rate, slope = self.wanted, 0.0
+        self.rate = min(max(self.rate, 0.0), 1.0)
+        self.slope = slope
+        self.time += 0.5 * (before + self.rate) * h
+
+    def reference(self, trajectory: PointTrajectory, lead: float) -> Reference:
+        """What the platform should do now.
+
+        Args:
+            trajectory: the motion.
+            lead: how much later than pose and twist the acceleration is taken [s].
+
+        Returns:
+            The motion at the present rate.
+        """
+        at = trajectory.at(self.time)
+        ahead = trajectory.at(self.time + lead * self.rate)
+        if self.rate == 1.0 and self.slope == 0.0:
+            return Reference(at.pose, at.twist, ahead.acceleration)
+        acceleration = self.rate**2 * ahead.acceleration + self.slope * at.twist
+        return Reference(at.pose, self.rate * at.twist, np.asarray(acceleration))

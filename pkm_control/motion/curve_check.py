@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a machine can run a curve: asked of all of it before any of it is run.
+
+One list of conditions for trajectories, jogs and moves alike, in one working mode: the limbs reach every pose and go on
+from the one before, every joint, passive ones too, stays in its range, the singularities of all types stay away,
+actuators are fast and strong enough. Margins of singularities are those of `Kinematics.singularity`, compared with
+what they are at home; where the direct Jacobian's determinant changes its sign, one of type 2 was crossed between two
+samples.
+
+A curve that begins outside a range, or nearer to a singularity than allowed, may run as long as it leads back in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_control.controllers.model import ROUNDED
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics, Motion, Status
+from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import margins
+from pkm_kinematics.status import closes
+
+Array = NDArray[np.float64]
+
+SHARE = 0.02  # of home's margin: nearer to a singularity nothing may come
+SAMPLING = 5e-3  # s, between two samples
+FINENESS = 0.02  # of the characteristic length: the longest way of the platform between two samples
+MOST_SAMPLES = 100_000  # of one cycle; a finer look at a long curve would take seconds
+AT_ONCE = 500  # samples per batch: other threads get their turn in between
+INSET = 0.02  # of a joint's range (at most of 0.1 rad or m), and of the margins: what steered motions keep in reserve
+AT_REST = 0.02  # m/s and rad/s: the most that a motion may begin or end with
+_JUMP = 0.1  # rad or m: more than that no joint strays from what its velocity says between two samples
+_SLACK = 1e-6  # of a bound on speeds and efforts: rounding
+_SAME = 1e-9  # by which a deficit may grow on the way back in
+BRAKINGS = (4.0, 2.0, 1.0, 0.5)  # 1/s: rates of change of the speed override, tried from the quickest on
+_BRAKING_SAMPLES = 1000
+
+MARGINS = (
+    "it comes too near a type 1 singularity (a limb stretched or folded)",
+    "it comes too near a type 2 singularity (the actuators lose hold of the platform)",
+    "the passive joints of a limb come too near a singularity",
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Where a curve first breaks a condition: number of the sample, and why in words."""
+
+    sample: int
+    reason: str
+
+
+class CurveCheck:
+    """Checks curves of one machine. Calls may run in several threads at once.
+
+    Args:
+        kinematics: of the robot.
+        dynamics: of the same.
+        limits: of its actuators.
+        mode: number of the working mode in which it runs, home's by default.
+    """
+
+    def __init__(self, kinematics: Kinematics, dynamics: Dynamics, limits: ActuatorLimits, mode: int = 0) -> None:
+        self.kinematics = kinematics
+        self.dynamics = dynamics
+        self.limits = limits
+        self.mode = mode
+        self._lower, self._upper = kinematics.engine.limits
+        self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
+        self._turning = kinematics.engine.joint_turning
+        at_home = kinematics.singularity(kinematics.home, mode=mode)
+        of_home = np.array([at_home.type1, at_home.type2, at_home.limb_regularity], dtype=np.float64)
+        self._floors = SHARE * np.nan_to_num(of_home)
+
+    # -- trajectories -----------------------------------------------------------------------------------------------
+
+    def times(self, trajectory: PointTrajectory) -> Array:
+        """Instants at which one cycle of a trajectory is looked at: all points, and between them often enough.
+
+        Args:
+            trajectory: with one point or more.
+
+        Returns:
+            (n,) [s], increasing.
+        """
+        knots = trajectory.times
+        if len(knots) < 2:
+            return knots.copy()
+        steps = np.diff(knots)
+        middles = knots[:-1] + 0.5 * steps
+        _, twists, _ = trajectory.sample(np.sort(np.concatenate([knots, middles])))
+        speeds = np.linalg.norm(twists * scaling(self.kinematics.characteristic_length), axis=1)
+        fastest = np.maximum(np.maximum(speeds[0:-2:2], speeds[1:-1:2]), speeds[2::2])
+        finest = FINENESS * self.kinematics.characteristic_length
+        parts = np.ceil(np.maximum(steps / SAMPLING, np.nan_to_num(fastest * steps / finest, posinf=1e9)))
+        allowed = max(1, MOST_SAMPLES // len(steps))
+        counts = np.clip(parts, 2, max(2, allowed)).astype(np.int64)
+        # a coarse look at what is much too fast finds that it is too fast: speeds are checked at every point
+        shares = [np.arange(count) / count for count in counts]
+        inner = np.concatenate([a + h * share for a, h, share in zip(knots[:-1], steps, shares, strict=True)])
+        return np.append(inner, knots[-1])
+
+    def refusal(self, trajectory: PointTrajectory) -> str:
+        """Why a trajectory cannot be run; empty where it can.
+
+        Args:
+            trajectory: to be run from its first point to its last.
+
+        Returns:
+            The first instant [s] at which it breaks a condition, and which.
+        """
+        for place, k in (("begins", 0), ("ends", -1)):
+            _, twist, _ = trajectory.sample(trajectory.times[[k]])
+            if np.abs(twist).max() > AT_REST:
+                return (
+                    f"at {trajectory.times[k]:.3f} s: it {place} with {np.linalg.norm(twist[0, :3]):.3g} m/s and "
+                    f"{np.linalg.norm(twist[0, 3:]):.3g} rad/s, not at rest"
+                )
+        times = self.times(trajectory)
+        outset: Array | None = None
+        for first in range(0, len(times), AT_ONCE):
+            part = times[max(0, first - 1) : first + AT_ONCE]  # from the last sample of the batch before
+            found, deficits = self._faults(*trajectory.sample(part), np.diff(part))
+            if found is not None:
+                return f"at {part[found.sample]:.3f} s: {found.reason}"
+            outset = deficits[0] if outset is None else outset
+        stays = (deficits[-1] > 0.0) & ~(deficits[-1] < outset)
+        if stays.any():
+            return (
+                f"at {times[-1]:.3f} s: it ends as far outside as it begins: {self._lack(int(np.argmax(stays)), None)}"
+            )
+        return ""
+
+    def braking(self, trajectory: PointTrajectory) -> float:
+        """How quickly the speed along a trajectory may be changed: what its efforts leave.
+
+        Args:
+            trajectory: that can be run.
+
+        Returns:
+            Change of the speed override per second, one of `BRAKINGS`.
+        """
+        times = np.linspace(trajectory.times[0], trajectory.cycle, min(_BRAKING_SAMPLES, len(self.times(trajectory))))
+        pose, twist, acceleration = trajectory.sample(times)
+        pose = rounded(self.kinematics, pose, self.mode)
+        for change in BRAKINGS[:-1]:
+            pushed = np.concatenate([acceleration - change * twist, acceleration + change * twist])
+            answer = self.dynamics.inverse(np.tile(pose, (2, 1)), np.tile(twist, (2, 1)), pushed, mode=self.mode)
+            if (np.abs(answer.effort) <= self.limits.effort).all():
+                return change
+        return BRAKINGS[-1]
+
+    # -- curves by samples ------------------------------------------------------------------------------------------
+
+    def first_fault(
+        self, pose: Array, twist: Array | None = None, acceleration: Array | None = None, inset: bool = False
+    ) -> Fault | None:
+        """The first sample of a curve that breaks a condition; poses that follow each other closely are taken for one.
+
+        Args:
+            pose: of the platform (n, 7), base frame.
+            twist: (n, 6) [m/s, rad/s]; at rest where None.
+            acceleration: (n, 6) [m/s^2, rad/s^2]; zero where None.
+            inset: keep a little more than the required distance from limits and singularities.
+
+        Returns:
+            The fault, None where there is none.
+        """
+        still = np.zeros((len(pose), 6))
+        twist, acceleration = still if twist is None else twist, still if acceleration is None else acceleration
+        return self._faults(pose, twist, acceleration, None, inset)[0]
+
+    def deficits(self, pose: Array) -> Array:
+        """How far poses are outside: zeros where all is well.
+
+        Args:
+            pose: (n, 7), base frame.
+
+        Returns:
+            (n, 4): radians and metres beyond the joints' ranges, and what the three margins lack; NaN out of reach.
+        """
+        pose = rounded(self.kinematics, pose, self.mode)
+        motion = self.kinematics.motion(pose, np.zeros((len(pose), 6)), mode=self.mode)
+        joints = np.where(closes(motion.status)[:, None], motion.joints, np.nan)
+        return self._margins(pose, joints, motion.limb_regularity, False)[0]
+
+    def _margins(self, pose: Array, joints: Array, regularity: Array, inset: bool) -> tuple[Array, Array]:
+        """Return deficits (n, 4), and the side (n,) of the singularities of type 2 that each pose is on."""
+        k = self.kinematics
+        space = np.nan_to_num(np.asarray(k.subspace(pose, mode=self.mode)))
+        K = np.asarray(k.inverse_jacobian(pose, mode=self.mode)) @ space
+        scaled = space * scaling(k.characteristic_length)[:, None]
+        speeds = np.linalg.norm(scaled, axis=-2)
+        uniform = K / np.where(speeds > 0.0, speeds, 1.0)[:, None, :]
+        known = margins(uniform, np.ones(len(pose)), np.ones(len(pose)), k.characteristic_length)
+        side = np.asarray(known.determinant_sign)
+        if K.shape[-1] == K.shape[-2] and not k.constant_space:  # a basis may turn over from pose to pose
+            turned = np.linalg.det(np.swapaxes(scaled[:-1], 1, 2) @ scaled[1:])
+            side = side * np.cumprod(np.concatenate([[1.0], np.sign(turned)]))
+        room = self._inset if inset else 0.0
+        beyond = np.maximum(np.maximum(joints - self._upper, self._lower - joints) + room, 0.0).sum(axis=1)
+        floors = self._floors * (1.0 + INSET) if inset else self._floors
+        found = np.stack([np.asarray(known.type1), np.asarray(known.type2), regularity], axis=1)
+        return np.concatenate([beyond[:, None], np.maximum(floors - found, 0.0)], axis=1), side
+
+    def _faults(
+        self, pose: Array, twist: Array, acceleration: Array, steps: Array | None, inset: bool = False
+    ) -> tuple[Fault | None, Array]:
+        """Return the first fault after the first sample, or in it what no way back excuses, and the deficits (n, 4).
+
+        `steps` (n - 1,) are the times from sample to sample [s], None where the samples are no motion in time.
+        """
+        k, n = self.kinematics, len(pose)
+        pose = rounded(k, pose, self.mode)
+        motion = k.motion(pose, twist, acceleration, mode=self.mode)
+        faults: list[Fault] = []
+
+        def note(bad: ArrayLike, reason: Callable[[int], str]) -> None:
+            if np.any(bad):
+                sample = int(np.argmax(bad))
+                faults.append(Fault(sample, reason(sample)))
+
+        usable = closes(motion.status) & np.isfinite(motion.velocities).all(axis=1)
+        note(~usable, lambda i: self._unusable(motion, i))
+        end = faults[0].sample if faults else n  # of what comes later, nothing is known
+        if end == 0:
+            return faults[0], np.full((n, 4), np.nan)
+        at = slice(0, end)
+        joints, rates = motion.joints[at], motion.velocities[at]
+        deficits, side = self._margins(pose[at], joints, motion.limb_regularity[at], inset)
+        note(~np.isfinite(deficits).all(axis=1), lambda i: "the configuration is singular")
+        note(np.diff(side, prepend=side[0]) != 0.0, lambda i: "it crosses a type 2 singularity")
+        deeper = np.zeros_like(deficits, dtype=bool)
+        deeper[1:] = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
+        for which in range(deficits.shape[1]):
+            note(deeper[:, which], partial(self._lacking, which, joints))
+        if steps is not None and end > 1:
+            steps = steps[: end - 1, None]
+            expected = 0.5 * (rates[1:] + rates[:-1]) * steps
+            strays = np.abs(_turned_back(np.diff(joints, axis=0) - expected, self._turning))
+            jumps = np.zeros(end, dtype=bool)
+            jumps[1:] = (strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1)
+            note(jumps, lambda i: f"{k.joint_names[int(np.argmax(strays[i - 1]))]} would have to jump")
+        actuated = np.abs(motion.actuated_velocities[at])
+        note(
+            (actuated > self.limits.velocity * (1.0 + _SLACK)).any(axis=1),
+            lambda i: self._over(
+                "velocity", actuated[i], self.limits.velocity, [f"{u}/s" for u in self.limits.length_units]
+            ),
+        )
+        answer = self.dynamics.inverse(pose[at], twist[at], acceleration[at], mode=self.mode)
+        efforts = np.abs(np.asarray(answer.effort))
+        note(~np.isfinite(efforts).all(axis=1), lambda i: f"no efforts do it: {Status(int(answer.status[i])).meaning}")
+        note(
+            (efforts > self.limits.effort * (1.0 + _SLACK)).any(axis=1),
+            lambda i: self._over("effort", efforts[i], self.limits.effort, self.limits.effort_units),
+        )
+        return min(faults, key=lambda fault: fault.sample, default=None), deficits
+
+    def _unusable(self, motion: Motion, i: int) -> str:
+        """Return why a sample has no motion."""
+        status = int(motion.status[i])
+        if closes(status):
+            return "the velocities of its joints are not determined there"
+        return motion.reason(i)
+
+    def _lack(self, which: int, joints: Array | None) -> str:
+        """Return in words which condition is broken, number 0 being the joints' ranges."""
+        if which > 0:
+            return MARGINS[which - 1]
+        named = "" if joints is None else "; ".join(self.kinematics.limit_violations(joints))
+        return named or "a joint comes to the end of its range"
+
+    def _lacking(self, which: int, joints: Array, i: int) -> str:
+        """Return the same at sample i of joints (n, n_joints)."""
+        return self._lack(which, joints[i])
+
+    def _over(self, what: str, values: Array, bounds: Array, units: Sequence[str]) -> str:
+        """Return which actuator is asked for too much."""
+        worst = int(np.argmax(values / bounds))
+        return (
+            f"{what} of {self.limits.names[worst]} would be {values[worst]:.4g} {units[worst]}, the limit is "
+            f"{bounds[worst]:.4g} {units[worst]}"
+        )
+
+
+def rounded(kinematics: Kinematics, pose: Array, mode: int = 0) -> Array:
+    """Poses, those that miss a motion space that turns by no more than interpolation does rounded into it.
+
+    Other motion spaces need no help: the solvers round.
+
+    Args:
+        kinematics: of the robot.
+        pose: (n, 7), base frame.
+        mode: number of the working mode.
+
+    Returns:
+        Poses (n, 7).
+    """
+    if kinematics.constant_space:
+        return pose
+    found = kinematics.inverse(pose, mode=mode)
+    near = np.flatnonzero(~closes(found.status) & (found.residual < ROUNDED * kinematics.characteristic_length))
+    if not near.size:
+        return pose
+    pose = pose.copy()
+    seed = kinematics.home_joints
+    for k in near:
+        at = kinematics.nearest(
+            pose[k], seed=seed if k == 0 or not closes(found.status[k - 1]) else found.joints[k - 1]
+        )
+        if closes(at.status):
+            pose[k] = at.pose
+    return pose
+
+
+def _turned_back(angles: Array, turning: NDArray[np.bool_]) -> Array:
+    """Differences (n, n_joints) of positions, whole turns of turning joints left out."""
+    return np.where(turning, np.remainder(angles + np.pi, 2.0 * np.pi) - np.pi, angles)

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Curves are judged as a whole, on robots of many kinds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics
+
+ROBOTS = (
+    "five_bar",
+    "delta",
+    "gough_stewart",
+    "quattro",
+    "orthoglide",
+    "agile_eye",
+    "tripod_3prs",
+    "planar_3rrr",
+    "irsbot2",
+    "cable_8",
+    "planar_redundant",
+    "capaman",
+)
+
+
+@pytest.fixture(params=ROBOTS)
+def check(request: pytest.FixtureRequest, of_gallery) -> CurveCheck:
+    robot = of_gallery[request.param]
+    return CurveCheck(robot.kinematics, robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
+
+
+@pytest.fixture(scope="module")
+def delta_check(of_gallery) -> CurveCheck:
+    robot = of_gallery["delta"]
+    return CurveCheck(robot.kinematics, robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
+
+
+def curve(times, poses, twists=None) -> PointTrajectory:
+    still = np.zeros((len(times), 6))
+    return PointTrajectory(np.array(times), np.array(poses), still if twists is None else np.array(twists), still)
+
+
+def beside(kinematics: Kinematics, *offset: float) -> Array:
+    pose = np.array(kinematics.home)
+    pose[: len(offset)] += offset
+    return pose
+
+
+def test_standing_still_at_home_is_well(check: CurveCheck) -> None:
+    home = np.array(check.kinematics.home)
+    assert check.refusal(curve((0.0, 1.0), (home, home))) == ""
+
+
+def test_a_twist_between_good_points_that_throws_the_platform_is_refused(check: CurveCheck) -> None:
+    home = np.array(check.kinematics.home)
+    space = np.asarray(check.kinematics.subspace(home))
+    twists = np.zeros((3, 6))
+    twists[1] = -30.0 * space @ np.ones(space.shape[1])
+    reason = check.refusal(curve((0.0, 0.6, 1.2), (home, home, home), twists))
+    assert reason.startswith("at 0.")
+    assert float(reason.split()[1]) < 0.6
+
+
+def test_the_first_broken_condition_is_named_with_its_time(delta_check: CurveCheck) -> None:
+    k = delta_check.kinematics
+    twists = np.zeros((3, 6))
+    twists[1, 0] = -30.0
+    points = (beside(k), beside(k, 0.05), beside(k))
+    assert "effort of limb" in delta_check.refusal(curve((0.0, 0.6, 1.2), points, twists))
+    far = delta_check.refusal(curve((0.0, 20.0), (beside(k), beside(k, 0.0, 0.0, -2.0))))
+    assert "no configuration" in far or "singularity" in far or "outside" in far
+    quick = delta_check.refusal(curve((0.0, 0.03), (beside(k), beside(k, 0.3))))
+    assert "effort" in quick or "velocity" in quick
+    turned = np.zeros((3, 6))
+    turned[1, 5] = 1.0
+    assert "motion space" in delta_check.refusal(curve((0.0, 1.0, 2.0), (beside(k),) * 3, turned))
+
+
+@pytest.mark.parametrize("which", [0, -1])
+def test_a_curve_that_does_not_begin_or_end_at_rest_is_refused(delta_check: CurveCheck, which: int) -> None:
+    k = delta_check.kinematics
+    twists = np.zeros((2, 6))
+    twists[which, 0] = 0.1
+    reason = delta_check.refusal(curve((0.0, 1.0), (beside(k), beside(k, 0.05)), twists))
+    assert "not at rest" in reason
+
+
+def test_a_spike_between_points_that_lie_close_together_is_seen(delta_check: CurveCheck) -> None:
+    k = delta_check.kinematics
+    times = np.linspace(0.0, 1.0, 2001)
+    twists = np.zeros((len(times), 6))
+    twists[1000, 0] = -30.0  # half a millisecond from its neighbours: a look every 5 ms would miss it
+    assert delta_check.refusal(curve(times, [beside(k)] * len(times), twists)) != ""
+
+
+def test_a_type_2_singularity_between_two_good_poses_is_seen(of_gallery) -> None:
+    """The platform of a planar 3-RRR turned by half a turn: joints have no limits, and the actuators lose hold."""
+    robot = of_gallery["planar_3rrr"]
+    check = CurveCheck(robot.kinematics, robot.dynamics, ActuatorLimits.of(robot.kinematics.mechanism))
+    home = np.array(check.kinematics.home)
+    poses = []
+    for angle in np.linspace(0.0, 2.4, 13):
+        pose = home.copy()
+        pose[3:] = 0.0, 0.0, np.sin(0.5 * angle), np.cos(0.5 * angle)
+        poses.append(pose)
+    reason = check.refusal(curve(np.linspace(0.0, 30.0, 13), poses))
+    assert reason != ""
+    reachable = check.kinematics.inverse(np.array(poses), mode=0).status == 0
+    stop = float(reason.split()[1])
+    assert stop > 0.0
+    if reachable.all():
+        assert "type 2" in reason
+
+
+def test_from_outside_a_limit_the_way_in_is_open_and_the_way_out_is_not(delta_check: CurveCheck) -> None:
+    k = delta_check.kinematics
+    heights = np.linspace(0.2, 0.3, 201)
+    line = np.array([beside(k, 0.0, 0.0, h) for h in heights])
+    lacks = delta_check.deficits(line)
+    outside = np.flatnonzero((lacks[:, 0] > 0.0) & (lacks[:, 1:] == 0.0).all(axis=1))
+    assert outside.size > 2, "the Delta's arms have limits above home"
+    first, second = heights[outside[0]], heights[outside[2]]
+    inside, just, more = (beside(k, 0.0, 0.0, h) for h in (first - 0.05, first, second))
+    assert delta_check.refusal(curve((0.0, 2.0), (more, inside))) == ""
+    assert delta_check.refusal(curve((0.0, 2.0), (more, just))) == ""
+    assert "outside" in delta_check.refusal(curve((0.0, 2.0), (just, more)))
+    assert "as far outside" in delta_check.refusal(curve((0.0, 2.0), (more, more)))
+
+
+def test_a_long_curve_is_judged_in_seconds_and_finely(delta_check: CurveCheck) -> None:
+    k = delta_check.kinematics
+    poses = [beside(k, 0.02 * (i % 2)) for i in range(300)]
+    trajectory = curve(np.arange(300.0) * 0.5, poses)
+    times = delta_check.times(trajectory)
+    assert np.diff(times).max() < 5.1e-3
+    assert set(trajectory.times) <= set(times)
+    assert len(times) < 100_000
+
+
+def test_braking_is_gentler_where_efforts_leave_less(delta_check: CurveCheck) -> None:
+    k = delta_check.kinematics
+    slow = curve((0.0, 2.0), (beside(k), beside(k, 0.2)))
+    fast = curve((0.0, 0.15), (beside(k, -0.1), beside(k, 0.1)))
+    assert delta_check.refusal(fast) == ""
+    assert delta_check.braking(fast) <= delta_check.braking(slow)
