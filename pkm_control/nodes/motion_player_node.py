@@ -3,27 +3,30 @@
 
 It measures for itself: the reference from the controller and the readings from the machine, both as published in every
 period, matched by their stamps; the pose of the platform is computed from the readings. It begins when every node it
-waits for is well, and ends with an error as soon as one is not.
+waits for is well, and ends with an error as soon as one is not. Where it is to stay, it plans and runs what it is asked
+for with the service `play_motion` afterwards, one motion at a time.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from numpy.typing import NDArray
+from geometry_msgs.msg import PoseStamped
+from nav_msgs.msg import Path as PathMessage
 from rclpy.action import ActionClient
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
-from sensor_msgs.msg import JointState
+from rclpy.task import Future
 
 from pkm_control.loop.fixed_rate import LoopStatistics as LoopFigures
-from pkm_control.loop.follower import Outcome
 from pkm_control.motion.limits import ActuatorLimits
-from pkm_control.motion.trajectory import Trajectory
 from pkm_control.nodes import motion_messages
+from pkm_control.nodes.motion_run import MotionRun, Order
+from pkm_control.nodes.run_streams import RunStreams
 from pkm_control.report.recording import Run
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
@@ -36,32 +39,34 @@ from pkm_description.ros import messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
-from pkm_description.ros.raw_rows import RawRows
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_interfaces.action import FollowPlatformTrajectory
-from pkm_interfaces.msg import LoopStatistics, PlatformReference, PlatformTrajectory
+from pkm_interfaces.msg import LoopStatistics, PlatformReference
+from pkm_interfaces.srv import PlayMotion
 
-Array = NDArray[np.float64]
-
-_EVERYTHING = 20000  # messages: twice what the queues hold
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
-_SETTLING = 0.2  # s, for the last readings to come
 _LASTING = 0.5  # s, of an error that ends the motion
-_POINT_PERIOD = 0.004  # s between two points that the controller gets; it interpolates
+_MOST_CYCLES = 1_000_000
+_LARGEST = 10_000_000  # bytes of a motion file that somebody names in a request
+_SHOWN = 400  # points of the path that is published
+_KEPT_LOOPS = 4000  # loop statistics
 _WELL = (DiagnosticStatus.OK, DiagnosticStatus.WARN)
 
 
 class MotionPlayer(Node):
-    """Runs one motion file and ends; the exit code of the process says whether all went well."""
+    """Runs one motion file and ends; the exit code of the process says whether all went well. Or stays, and serves."""
 
     def __init__(self) -> None:
         super().__init__("motion_player")
-        self._motion = declare(self, "motion", "auto", "motion file: a shipped one, a path, or auto", fixed=True)
-        self._cycles = declare(self, "cycles", 20, "how often it is run", (1, 1000000), fixed=True)
+        self._motion = declare(
+            self, "motion", "auto", "motion file: a shipped one, a path, auto, or none for the time being", fixed=True
+        )
+        self._cycles = declare(self, "cycles", 20, "how often it is run", (1, _MOST_CYCLES), fixed=True)
         self._notes = declare(self, "notes", [""], "conditions that the report names, in words", fixed=True)
         self._report = declare(self, "report", "", "directory for page and table; empty: none", fixed=True)
         self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
+        self._stay = declare(self, "stay", False, "stay when the motion is done, and run others on request", fixed=True)
         self._tolerance = declare(
             self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
         )
@@ -73,57 +78,115 @@ class MotionPlayer(Node):
         )
         self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
         self.exit_code: int | None = None
-        self._plan: Plan | None = None
-        self._streams: _Streams | None = None
-        self._recorder: RunRecorder | None = None
-        self._goal: Any = None  # the handle of the motion that runs
+        self._mechanism: Mechanism | None = None
+        self._order: Order | None = None  # what is to be run next
+        self._streams: RunStreams | None = None  # of the order, from when it is planned
+        self._run: MotionRun | None = None
         self._well_at = 0.0  # s, on the monotonic clock
-        self._fault = ""
-        self._ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
-        self._loops_at_end = 0  # how many loop statistics had come by then
+        self._loops_at_end = -1  # how many loop statistics had come when the motion ended; -1: it has not
         self._loops: list[LoopStatistics] = []
         self._reference_in = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
-        self.create_subscription(LoopStatistics, "hardware/loop_statistics", self._loops.append, topics.EVENTS)
+        self._path = self.create_publisher(PathMessage, topics.PLANNED_PATH, topics.LATCHED)
+        self.create_subscription(LoopStatistics, "hardware/loop_statistics", self._looped, topics.EVENTS)
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
         self._client = ActionClient(self, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
         self._description = RobotDescription(self, self._build)
         self._timer = self.create_timer(0.05, self._tick)
-        self._started = False
+        if self._stay:  # a request waits for its answer, and others are to be refused meanwhile
+            self.create_service(PlayMotion, topics.PLAY_MOTION, self._asked, callback_group=ReentrantCallbackGroup())
 
     def _build(self, mechanism: Mechanism) -> None:
+        first = self._mechanism is None
+        self._mechanism = mechanism
+        if not first or self._motion in ("", "none"):
+            return
+        order = Order(self._motion, self._cycles, lambda problem: None)
         try:
-            self._plan = planned(mechanism, self._motion)
-            self._limits = ActuatorLimits.of(mechanism)
-            self._streams = self._streams or _Streams(self, self._plan.planner.kinematics.actuated_names)
+            order.plan = planned(mechanism, self._motion)
         except PkmError as error:  # the robot is not to blame
             self.get_logger().error(f"the motion cannot be run: {error}")
             self.exit_code = 1
             return
-        for note in self._plan.job.cycle.notes:
+        self._accept(order, order.plan)
+
+    def _accept(self, order: Order, plan: Plan) -> None:
+        """Make ready for a motion that is planned."""
+        for note in plan.job.cycle.notes:
             self.get_logger().info(note)
+        self._show(plan)
+        self._order = order
+        self._streams = RunStreams(self, plan.planner.kinematics.actuated_names)
 
     def _tick(self) -> None:
         """Take what was published since; begin as soon as everybody is there."""
         if self.exit_code is not None:
             return
-        if self._streams is not None:
-            self._streams.take(self._recorder if self._records else None)
-        if self._description.mechanism is None and "cannot be used" in self._description.problem:
+        if self._run is not None:
+            self._run.take()
+            self._watch(self._run)
+        elif self._description.mechanism is None and "cannot be used" in self._description.problem:
             self.exit_code = 1
-        elif self._ended_at:
-            if len(self._loops) > self._loops_at_end or time.monotonic() - self._ended_at > _LOOP_PATIENCE:
-                self._write_report()
-        elif self._started:
-            self._watch()
-        elif self._streams is not None and self._everybody_is_well():
-            reference = self._reference_in.take()
-            if self._streams.run and reference is not None:
-                self._begin(messages.pose_of(reference.pose))
+        elif self._order is not None and self._streams is not None:
+            self._streams.take(None)
+            if self._everybody_is_well():
+                reference = self._reference_in.take()
+                if self._streams.run and reference is not None:
+                    self._begin(self._order, self._streams, reference)
 
-    @property
-    def _records(self) -> bool:
-        """Whether what comes belongs to the run: the last of it comes a little after the result."""
-        return not self._ended_at or time.monotonic() - self._ended_at < _SETTLING
+    # Requests
+
+    async def _asked(self, request: PlayMotion.Request, response: PlayMotion.Response) -> PlayMotion.Response:
+        """Plan a motion away from the executor, and answer when it begins."""
+        problem = self._why_not(request)
+        plan: Plan | None = None
+        if not problem:
+            begun: Future = Future()
+            order = Order(request.motion, max(1, request.cycles), begun.set_result)
+            self._order = order
+            threading.Thread(target=self._plan, args=(order, self._mechanism), name="planning", daemon=True).start()
+            problem = str(await begun)
+            plan = order.plan
+        response.success, response.message = not problem, problem
+        if plan is not None and not problem:
+            response.duration = plan.job.cycle.duration
+        return response
+
+    def _why_not(self, request: PlayMotion.Request) -> str:
+        """Why a request cannot even be looked at; empty where it can."""
+        if self._mechanism is None:
+            return self._description.problem
+        if self._run is not None or self._order is not None:
+            return "a motion runs already; stop it first"
+        if request.cycles > _MOST_CYCLES:
+            return f"cycles is {request.cycles}, more than {_MOST_CYCLES}"
+        try:
+            if Path(request.motion).is_file() and Path(request.motion).stat().st_size > _LARGEST:
+                return f"the file is larger than {_LARGEST // 1_000_000} MB"
+        except (OSError, ValueError):
+            return "no file can have that name"
+        ill = self._ill()
+        return f"the robot is not ready: {'; '.join(ill)}" if ill else ""
+
+    def _plan(self, order: Order, mechanism: Mechanism) -> None:
+        """In a thread of its own: plan, and hand the plan back to the executor."""
+        try:
+            order.plan = planned(mechanism, order.motion)
+        except PkmError as error:
+            order.problem = str(error)
+        except Exception as error:  # the request must be answered, whatever a file holds
+            order.problem = f"{type(error).__name__}: {error}"
+        if self.executor is not None:
+            self.executor.create_task(self._planned, order)
+
+    def _planned(self, order: Order) -> None:
+        if self._order is not order:
+            return
+        if order.plan is None:
+            self._order = None
+            order.told(order.problem)
+            return
+        self._patient_since = 0.0
+        self._accept(order, order.plan)
 
     # Whether all is well
 
@@ -134,116 +197,120 @@ class MotionPlayer(Node):
             if status.hardware_id == self.get_namespace() and name in self._health:
                 self._health[name] = (status.level, status.message)
 
-    def _everybody_is_well(self) -> bool:
-        """Whether to begin; where a node has not become ready in good time, the run is over."""
-        self._patient_since = self._patient_since or time.monotonic()  # not before the plan: making it takes its time
+    def _ill(self) -> list[str]:
+        """What is not as the motion needs it."""
         ill = [f"{name} {self._told(name)}" for name, (level, _) in self._health.items() if level not in _WELL]
         if not self._client.server_is_ready():
             ill.append("the controller does not offer its action")
+        return ill
+
+    def _everybody_is_well(self) -> bool:
+        """Whether to begin; where a node has not become ready in good time, the run is over."""
+        self._patient_since = self._patient_since or time.monotonic()  # not before the plan: making it takes its time
+        ill = self._ill()
         if ill and time.monotonic() - self._patient_since > _PATIENCE:
-            self.get_logger().error(f"the motion does not begin after {_PATIENCE:.0f} s: {'; '.join(ill)}")
-            self.exit_code = 1
+            problem = f"the motion does not begin after {_PATIENCE:.0f} s: {'; '.join(ill)}"
+            self.get_logger().error(problem)
+            self._give_up(problem)
         return not ill
+
+    def _give_up(self, problem: str) -> None:
+        """End what has not begun."""
+        if self._streams is not None:
+            self._streams.stop()
+        if self._order is not None:
+            self._order.told(problem)
+        self._order = self._streams = None
+        if not self._stay:
+            self.exit_code = 1
 
     def _told(self, name: str) -> str:
         level, message = self._health[name]
         return f"reports an error: {message}" if level == DiagnosticStatus.ERROR else message
 
-    def _watch(self) -> None:
+    def _watch(self, run: MotionRun) -> None:
         """End the run when a node that it needs goes on reporting an error; what passes, the controller deals with."""
         ill = [name for name, (level, _) in self._health.items() if level == DiagnosticStatus.ERROR]
         if not ill:
             self._well_at = time.monotonic()
         elif time.monotonic() - self._well_at > _LASTING:
-            self._end("; ".join(f"{name}: {self._health[name][1]}" for name in ill))
+            run.end("; ".join(f"{name}: {self._health[name][1]}" for name in ill))
+        if not run.ended_at:
+            return
+        if self._loops_at_end < 0:
+            self._loops_at_end = len(self._loops)
+            if run.fault:
+                self.get_logger().error(run.fault)
+        # the report follows when the machine has said how its loop ran until then, and all is in
+        if len(self._loops) > self._loops_at_end or time.monotonic() - run.ended_at > _LOOP_PATIENCE:
+            self._finish(run)
+
+    def _looped(self, message: LoopStatistics) -> None:
+        """Keep how the machine's loop runs, of the time of a motion."""
+        self._loops.append(message)
+        if len(self._loops) > _KEPT_LOOPS or (self._run is None and len(self._loops) > 2):
+            del self._loops[0]
+            self._loops_at_end -= self._loops_at_end > 0
 
     # The motion
 
-    def _begin(self, here: Array) -> None:
+    def _begin(self, order: Order, streams: RunStreams, reference: PlatformReference) -> None:
         """Run the motion, from its start."""
-        assert self._plan is not None
-        self._started, self._well_at = True, time.monotonic()
-        start = self._plan.job.cycle.start
-        if np.linalg.norm(here[:3] - start[:3]) > 1e-6 or abs(here[3:] @ start[3:]) < 1.0 - 1e-12:
-            self._go(self._plan.planner.between(here, start), 1, self._play)
-        else:
-            self._play()
+        self._well_at = time.monotonic()
+        self._run = MotionRun(order, self._client, streams, self._tolerance)
+        self._order = self._streams = None
+        self._loops_at_end = -1
+        run = self._run
+        run.begin(messages.pose_of(reference.pose), lambda: self._recorder(run))
 
-    def _play(self) -> None:
-        assert self._plan is not None
-        planner, cycle = self._plan.planner, self._plan.job.cycle
-        motion, robot = self._plan.motion.source, planner.kinematics.mechanism.name
-        run = Run(robot, motion, self._rate, self._cycles, cycle.duration, tuple(note for note in self._notes if note))
-        self._recorder = RunRecorder(planner.kinematics, self._limits, run)
-        minute = 60.0 / cycle.duration
-        self.get_logger().info(f"{self._cycles} cycles of {cycle.duration:.4f} s, {minute:.1f} per minute")
-        self._go(cycle, self._cycles, self._end)
+    def _recorder(self, run: MotionRun) -> RunRecorder:
+        """What records the motion, which begins now."""
+        kinematics, cycle, cycles = run.plan.planner.kinematics, run.plan.job.cycle, run.order.cycles
+        self.get_logger().info(f"{cycles} cycles of {cycle.duration:.4f} s, {60.0 / cycle.duration:.1f} per minute")
+        notes = tuple(note for note in self._notes if note)
+        name = kinematics.mechanism.name
+        about = Run(name, run.plan.motion.source, self._rate, cycles, cycle.duration, notes)
+        return RunRecorder(kinematics, ActuatorLimits.of(kinematics.mechanism), about)
 
-    def _go(self, trajectory: Trajectory, cycles: int, then: Any) -> None:
-        """Send a motion to the controller, and call `then` when it is done."""
-        goal = FollowPlatformTrajectory.Goal(
-            trajectory=self._points(trajectory, cycles), path_position_tolerance=self._tolerance
-        )
-
-        def answered(sent: Any) -> None:
-            self._goal = sent.result()
-            self._goal.get_result_async().add_done_callback(lambda done: self._done(done, then))
-
-        self._client.send_goal_async(goal).add_done_callback(answered)
-
-    def _done(self, done: Any, then: Any) -> None:
-        result = done.result().result
-        if self._ended_at:
-            return
-        if result.error_code != Outcome.SUCCESSFUL:
-            self._end(f"{Outcome(result.error_code).name}: {result.error_string}")
-        else:
-            then()
-
-    def _points(self, trajectory: Trajectory, cycles: int) -> PlatformTrajectory:
-        assert self._plan is not None
-        times = np.linspace(0.0, trajectory.duration, max(2, round(trajectory.duration / _POINT_PERIOD) + 1))
-        base_link = self._plan.planner.kinematics.mechanism.base_link
-        return motion_messages.trajectory_message(trajectory.sample(times), base_link, cycles)
+    def _show(self, plan: Plan) -> None:
+        """Publish the path that the platform is to take."""
+        cycle = plan.job.cycle
+        message = PathMessage()
+        message.header.frame_id = plan.planner.kinematics.mechanism.base_link
+        message.header.stamp = self.get_clock().now().to_msg()
+        poses = cycle.sample(np.linspace(0.0, cycle.duration, _SHOWN)).pose
+        message.poses = [PoseStamped(header=message.header, pose=messages.to_pose(pose)) for pose in poses]
+        self._path.publish(message)
 
     # The end
 
-    def _end(self, fault: str = "") -> None:
-        """Note the end; the report follows when the machine has said how its loop ran until then, and all is in."""
-        if self._ended_at:
-            return
-        if fault:
-            self.get_logger().error(fault)
-            if self._goal is not None:
-                self._goal.cancel_goal_async()  # where the controller still listens, the platform holds
-        self._fault = fault
-        self._ended_at = time.monotonic()
-        self._loops_at_end = len(self._loops)
-
     def wind_up(self) -> None:
         """Report what was done of a motion that somebody stops."""
-        if self._recorder is not None and self.exit_code is None:
-            self._end()
-            self._write_report()
+        run = self._run
+        if run is not None and run.recorder is not None and self.exit_code is None:
+            run.end()
+            self._finish(run)
 
-    def _write_report(self) -> None:
-        """Print and write the report of what was done, and end."""
-        code = 1 if self._fault else 0
-        if self._streams is not None:
-            self._streams.take(self._recorder if self._records else None, _EVERYTHING)
-            self._streams.stop()
-        if self._recorder is not None and self._plan is not None:
-            faults = (self._fault,) if self._fault else ()
+    def _finish(self, run: MotionRun) -> None:
+        """Print and write the report of what was done; end, or wait for what comes next."""
+        code = 1 if run.fault else 0
+        run.take(everything=True)
+        run.streams.stop()
+        self._run = None
+        if run.recorder is not None:
             try:
-                recording = self._recorder.recording(faults)
-                kinematics = self._plan.planner.kinematics
+                recording = run.recorder.recording((run.fault,) if run.fault else ())
+                kinematics = run.plan.planner.kinematics
                 report = self._with_loop(Report.of(recording, kinematics), recording.tally)
                 name = f"{recording.run.robot}_{Path(recording.run.motion).stem}"
                 publish_report(recording, report, Path(self._report) if self._report else None, name)
             except (PkmError, ValueError, OSError) as error:
                 self.get_logger().error(f"no report: {error}")
                 code = 1
-        self.exit_code = code
+        if self._stay:
+            self.get_logger().info("the robot stays, and takes other motions; Ctrl-C ends it")
+        else:
+            self.exit_code = code
 
     def _with_loop(self, report: Report, tally: Tally) -> Report:
         """Return the report with the figures that the machine's loop has of the time of the run, where it has some."""
@@ -265,57 +332,6 @@ class MotionPlayer(Node):
             missed=missed,
         )
         return report.with_loop(loop)
-
-
-class _Streams:
-    """The reference and the measured states as they are published, read only while somebody records them.
-
-    They exist only while they are needed: two streams of a thousand messages a second cost a good part of a core.
-    """
-
-    def __init__(self, node: Node, names: tuple[str, ...]) -> None:
-        def stream(kind: Any, topic: str) -> PolledSubscription:
-            return PolledSubscription(node, kind, topic, topics.STREAM_RECORD, raw=True)
-
-        def values(state: JointState) -> Array:
-            fields = ("position", "velocity", "effort")
-            return np.concatenate([messages.joint_values(state, names, field) for field in fields])
-
-        def motion(reference: PlatformReference) -> Array:
-            q = reference.pose.orientation
-            place = *messages.vector_of(reference.pose.position), q.x, q.y, q.z, q.w
-            rates = messages.twist_of(reference.twist), messages.twist_of(reference.acceleration)
-            return np.concatenate([place, *rates])
-
-        self.run = False  # both have come
-        self._heard = [False, False]
-        self._inputs = (
-            stream(PlatformReference, topics.PLATFORM_REFERENCE),
-            stream(JointState, topics.ACTUATED_JOINT_STATES),
-        )
-        self._references = RawRows(PlatformReference, motion)
-        self._states = RawRows(JointState, values, groups=3, gap=8)  # the length of a sequence, padded to a double's
-
-    def take(self, recorder: RunRecorder | None, most: int = 500) -> None:
-        """Take what has come since, and give it to the recorder, where there is one."""
-        now = time.time()
-        references, states = (stream.take_all(most, until=now) for stream in self._inputs)
-        self._heard = [self._heard[0] or bool(references), self._heard[1] or bool(states)]
-        self.run = all(self._heard)
-        if recorder is None:
-            return
-        for stamp, row in zip(*self._references.rows([data for data, _ in references]), strict=True):
-            recorder.reference(int(stamp), row[:7], bool(row[7:13].any()))
-        stamps, rows = self._states.rows([data for data, _ in states])
-        for stamp, row, (_, published) in zip(stamps, rows, states, strict=True):
-            positions, velocities, efforts = row.reshape(3, -1)
-            recorder.reading(int(stamp), positions, velocities, efforts, published)
-        recorder.advance()
-
-    def stop(self) -> None:
-        """Listen no longer."""
-        for stream in self._inputs:
-            stream.close()
 
 
 def main(args: list[str] | None = None) -> int:

@@ -154,9 +154,11 @@ NODES = (
         "motion_player",
         "motion_player_node",
         "pkm_control.nodes.motion_player_node",
-        {"motion": "motion", "cycles": "cycles", "report": "report", "rate": "rate"},
+        {"motion": "motion", "cycles": "cycles", "report": "report", "rate": "rate", "stay": "stay"},
         {"actuated_joint_states": "hardware/joint_states"},
-        wanted=lambda values: values["motion"] != "none" and values["controller"] != "none",
+        wanted=lambda values: (
+            values["controller"] != "none" and (values["motion"] != "none" or values["stay"] == "true")
+        ),
         leads=True,
         last=False,
     ),

@@ -55,7 +55,7 @@ def prepare(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.Values
             rehearse_controller(dynamics, values["controller"])
         if "hardware" in wanted:
             rehearse_machine(dynamics)
-    if "motion_player" in wanted:
+    if "motion_player" in wanted and values["motion"] != "none":
         with progress("planning the motion"):
             planned(mechanism, values["motion"])
     with progress("importing the nodes"):

@@ -14,6 +14,7 @@ from pkm_control.nodes import motion_player_node
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
+from pkm_interfaces.srv import PlayMotion
 
 from .conftest import Graph
 
@@ -63,3 +64,36 @@ def test_a_node_that_is_not_well_keeps_the_motion_from_beginning(graph: Graph, m
     assert player.exit_code == 1
     graph.wait(lambda: any("hardware reports an error: as told" in log.msg for log in told))
     assert not any("dynamics" in log.msg and "does not begin" in log.msg for log in told)
+
+
+# A player that stays
+
+
+def play(graph: Graph, motion: str, cycles: int = 1) -> PlayMotion.Response:
+    return graph.call(PlayMotion, topics.PLAY_MOTION, PlayMotion.Request(motion=motion, cycles=cycles))
+
+
+def test_a_player_that_stays_answers_what_it_cannot_run(graph: Graph, tmp_path: Path) -> None:
+    player = graph.start(MotionPlayer, motion="none", stay=True, wait_for=["hardware"])
+    assert "description" in play(graph, "auto").message
+    graph.describe(load_mechanism("five_bar").urdf)
+    graph.wait(lambda: player._mechanism is not None)
+    answer = play(graph, "auto")
+    assert not answer.success
+    assert "hardware has not been heard of" in answer.message
+    player._health.clear()
+    assert "does not offer" in play(graph, "auto").message
+    player._client.server_is_ready = lambda: True  # the rest is told before anything is sent
+    assert "cannot be read" in play(graph, "no_such_motion").message
+    assert "cannot be read" in play(graph, "none").message
+    assert "cannot be read" in play(graph, str(tmp_path)).message
+    assert "cannot be read" in play(graph, "/dev/zero").message
+    assert "no file" in play(graph, "x" * 5000).message
+    assert "more than" in play(graph, "auto", 2_000_000_000).message
+    far = tmp_path / "far.csv"
+    far.write_text("x [m], y [m], z [m]\n0, 0, 0\n0, 0.05, -9\n")
+    assert play(graph, str(far)).message
+    large = tmp_path / "large.csv"
+    large.write_bytes(b" " * 20_000_000)
+    assert "larger" in play(graph, str(large)).message
+    assert player.exit_code is None

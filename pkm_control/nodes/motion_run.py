@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One motion on the running robot, from where the platform is to the last reading that belongs to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rclpy.action import ActionClient
+
+from pkm_control.loop.follower import Outcome
+from pkm_control.motion.trajectory import Trajectory
+from pkm_control.nodes import motion_messages
+from pkm_control.nodes.run_streams import RunStreams
+from pkm_control.report.run_recorder import RunRecorder
+from pkm_control.run.main_job import Plan
+from pkm_description.errors import PkmError
+from pkm_interfaces.action import FollowPlatformTrajectory
+from pkm_interfaces.msg import PlatformTrajectory
+
+Array = NDArray[np.float64]
+
+_EVERYTHING = 20000  # messages: twice what the queues hold
+_SETTLING = 0.2  # s, for the last readings to come
+_POINT_PERIOD = 0.004  # s between two points that the controller gets; it interpolates
+
+
+@dataclass
+class Order:
+    """What somebody asks for: a motion, how often, and whom to tell when it begins (empty text) or cannot."""
+
+    motion: str
+    cycles: int
+    told: Callable[[str], None]
+    plan: Plan | None = None
+    problem: str = ""
+
+
+class MotionRun:
+    """Leads the platform to the start of a motion, runs it, and records it.
+
+    Args:
+        order: with its plan.
+        client: of the controller's action.
+        streams: what is to be recorded.
+        tolerance: distance from the path that ends the run, m; 0: any.
+    """
+
+    def __init__(self, order: Order, client: ActionClient, streams: RunStreams, tolerance: float) -> None:
+        assert order.plan is not None
+        self.order = order
+        self.plan = order.plan
+        self.streams = streams
+        self.recorder: RunRecorder | None = None
+        self.fault = ""
+        self.ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
+        self._client = client
+        self._tolerance = tolerance
+        self._goal: Any = None  # the handle of the motion that runs
+        self._told = False
+
+    def begin(self, here: Array, recorder: Callable[[], RunRecorder]) -> None:
+        """Run the motion from where the platform is.
+
+        Args:
+            here: pose (7,).
+            recorder: makes what records the motion itself, when it begins.
+        """
+        start = self.plan.job.cycle.start
+
+        def play() -> None:
+            self.recorder = recorder()
+            self._go(self.plan.job.cycle, self.order.cycles, self.end)
+
+        if np.linalg.norm(here[:3] - start[:3]) < 1e-6 and abs(here[3:] @ start[3:]) > 1.0 - 1e-12:
+            play()
+            return
+        try:
+            way = self.plan.planner.between(here, start)
+        except PkmError as error:
+            self.end(f"the way to the start of the motion: {error}")
+            return
+        self._go(way, 1, play)
+
+    def take(self, everything: bool = False) -> None:
+        """Take what was published since; the last of it comes a little after the result."""
+        records = not self.ended_at or time.monotonic() - self.ended_at < _SETTLING
+        self.streams.take(self.recorder if records else None, *((_EVERYTHING,) if everything else ()))
+
+    def end(self, fault: str = "") -> None:
+        """Note the end; where there is a fault, have the controller hold, if it still listens."""
+        if self.ended_at:
+            return
+        if fault and self._goal is not None:
+            self._goal.cancel_goal_async()
+        self.fault = fault
+        self.ended_at = time.monotonic()
+        self._tell(fault)
+
+    def _go(self, trajectory: Trajectory, cycles: int, then: Callable[[], None]) -> None:
+        """Send a motion to the controller, and call `then` when it is done."""
+        goal = FollowPlatformTrajectory.Goal(
+            trajectory=self._points(trajectory, cycles), path_position_tolerance=self._tolerance
+        )
+
+        def answered(sent: Any) -> None:
+            self._goal = sent.result()
+            self._goal.get_result_async().add_done_callback(lambda done: self._done(done, then))
+
+        sending = self._client.send_goal_async(goal, feedback_callback=lambda _: self._tell(""))
+        sending.add_done_callback(answered)
+
+    def _done(self, done: Any, then: Callable[[], None]) -> None:
+        result = done.result().result
+        if self.ended_at:
+            return
+        if result.error_code != Outcome.SUCCESSFUL:
+            self.end(f"{Outcome(result.error_code).name}: {result.error_string}")
+        else:
+            then()
+
+    def _tell(self, problem: str) -> None:
+        """Tell who asked, once, that the motion has begun, or why it cannot."""
+        if not self._told:
+            self._told = True
+            self.order.told(problem)
+
+    def _points(self, trajectory: Trajectory, cycles: int) -> PlatformTrajectory:
+        times = np.linspace(0.0, trajectory.duration, max(2, round(trajectory.duration / _POINT_PERIOD) + 1))
+        base_link = self.plan.planner.kinematics.mechanism.base_link
+        return motion_messages.trajectory_message(trajectory.sample(times), base_link, cycles)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is published while a motion runs, as the recorder takes it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from pkm_control.report.run_recorder import RunRecorder
+from pkm_description.ros import messages, topics
+from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.raw_rows import RawRows
+from pkm_interfaces.msg import PlatformReference
+
+Array = NDArray[np.float64]
+
+
+class RunStreams:
+    """The reference and the measured states as they are published, read only while somebody records them.
+
+    They exist only while they are needed: two streams of a thousand messages a second cost a good part of a core.
+
+    Args:
+        node: that listens.
+        names: of the driven joints.
+    """
+
+    def __init__(self, node: Node, names: tuple[str, ...]) -> None:
+        def stream(kind: Any, topic: str) -> PolledSubscription:
+            return PolledSubscription(node, kind, topic, topics.STREAM_RECORD, raw=True)
+
+        def values(state: JointState) -> Array:
+            fields = ("position", "velocity", "effort")
+            return np.concatenate([messages.joint_values(state, names, field) for field in fields])
+
+        def motion(reference: PlatformReference) -> Array:
+            q = reference.pose.orientation
+            place = *messages.vector_of(reference.pose.position), q.x, q.y, q.z, q.w
+            rates = messages.twist_of(reference.twist), messages.twist_of(reference.acceleration)
+            return np.concatenate([place, *rates])
+
+        self.run = False  # both have come
+        self._heard = [False, False]
+        self._inputs = (
+            stream(PlatformReference, topics.PLATFORM_REFERENCE),
+            stream(JointState, topics.ACTUATED_JOINT_STATES),
+        )
+        self._references = RawRows(PlatformReference, motion)
+        self._states = RawRows(JointState, values, groups=3, gap=8)  # the length of a sequence, padded to a double's
+
+    def take(self, recorder: RunRecorder | None, most: int = 500) -> None:
+        """Take what has come since, and give it to the recorder, where there is one."""
+        now = time.time()
+        references, states = (stream.take_all(most, until=now) for stream in self._inputs)
+        self._heard = [self._heard[0] or bool(references), self._heard[1] or bool(states)]
+        self.run = all(self._heard)
+        if recorder is None:
+            return
+        for stamp, row in zip(*self._references.rows([data for data, _ in references]), strict=True):
+            recorder.reference(int(stamp), row[:7], bool(row[7:13].any()))
+        stamps, rows = self._states.rows([data for data, _ in states])
+        for stamp, row, (_, published) in zip(stamps, rows, states, strict=True):
+            positions, velocities, efforts = row.reshape(3, -1)
+            recorder.reading(int(stamp), positions, velocities, efforts, published)
+        recorder.advance()
+
+    def stop(self) -> None:
+        """Listen no longer."""
+        for stream in self._inputs:
+            stream.close()
