@@ -34,21 +34,24 @@ _SILENT_FOR = 2.0  # s; what takes longer says what it is
 _AGAIN_AFTER = 10.0  # s
 
 
-def prepare(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
+def build(text: str) -> Dynamics:
+    """The robot of a description (URDF+), which all nodes share; raises `PkmError` where there is none in it."""
+    with progress("building the robot"):
+        return shared_dynamics(shared_mechanism(text))
+
+
+def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
     """Make what the nodes need and what does not depend on ROS, and import their modules.
 
     Args:
-        text: the robot, URDF+.
+        dynamics: of the robot, from `build`.
         specs: the nodes that will run.
         values: of the knobs.
 
     Raises:
-        PkmError: the robot or its motion cannot be used.
+        PkmError: the motion cannot be used.
     """
     wanted = {spec.name for spec in specs}
-    with progress("building the robot"):
-        mechanism = shared_mechanism(text)
-        dynamics = shared_dynamics(mechanism)
     with progress("loading kernels; after an update, or for a robot of a new kind, some are compiled"):
         exercise(dynamics)
         if "controller" in wanted:
@@ -57,11 +60,10 @@ def prepare(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.Values
             rehearse_machine(dynamics)
     if "motion_player" in wanted and values["motion"] != "none":
         with progress("planning the motion"):
-            planned(mechanism, values["motion"])
+            planned(dynamics.mechanism, values["motion"])
     with progress("importing the nodes"):
         for spec in specs:
-            if spec.needed:  # pictures take libraries of their own, which the page imports while others begin
-                importlib.import_module(spec.module)
+            importlib.import_module(spec.module)
     gc.collect()
     gc.freeze()  # what is made stays in pages that the nodes share
 

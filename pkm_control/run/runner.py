@@ -44,26 +44,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
         bringup.check(values)
         text = bringup.description(values)
         options = {spec.name: ros_arguments(spec, values) for spec in specs}
-        from pkm_control.run.prepare import prepare  # heavy: what is wrong with the options is said before
+        from pkm_control.run.prepare import build, prepare  # heavy: what is wrong with the options is said before
 
-        prepare(text, specs, values)
+        dynamics = build(text)
     except (PkmError, ValueError) as error:
-        print(f"pkm run: {error}", file=sys.stderr)
-        return 2
+        return refused(error)
     except KeyboardInterrupt:
         return 130
     group = ProcessGroup()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, group.ask_to_stop)
     with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
         options[bringup.DESCRIPTION.name] += ["--params-file", str(file)]
+
+        def start(spec: bringup.NodeSpec) -> None:
+            group.start(spec, Forked(spec, options[spec.name]), spec.leads and values["stay"] != "true")
+
         try:
-            for spec in specs:
-                group.start(spec, Forked(spec, options[spec.name]), spec.leads and values["stay"] != "true")
+            pictures = [spec for spec in specs if not spec.needed]
+            for spec in pictures:  # these import libraries of their own, for seconds, while this process goes on
+                start(spec)
+            needed = [spec for spec in specs if spec.needed]
+            prepare(dynamics, needed, values)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, group.ask_to_stop)
+            for spec in needed:
+                start(spec)
             return group.wait()
+        except PkmError as error:
+            return refused(error)
+        except KeyboardInterrupt:
+            return 130
         finally:
             group.stop()
+
+
+def refused(error: Exception) -> int:
+    """Say why there is no run; the exit code of that."""
+    print(f"pkm run: {error}", file=sys.stderr)
+    return 2
 
 
 def write_parameters(file: Path, **parameters: str) -> Path:

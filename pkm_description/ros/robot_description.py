@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 import traceback
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.topics import LATCHED, ROBOT_DESCRIPTION
 
 _REMIND_EVERY = 3.0  # s
+_SILENT_FOR = 2.0  # s, of building a robot
 
 
 class RobotDescription:
@@ -46,9 +48,9 @@ class RobotDescription:
         if text == self._text:
             return
         self._text = text
-        self._node.get_logger().info(
-            "building the robot; after an update kernels are compiled, which can take a minute"
-        )
+        teller = threading.Timer(_SILENT_FOR, self._say_why_it_takes_long)
+        teller.daemon = True
+        teller.start()
         try:
             mechanism = shared_mechanism(text)
             self._ready(mechanism)
@@ -59,10 +61,17 @@ class RobotDescription:
             self._node.get_logger().error(traceback.format_exc())
             self._refuse(f"{type(error).__name__}: {shortened(str(error))}")
             return
+        finally:
+            teller.cancel()
         self.mechanism = mechanism
         self.problem = ""
         self._reminder.cancel()
         self._node.get_logger().info(f"robot '{mechanism.name}' with {len(mechanism.actuated_joints)} actuated joints")
+
+    def _say_why_it_takes_long(self) -> None:
+        self._node.get_logger().info(
+            "building the robot; after an update kernels are compiled, which can take a minute"
+        )
 
     def _refuse(self, why: str) -> None:
         self._node.get_logger().error(f"the robot description cannot be used: {why}")
