@@ -59,6 +59,12 @@ KNOBS = (
     Knob("robot", "delta", "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"),
     Knob("xacro_args", "", "arguments of the robot's xacro file: 'name:=value name:=value'"),
     Knob("namespace", "", "namespace of all nodes and topics"),
+    Knob(
+        "description",
+        "own",
+        "who publishes robot_description: a node of ours, or another (robot_state_publisher)",
+        ("own", "other"),
+    ),
     Knob("use_sim_time", "false", "take the time from /clock", SWITCH),
     Knob(
         "hardware",

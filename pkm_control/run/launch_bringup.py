@@ -13,7 +13,7 @@ from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, EmitEvent, OpaqueFunction, RegisterEventHandler
+from launch.actions import DeclareLaunchArgument, EmitEvent, ExecuteProcess, OpaqueFunction, RegisterEventHandler
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
@@ -22,6 +22,7 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
 from pkm_control.run import bringup, ros2_control
+from pkm_control.run.runner import command
 from pkm_control.view import rviz_view
 from pkm_description.load import load_mechanism
 
@@ -29,6 +30,12 @@ KNOBS = (
     *bringup.KNOBS,
     bringup.Knob("rviz", "true", "open RViz, where it is installed", bringup.SWITCH),
     bringup.Knob("rviz_file", "", "what RViz shows; empty: rviz/pkm.rviz, fitted to the size of the robot"),
+    bringup.Knob(
+        "together",
+        "true",
+        "fork our nodes from one process, which starts them several times as fast; not done with ros2_control",
+        bringup.SWITCH,
+    ),
     bringup.Knob(
         "ros2_control", "false", "let controller_manager drive the machine instead of our controller", bringup.SWITCH
     ),
@@ -64,17 +71,33 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     if values["ros2_control"] == "true":
         values["controller"] = "none"  # and with it the motion player, who needs our controller
         found += _controller_manager(values)
+    together = values["together"] == "true" and values["ros2_control"] == "false"
     if _installed("robot_state_publisher"):
         found.append(_robot_state_publisher(values))
-    else:
+        values["description"] = "other"
+    elif not together:
         found.append(_node(bringup.DESCRIPTION, values, robot_description=_text(values)))
     if values["rviz"] == "true" and _installed("rviz2"):
         found.append(_rviz(values))
+    if together:
+        bringup.check(values)  # here, where what is wrong is said as of a launch argument
+        nodes = ExecuteProcess(cmd=command(values), name="pkm_nodes", output="screen")
+        ended = OnProcessExit(target_action=nodes, on_exit=_all_ended)
+        return [*found, nodes, RegisterEventHandler(ended)]
     for spec in bringup.nodes(values):
         node = _node(spec, values)
         leads = spec.leads and values["stay"] == "false"
         found += [node, RegisterEventHandler(OnProcessExit(target_action=node, on_exit=partial(_ended, spec, leads)))]
     return found
+
+
+def _all_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """Return the end of the run, which the end of our nodes is."""
+    return (
+        []
+        if context.is_shutdown
+        else [EmitEvent(event=Shutdown(reason=f"our nodes ended with code {event.returncode}"))]
+    )
 
 
 def _ended(spec: bringup.NodeSpec, leads: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:

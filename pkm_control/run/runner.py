@@ -37,7 +37,7 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: read the knobs, expand the robot's file, run the nodes, end them."""
     values = read_knobs(arguments)
-    specs = [bringup.DESCRIPTION, *bringup.nodes(values)]
+    specs = [*([bringup.DESCRIPTION] if values["description"] == "own" else []), *bringup.nodes(values)]
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
     try:
@@ -54,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     group = ProcessGroup()
     with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
-        options[bringup.DESCRIPTION.name] += ["--params-file", str(file)]
+        if bringup.DESCRIPTION.name in options:
+            options[bringup.DESCRIPTION.name] += ["--params-file", str(file)]
 
         def start(spec: bringup.NodeSpec) -> None:
             group.start(spec, Forked(spec, options[spec.name]), spec.leads and values["stay"] != "true")
@@ -114,6 +115,12 @@ def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
         else:
             parser.add_argument(f"--{knob.name}", choices=knob.choices or None, **options)  # type: ignore[arg-type]
     return {name: str(value) for name, value in vars(parser.parse_args(arguments)).items()}
+
+
+def command(values: bringup.Values) -> list[str]:
+    """The command that runs a robot with these values of the knobs."""
+    options = [f"--{knob.name}={values[knob.name]}" for knob in bringup.KNOBS if knob.name != "robot"]
+    return [sys.executable, "-m", "pkm_control.run.runner", values["robot"], *options]
 
 
 def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
