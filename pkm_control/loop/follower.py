@@ -193,6 +193,22 @@ class TrajectoryFollower:
         return self._jogging or (self.motion is not None and not self.resting)
 
     @property
+    def paused(self) -> bool:
+        """Whether a pause was asked for that was not ended."""
+        return self._paused
+
+    @property
+    def hold(self) -> Array:
+        """Pose (7,) that is held where nothing moves.
+
+        Raises:
+            PkmError: no reading has come yet.
+        """
+        if self._hold is None:
+            raise PkmError("no measured state yet")
+        return self._hold
+
+    @property
     def resting(self) -> bool:
         """Whether a motion is halted on its path."""
         return self.motion is not None and self._clock.at_rest and self._clock.wanted == 0.0 and not self._jogging
@@ -200,7 +216,7 @@ class TrajectoryFollower:
     @property
     def speed(self) -> float:
         """Fraction of their plan at which motions run now."""
-        return self.override if self.motion is None or self._clock.time < 0.0 else self._clock.rate
+        return self.override if self.motion is None else self._clock.rate
 
     # -- what an operator asks for ----------------------------------------------------------------------------------
 

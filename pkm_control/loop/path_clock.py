@@ -50,10 +50,10 @@ class PathClock:
         Args:
             dt: how much, on the clock on the wall [s].
         """
-        if self.time < 0.0:  # what begins later begins then, at whatever rate
-            self.time += dt
-            dt = max(self.time, 0.0)
+        if self.time < 0.0:  # what begins later begins then, at whatever rate, unless it is halted before
             self.rate, self.slope = self.wanted, 0.0
+            self.time += dt if self.wanted > 0.0 else 0.0
+            dt = max(self.time, 0.0)
             self.time = min(self.time, 0.0)
         if self.rate == self.wanted and self.slope == 0.0:
             self.time += self.rate * dt

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from typing import Any
@@ -17,15 +18,17 @@ from sensor_msgs.msg import JointState
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
 from pkm_control.loop.fixed_rate import AIR, OVERLOADED
-from pkm_control.loop.follower import Action, Mode, Motion, Outcome, TrajectoryFollower, rehearse
+from pkm_control.loop.follower import Action, Mode, Outcome, TrajectoryFollower, rehearse
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes import motion_messages
+from pkm_control.nodes.controls import Controls
+from pkm_control.nodes.goal_desk import Application, GoalDesk
+from pkm_control.nodes.operator_services import OperatorServices
 from pkm_control.nodes.realtime import declare_priority, request_realtime
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
-from pkm_description.ros.messages import RequestError
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
@@ -35,6 +38,7 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory
 
 FALLBACKS = ("gravity", "zero")
+_SWITCH = 5e-4  # s, after which a thread that checks a trajectory lets that of the control go on
 _LOOK_EVERY = 5e-5  # s, between two looks for a message that is due
 
 
@@ -58,11 +62,10 @@ class ControllerNode(Node):
         declare(self, "start_tolerance", 0.005, "largest jump at the start of a motion, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
         request_realtime(self, declare_priority(self))
-        self._follower: TrajectoryFollower | None = None
-        self._action: Action | None = None
-        self._goals: list[tuple[Any, Motion, Future]] = []
-        self._lock = threading.Lock()  # of the follower, which the control thread and the executor's use
-        self._time = 0.0
+        sys.setswitchinterval(_SWITCH)
+        self._controls = Controls()
+        self._lock = self._controls.lock  # of the follower, which the control thread and the executor's use
+        self._goals: list[tuple[Any, Application, Future]] = []
         self._refused = ""
         self._lowered = 0.0  # rad/s: the natural frequency that was last found too high
         self._next_state = 0.0
@@ -71,6 +74,9 @@ class ControllerNode(Node):
         self._reference = self.create_publisher(PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_OUT)
         self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
         self._description = RobotDescription(self, self._build)
+        self._controls.problem = self._description.problem
+        self._desk = GoalDesk(self._controls, self._start_settings, self._refuse)
+        self._operator = OperatorServices(self, self._controls)
         self._states = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN)
         self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)
         self._server = ActionServer(
@@ -80,6 +86,8 @@ class ControllerNode(Node):
             execute_callback=self._execute,
             goal_callback=lambda _: GoalResponse.ACCEPT,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
+            goal_service_qos_profile=topics.MANY_AT_ONCE,  # the usual ten answers are fewer than a burst of goals asks
+            result_service_qos_profile=topics.MANY_AT_ONCE,
         )
         self.create_timer(0.02, self._slowly)
         self._diagnostics = diagnostics.Diagnostics(self, self._report)
@@ -126,10 +134,12 @@ class ControllerNode(Node):
             return TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"))
 
         rehearse(new_follower(), kinematics)
-        if self._follower is not None:
-            self._follower.end(Outcome.PREEMPTED, "a new robot description has come")
-        self._kinematics = kinematics
-        self._follower = new_follower()
+        with self._lock:
+            if self._controls.follower is not None:
+                self._controls.follower.end(Outcome.PREEMPTED, "a new robot description has come")
+            self._kinematics = kinematics
+            self._controls.follower = new_follower()
+            self._controls.action = None
 
     # The control period, in a thread of its own: an executor would take longer over a message than the control does
 
@@ -161,7 +171,8 @@ class ControllerNode(Node):
                 raise
 
     def _measured(self, message: JointState, now: float) -> None:
-        if self._follower is None:
+        follower = self._controls.follower
+        if follower is None:
             return
         names = self._kinematics.actuated_names
         try:
@@ -173,16 +184,15 @@ class ControllerNode(Node):
             return
         self._refused = ""
         stamp = message.header.stamp
-        self._time = stamp.sec + 1e-9 * stamp.nanosec
-        self._send(self._follower.update(self._time, now, positions, velocities), stamp)
+        self._send(follower.update(stamp.sec + 1e-9 * stamp.nanosec, now, positions, velocities), stamp)
 
     def _silent(self, now: float) -> None:
-        if self._follower is not None:
-            self._send(self._follower.silent(now, self._refused), self.get_clock().now().to_msg())
+        if self._controls.follower is not None:
+            self._send(self._controls.follower.silent(now, self._refused), self.get_clock().now().to_msg())
 
     def _send(self, action: Action, stamp: Any) -> None:
         """Publish what one period decided."""
-        self._action = action
+        self._controls.action = action
         if action.mode is not Mode.WAITING:
             command = JointState(name=self._kinematics.actuated_names, effort=action.efforts)
             command.header.stamp = stamp
@@ -198,84 +208,78 @@ class ControllerNode(Node):
 
     # Motions
 
-    def _start(self, message: PlatformTrajectory, tolerances: Any = None) -> Motion:
-        """Follow a trajectory; raise `PkmError` where it cannot be followed."""
-        if self._follower is None:
-            raise PkmError(self._description.problem)
-        if self._action is None or self._action.reference is None:
-            raise PkmError(
-                f"no measured state to start from: {self._action.reason if self._action else 'none has come'}"
-            )
-        motion = motion_messages.motion_of(
-            message, self._kinematics, self._action.reference.pose, self._value("start_tolerance")
-        )
-        if tolerances is not None:
-            motion.tolerances = motion_messages.tolerances_of(tolerances)
-        with self._lock:
-            if motion.start == 0.0:
-                motion.start = self._time + self._value("start_delay")
-            elif motion.start < self._time:
-                raise RequestError(f"the trajectory should have started {self._time - motion.start:.3f} s ago")
-            self._follower.follow(motion)
-        return motion
+    def _start_settings(self) -> tuple[float, float]:
+        return self._value("start_delay"), self._value("start_tolerance")
+
+    def _refuse(self, problem: str) -> None:
+        self.get_logger().error(f"trajectory refused: {problem}")
 
     def _take(self, message: PlatformTrajectory) -> None:
-        try:
-            self._start(message)
-        except PkmError as error:
-            self.get_logger().error(f"trajectory refused: {error}")
+        self._controls.problem = self._description.problem
+        self._desk.apply(Application(message))
 
     async def _execute(self, goal: Any) -> FollowPlatformTrajectory.Result:
-        try:
-            motion = self._start(goal.request.trajectory, goal.request)
-        except PkmError as error:
-            self.get_logger().error(f"goal refused: {error}")
-            goal.abort()
-            return FollowPlatformTrajectory.Result(error_code=int(Outcome.INVALID_GOAL), error_string=str(error))
-        done: Future = Future()
-        self._goals.append((goal, motion, done))
-        await done
+        self._controls.problem = self._description.problem
+        request = goal.request
+        application = Application(request.trajectory, motion_messages.tolerances_of(request))
+        self._desk.apply(application)
+        if not application.problem:
+            over: Future = Future()
+            self._goals.append((goal, application, over))
+            await over
         if goal.is_cancel_requested:
             goal.canceled()
-        elif motion.outcome is Outcome.SUCCESSFUL:
+        elif application.motion is not None and application.motion.outcome is Outcome.SUCCESSFUL:
             goal.succeed()
         else:
             goal.abort()
-        return motion_messages.result_message(motion)
+        if application.motion is not None:
+            return motion_messages.result_message(application.motion)
+        outcome = Outcome.PREEMPTED if application.withdrawn else Outcome.INVALID_GOAL
+        return FollowPlatformTrajectory.Result(error_code=int(outcome), error_string=application.problem)
 
     def _slowly(self) -> None:
         """Tell goals how they go, and the controller what its parameters are."""
-        follower = self._follower
+        follower, action = self._controls.follower, self._controls.action
         if follower is None:
             return
         follower.controller.set_gains(*self._settings())
-        for goal, motion, done in self._goals:
-            if motion.outcome is None and goal.is_cancel_requested:
-                with self._lock:
-                    follower.end(Outcome.PREEMPTED, "cancelled")
-            if motion.outcome is not None:
-                done.set_result(True)
-            elif self._action is not None:
-                goal.publish_feedback(motion_messages.feedback_message(motion, self._action, self._kinematics))
+        for goal, application, over in self._goals:
+            motion = application.motion
+            if goal.is_cancel_requested:
+                self._cancel(follower, application)
+            if (application.done and motion is None) or (motion is not None and motion.outcome is not None):
+                over.set_result(True)
+            elif motion is not None and action is not None:
+                goal.publish_feedback(motion_messages.feedback_message(motion, action, self._kinematics))
         self._goals = [
             goal for goal in self._goals if not goal[2].done()
         ]  # not: without outcome, one may just have come
 
+    def _cancel(self, follower: TrajectoryFollower, application: Application) -> None:
+        """Bring a cancelled motion to rest on its path, or keep it from being followed at all."""
+        application.withdrawn = True
+        with self._lock:
+            if application.motion is not None and follower.motion is application.motion:
+                follower.stop("cancelled")
+
     def destroy_node(self) -> None:
         """End the control thread before its publishers go."""
         self._stop.set()
+        self._desk.close()
         self._thread.join(2.0)
         super().destroy_node()
 
     def _report(self) -> diagnostics.Report:
-        if self._follower is None:
+        action = self._controls.action
+        if self._controls.follower is None:
             return diagnostics.ERROR, self._description.problem, {}
-        if self._action is None or self._action.mode is Mode.WAITING:
+        if action is None or action.mode is Mode.WAITING:
             return diagnostics.WARN, "no measured state yet", {}
-        values = {"law": self._value("law"), "mode": self._action.mode.name}
-        if self._action.mode is Mode.STOPPED:
-            return diagnostics.ERROR, self._action.reason, values
-        return diagnostics.OK, self._action.mode.name.lower(), values
+        values = {"law": self._value("law"), "mode": action.mode.name}
+        if action.mode is Mode.STOPPED:
+            return diagnostics.ERROR, action.reason, values
+        return diagnostics.OK, action.mode.name.lower(), values
 
 
 def main(args: list[str] | None = None) -> int:

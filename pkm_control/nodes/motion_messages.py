@@ -12,15 +12,19 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Reference
 from pkm_control.loop.follower import Action, Motion, Tolerances
+from pkm_control.motion.curve_check import rounded
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.motion.trajectory import TrajectorySample
 from pkm_description.ros import messages
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory, PlatformTrajectoryPoint
-from pkm_kinematics import Kinematics, Status
+from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
+
+MOST_POINTS = 50_000  # of one trajectory
 
 
 def seconds(message: Any) -> float:
@@ -52,21 +56,33 @@ def trajectory_message(sample: TrajectorySample, base_link: str, repetitions: in
     return message
 
 
-def motion_of(message: PlatformTrajectory, kinematics: Kinematics, pose: Array, start_tolerance: float) -> Motion:
-    """Return a motion from where the platform is, `pose` (7,); its start is 0 where the message says: at once.
-
-    Raises `RequestError` or `PointTrajectoryError` where the frame is wrong, the points are no motion, a point cannot
-    be reached, or the first point, to be taken at once, is further than `start_tolerance` [m and rad] from `pose`.
-    """
-    messages.check_frame(message.header, kinematics.mechanism.base_link)
-    points = message.points
-    if not points:
+def require_readable(message: PlatformTrajectory, base_link: str) -> None:
+    """Refuse at a glance what cannot be a motion: another frame, no points, or more than can be judged in seconds."""
+    messages.check_frame(message.header, base_link)
+    if not message.points:
         raise PointTrajectoryError("the trajectory has no points")
+    if len(message.points) > MOST_POINTS:
+        raise PointTrajectoryError(
+            f"the trajectory has {len(message.points)} points, more than {MOST_POINTS}; give fewer, or in parts"
+        )
+
+
+def trajectory_of(
+    message: PlatformTrajectory, kinematics: Kinematics, pose: Array, start_tolerance: float
+) -> PointTrajectory:
+    """Return a trajectory from where the platform is, `pose` (7,).
+
+    Raises `RequestError` or `PointTrajectoryError` where the frame is wrong, the points are no motion, a point is out
+    of reach, or the first point, to be taken at once, is further than `start_tolerance` [m and rad] from `pose`.
+    """
+    require_readable(message, kinematics.mechanism.base_link)
+    points = message.points
     times = [seconds(point.time_from_start) for point in points]
     poses = [messages.pose_of(point.pose) for point in points]
     twists = [messages.twist_of(point.twist) for point in points]
     accelerations = [messages.twist_of(point.acceleration) for point in points]
-    if times[0] > 0.0:  # the way to the first point is part of the motion
+    inserted = times[0] > 0.0
+    if inserted:  # the way to the first point is part of the motion
         times, poses = [0.0, *times], [pose, *poses]
         twists, accelerations = [np.zeros(6), *twists], [np.zeros(6), *accelerations]
     trajectory = PointTrajectory(
@@ -78,11 +94,11 @@ def motion_of(message: PlatformTrajectory, kinematics: Kinematics, pose: Array, 
             f"point 0 is {1e3 * np.linalg.norm(jump[:3]):.1f} mm and {np.linalg.norm(jump[3:]):.3g} rad from where the"
             " platform is; begin there, or give the first point a time greater than zero"
         )
-    answer = kinematics.inverse(trajectory.poses)
-    bad = np.flatnonzero(answer.status != Status.CONVERGED)
+    answer = kinematics.inverse(rounded(kinematics, trajectory.poses))
+    bad = np.flatnonzero(~closes(answer.status))
     if bad.size:
-        raise PointTrajectoryError(f"point {bad[0]}: {answer.reason(int(bad[0]))}")
-    return Motion(trajectory, seconds(message.header.stamp))
+        raise PointTrajectoryError(f"point {bad[0] - inserted}: {answer.reason(int(bad[0]))}")
+    return trajectory
 
 
 def tolerances_of(goal: FollowPlatformTrajectory.Goal) -> Tolerances:
@@ -115,6 +131,7 @@ def state_message(action: Action, stamp: Any, kinematics: Kinematics) -> Control
     message.header.frame_id = kinematics.mechanism.base_link
     message.actuated_names = kinematics.actuated_names
     message.effort = action.efforts
+    message.speed_override = action.speed
     if action.reference is not None and action.measured is not None:
         message.reference.pose = messages.to_pose(action.reference.pose)
         message.reference.twist = messages.to_twist(action.reference.twist)

@@ -43,6 +43,11 @@ def test_what_begins_later_waits_at_full_pace() -> None:
     clock = PathClock(time=-1.0, rate=0.5)
     clock.advance(0.9)
     assert clock.time == pytest.approx(-0.1)
+    clock.wanted = 0.0
+    clock.advance(5.0)
+    assert clock.at_rest
+    assert clock.time == pytest.approx(-0.1)  # halted before it began
+    clock.wanted = 0.5
     clock.advance(0.3)
     assert clock.time == pytest.approx(0.1)
 
