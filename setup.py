@@ -32,11 +32,11 @@ setup(
     packages=find_packages(include=["pkm_description*", "pkm_kinematics*", "pkm_dynamics*", "pkm_control*"]),
     package_data={"": ["py.typed", "*.xacro", "**/*.xacro", "*.urdf", "**/*.urdf", "*.csv", "**/*.csv", "**/*.html"]},
     data_files=shared_files(),
-    install_requires=["setuptools", "numpy", "scipy", "numba", "xacro", "PyYAML", "toppra", "matplotlib"],
+    install_requires=["numpy", "scipy", "numba", "xacro", "PyYAML", "matplotlib"],
     extras_require={
         "page": ["viser", "trimesh"],
         "identification": ["clarabel"],
-        "test": ["pytest", "pytest-xdist", "hypothesis", "pin", "mujoco"],
+        "test": ["pytest", "pytest-xdist", "hypothesis", "pin", "mujoco", "toppra"],
     },
     zip_safe=False,
     entry_points={

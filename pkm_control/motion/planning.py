@@ -237,7 +237,7 @@ class MotionPlanner:
     def _bounds(
         self, grid: Array, sample: PathSample, motion: MotionFile, waypoint: NDArray[np.int64], limits: PlatformLimits
     ) -> PathBounds:
-        """Return what limits the speed along the path, as toppra takes it."""
+        """Return what limits the speed along the path."""
         n = len(grid)
         linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
         angular = _norm_bound(sample.first[:, 3:], sample.second[:, 3:], limits.angular_acceleration)
@@ -252,7 +252,7 @@ class MotionPlanner:
                     (speed / np.linalg.norm(sample.first[:, :3], axis=1)) ** 2,
                     (turning / np.linalg.norm(sample.first[:, 3:], axis=1)) ** 2,
                     np.min((self._velocity / joint_rates) ** 2, axis=1),
-                    np.full(n, 1e6),  # toppra wants a bounded set
+                    np.full(n, 1e6),  # where nothing else bounds the speed
                 ]
             )
         square_max = np.min(np.nan_to_num(fastest_square, nan=np.inf), axis=0)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a path is run: the quickest law within bounds (toppra), smoothed so that the acceleration is continuous.
+"""How fast a path is run: the quickest law within bounds, smoothed so that the acceleration is continuous.
 
-Two steps, because no well-kept library does both at once on a path with actuator limits:
+Two steps, because no well-kept library does both at once on a path with actuator limits, and the first is short:
 
 1. `fastest` finds the time-optimal speed along the path under bounds that are linear in s'' and s'^2: actuator efforts
-   (through inverse dynamics), actuator velocities, platform speed and acceleration. This is toppra's problem (Pham and
-   Pham, "A new approach to time-optimal path parameterization based on reachability analysis", 2018). Its answer
-   switches acceleration in steps, which a computed-torque robot answers with jolts.
+   (through inverse dynamics), actuator velocities, platform speed and acceleration, by reachability analysis
+   (`kernels/reachable_speeds.py`). Its answer switches acceleration in steps, which a computed-torque robot answers
+   with jolts.
 2. `SmoothTimeLaw` averages that law over a moving window of `window` seconds. The averaged law stays on the path
    exactly, starts and ends at rest, has continuous acceleration, and its jerk is at most the step of acceleration over
    the window (the filters of Biagiotti and Melchiorri, "FIR filters for online trajectory planning", 2012). It is
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PPoly
 
-from pkm_control.motion.toppra_parts import TOPPRA, AbstractGeometricPath, LinearConstraint
+from pkm_control.kernels.reachable_speeds import reachable_speeds
 
 Array = NDArray[np.float64]
 
@@ -44,47 +44,6 @@ class PathBounds:
     square_max: Array
 
 
-class _Constraint(LinearConstraint):
-    """`PathBounds` as toppra asks for them."""
-
-    def __init__(self, bounds: PathBounds) -> None:
-        super().__init__()
-        self._bounds = bounds
-
-    def compute_constraint_params(
-        self, path: AbstractGeometricPath, gridpoints: Array, *args: object, **kwargs: object
-    ) -> tuple[Array, Array, Array, Array, Array, None, Array]:
-        bounds = self._bounds
-        rows = bounds.a.shape[1]
-        both = np.vstack([np.eye(rows), -np.eye(rows)])
-        selection = np.tile(both, (len(gridpoints), 1, 1))
-        square = np.column_stack([np.zeros(len(gridpoints)), bounds.square_max])
-        return bounds.a, bounds.b, bounds.c, selection, np.hstack([bounds.g, bounds.g]), None, square
-
-
-class _Parameter(AbstractGeometricPath):
-    """The path as toppra sees it: its bounds are tabulated, so only the interval matters."""
-
-    def __init__(self, length: float) -> None:
-        self._length = length
-
-    def __call__(self, path_positions: float | Array, order: int = 0) -> Array:
-        s = np.atleast_1d(np.asarray(path_positions, dtype=np.float64))[:, None]
-        return s if order == 0 else np.full_like(s, float(order == 1))
-
-    @property
-    def dof(self) -> int:
-        return 1
-
-    @property
-    def path_interval(self) -> Array:
-        return np.array([0.0, self._length])
-
-    @property
-    def waypoints(self) -> None:
-        return None
-
-
 def fastest(bounds: PathBounds) -> Array | None:
     """The quickest run of a path from rest to rest.
 
@@ -94,13 +53,14 @@ def fastest(bounds: PathBounds) -> Array | None:
     Returns:
         The speed s' (N,) on their grid, or None where no run keeps them.
     """
-    algorithm = TOPPRA(
-        [_Constraint(bounds)], _Parameter(float(bounds.grid[-1])), gridpoints=bounds.grid, solver_wrapper="seidel"
-    )
-    _, speeds, _ = algorithm.compute_parameterization(0.0, 0.0)
-    if speeds is None or not np.all(np.isfinite(speeds)):
+    rows = [np.ascontiguousarray(part, dtype=np.float64) for part in (bounds.a, bounds.b, bounds.c, bounds.g)]
+    if not all(np.isfinite(part).all() for part in rows[:3]):
         return None
-    return np.asarray(speeds, dtype=np.float64)
+    n, m = rows[0].shape
+    squares = np.zeros(n)
+    grid, highest = (np.ascontiguousarray(part, dtype=np.float64) for part in (bounds.grid, bounds.square_max))
+    found = reachable_speeds(grid, *rows, highest, np.empty((2 * m + 2, 3)), np.empty((n, 2)), squares)
+    return np.sqrt(squares) if found else None
 
 
 class SmoothTimeLaw:

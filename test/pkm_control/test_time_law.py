@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time laws: the known answers of one degree of freedom, and what smoothing promises."""
+"""Time laws: the known answers of one degree of freedom, what smoothing promises, and toppra, an independent judge."""
 
 import math
 
 import numpy as np
 import pytest
+from toppra.algorithm import TOPPRA
+from toppra.constraint import LinearConstraint
+from toppra.interpolator import SplineInterpolator
 
 from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
 
@@ -53,3 +56,68 @@ def test_the_smoothed_law_goes_from_rest_to_rest_within_the_same_bounds() -> Non
     np.testing.assert_allclose(np.gradient(s, h)[1:-1], v[1:-1], atol=1e-5)
     # the jerk that the window allows: one switch of acceleration from +40 to -40 spread over the window, never more
     assert np.abs(np.diff(a)).max() / h <= 2 * 40.0 / 0.02 * (1 + 1e-6)
+
+
+class Tabulated(LinearConstraint):
+    """Bounds as toppra takes them."""
+
+    def __init__(self, bounds: PathBounds) -> None:
+        super().__init__()
+        self.bounds = bounds
+
+    def compute_constraint_params(self, path: object, gridpoints: np.ndarray, *args: object) -> tuple:
+        bounds, rows = self.bounds, self.bounds.a.shape[1]
+        both = np.tile(np.vstack([np.eye(rows), -np.eye(rows)]), (len(gridpoints), 1, 1))
+        square = np.column_stack([np.zeros(len(gridpoints)), bounds.square_max])
+        return bounds.a, bounds.b, bounds.c, both, np.hstack([bounds.g, bounds.g]), None, square
+
+
+def by_toppra(bounds: PathBounds) -> np.ndarray | None:
+    ends = bounds.grid[[0, -1]]
+    line = SplineInterpolator(ends, ends[:, None])  # tabulated bounds ask nothing of the path
+    _, speeds, _ = TOPPRA([Tabulated(bounds)], line, bounds.grid, "seidel").compute_parameterization(0.0, 0.0)
+    return speeds if speeds is not None and np.all(np.isfinite(speeds)) else None
+
+
+def random_bounds(seed: int, heaviness: float) -> PathBounds:
+    """Rows of a smooth machine; `heaviness` is the largest weight against what holds it."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(50, 600)), int(rng.integers(1, 30))
+    grid = np.linspace(0.0, rng.uniform(0.1, 3.0), n)
+
+    def waves() -> np.ndarray:
+        turns, phases, sizes = rng.uniform(0.1, 3.0, m), rng.uniform(0.0, 6.0, m), rng.uniform(0.0, 1.0, m)
+        return sizes * np.sin(6.28 * turns * grid[:, None] / grid[-1] + phases)
+
+    g = np.tile(rng.uniform(1.0, 5.0, m), (n, 1))
+    a, b, c = 0.3 + 2.0 * waves(), 5.0 * waves(), heaviness * waves() * g
+    return PathBounds(grid, a, b, c, g, np.full(n, rng.choice([1.0, 20.0, 1e6])))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_toppra_finds_the_same_run(seed: int) -> None:
+    bounds = random_bounds(seed, 0.6)
+    ours, theirs = fastest(bounds), by_toppra(bounds)
+    assert ours is not None
+    assert theirs is not None
+    np.testing.assert_allclose(ours, theirs, atol=1e-4 * theirs.max())  # toppra stays off the borders by about 1e-5
+    u, x = np.diff(ours**2) / (2.0 * np.diff(bounds.grid)), ours[:-1, None] ** 2
+    used = np.abs(bounds.a[:-1] * u[:, None] + bounds.b[:-1] * x + bounds.c[:-1]) / bounds.g[:-1]
+    assert used.max() <= 1.0 + 1e-6
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_place_that_cannot_be_passed_leaves_no_run(seed: int) -> None:
+    bounds = random_bounds(seed, 0.6)
+    middle = len(bounds.grid) // 2
+    assert fastest(bounds) is not None
+    for share, passes in ((0.99, True), (1.01, False)):  # of what can be held, whatever s' and s'' are
+        bounds.a[middle] = bounds.b[middle] = 0.0
+        bounds.c[middle] = share * bounds.g[middle]
+        assert (fastest(bounds) is not None) == passes
+
+
+def test_bounds_that_are_no_numbers_have_no_law() -> None:
+    bounds = random_bounds(0, 0.5)
+    bounds.b[7, 0] = np.nan
+    assert fastest(bounds) is None
