@@ -36,6 +36,7 @@ setup(
     extras_require={
         "page": ["viser", "trimesh"],
         "identification": ["clarabel"],
+        "completion": ["shtab"],
         "test": ["pytest", "pytest-xdist", "hypothesis", "pin", "mujoco", "toppra"],
     },
     zip_safe=False,

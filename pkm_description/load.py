@@ -68,6 +68,25 @@ def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None 
     return text, str(path)
 
 
+def xacro_arguments(text: str) -> dict[str, str]:
+    """The arguments of a robot's xacro file, as command lines and launch files take them.
+
+    Args:
+        text: "name:=value name:=value".
+
+    Returns:
+        Values by name.
+
+    Raises:
+        DescriptionError: a word is no such pair.
+    """
+    pairs = [pair.partition(":=") for pair in text.split()]
+    for name, sign, value in pairs:
+        if not (name and sign):
+            raise DescriptionError("xacro_args", f"'{name}{sign}{value}' is no argument", "write name:=value")
+    return {name: value for name, _, value in pairs}
+
+
 def _path_of(source: str | os.PathLike[str]) -> Path:
     """The file that `source` names: its path, or a robot of the gallery."""
     path = Path(source)

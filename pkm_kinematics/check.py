@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from pkm_description.command_options import add_robot
 from pkm_description.errors import DescriptionError, PkmError
 from pkm_description.graph import ordered_tree, platform_chain
-from pkm_description.load import expand, mechanism_from_urdf
+from pkm_description.load import expand, mechanism_from_urdf, xacro_arguments
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
 from pkm_description.urdf.urdf_plus import parse
@@ -462,29 +463,34 @@ class _Progress:
             phase, seconds = self._phase, time.monotonic() - self._began
             due = said[1] if phase == said[0] else QUIET
             if seconds >= due:
-                print(f"check_pkm: {phase}: {seconds:.0f} s so far", file=sys.stderr, flush=True)
+                print(f"pkm check: {phase}: {seconds:.0f} s so far", file=sys.stderr, flush=True)
                 said = (phase, seconds + REPEATED)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 0 where every robot can be used, 1 where one cannot."""
-    parser = argparse.ArgumentParser(
-        prog="check_pkm",
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="pkm check",
         description="Check the URDF+ description of a parallel robot and print what the suite makes of it. "
         "Lengths in m, angles in rad, efforts in N or N m.",
         epilog="Exit status: 0 usable, 1 not usable, 2 wrong command line.",
     )
-    parser.add_argument("robot", metavar="FILE|NAME", help="a .urdf or .xacro file, or a robot of the gallery")
-    parser.add_argument("xacro_args", metavar="name:=value", nargs="*", help="xacro arguments")
-    parser.add_argument("--json", action="store_true", help="print the report as JSON (infinite or undefined: null)")
-    parser.add_argument("--no-modes", action="store_true", help="skip the search for working and assembly modes")
-    given = parser.parse_args(arguments)
-    wrong = [pair for pair in given.xacro_args if ":=" not in pair]
-    if wrong:
-        parser.error(f"xacro arguments are written name:=value, not {wrong[0]!r}")
-    pairs = dict(pair.split(":=", 1) for pair in given.xacro_args)
+    add_robot(p)
+    p.add_argument("--json", action="store_true", help="print the report as JSON (infinite or undefined: null)")
+    p.add_argument("--no-modes", action="store_true", help="skip the search for working and assembly modes")
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 0 where every robot can be used, 1 where one cannot."""
+    command = parser()
+    given = command.parse_args(arguments)
+    try:
+        xacro_args = xacro_arguments(given.xacro_args)
+    except DescriptionError as error:
+        command.error(str(error))
     with _Progress() as progress:
-        report = examine(given.robot, pairs, not given.no_modes, progress)
+        report = examine(given.robot, xacro_args, not given.no_modes, progress)
     print(_json(report) if given.json else as_text(report))
     return 0 if report.usable else 1
 

@@ -13,9 +13,9 @@ class Encoder:
     """Rounds positions to steps and adds Gaussian noise, reproducibly.
 
     Args:
-        resolution: size of one step [rad or m at the joint], 0 for none.
-        position_noise: standard deviation [rad or m].
-        velocity_noise: standard deviation [rad/s or m/s].
+        resolution: size of one step [rad or m at the joint], 0 for none; a number, or one for each actuator (n,).
+        position_noise: standard deviation [rad or m], likewise.
+        velocity_noise: standard deviation [rad/s or m/s], likewise.
         seed: of the noise.
 
     Raises:
@@ -23,9 +23,13 @@ class Encoder:
     """
 
     def __init__(
-        self, resolution: float = 0.0, position_noise: float = 0.0, velocity_noise: float = 0.0, seed: int = 0
+        self,
+        resolution: float | Array = 0.0,
+        position_noise: float | Array = 0.0,
+        velocity_noise: float | Array = 0.0,
+        seed: int = 0,
     ) -> None:
-        if min(resolution, position_noise, velocity_noise) < 0.0:
+        if min(np.min(resolution), np.min(position_noise), np.min(velocity_noise)) < 0.0:
             raise ValueError("resolution and noise of an encoder are zero or more")
         self.resolution = resolution
         self.position_noise = position_noise
@@ -43,6 +47,8 @@ class Encoder:
             Positions (n,) and velocities (n,).
         """
         measured = positions + self.position_noise * self._random.standard_normal(positions.shape)
-        if self.resolution > 0.0:
-            measured = np.round(measured / self.resolution) * self.resolution
+        stepped = np.asarray(self.resolution) > 0.0
+        if stepped.any():
+            step = np.where(stepped, self.resolution, 1.0)
+            measured = np.where(stepped, np.round(measured / step) * step, measured)
         return measured, velocities + self.velocity_noise * self._random.standard_normal(velocities.shape)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Literal
 
 import numpy as np
@@ -48,9 +49,10 @@ class SimulatedMachine:
         command_timeout: without a `write` for longer than that [s], drives give zero effort; infinite by default,
             because the caller's guard decides.
         payload: what the platform carries, in its frame, without the controller's knowledge.
+        delay: number of later commands that come before one acts.
 
     Raises:
-        ValueError: no such method, or a step outside (0, 1 ms].
+        ValueError: no such method, a step outside (0, 1 ms], or a negative delay.
     """
 
     def __init__(
@@ -64,11 +66,14 @@ class SimulatedMachine:
         drive_bandwidth: float = 300.0,
         command_timeout: float = math.inf,
         payload: Inertial | None = None,
+        delay: int = 0,
     ) -> None:
         if not 0.0 < max_step <= 1e-3:
             raise ValueError(f"max_step is {max_step} s; give a step greater than zero and at most 1 ms")
         if method not in ("rk4", "semi-implicit"):
             raise ValueError(f"method is '{method}', not 'rk4' or 'semi-implicit'")
+        if delay < 0:
+            raise ValueError(f"delay is {delay} commands; give zero or more")
         self.kinematics = kinematics = dynamics.kinematics
         self.dynamics = dynamics
         self.limits = limits
@@ -87,6 +92,8 @@ class SimulatedMachine:
         self._efforts = np.zeros(n)
         unlimited = ~np.isfinite(limits.velocity)
         self._runaway = np.where(unlimited, _RUNAWAY_UNLIMITED, _RUNAWAY * np.where(unlimited, 0.0, limits.velocity))
+        self._delay = delay
+        self._sent: deque[Array] = deque()  # commands that do not act yet
         self._command: Array | None = None
         self._command_time = -math.inf
         self._drive: DriveLoop | None = None
@@ -107,7 +114,7 @@ class SimulatedMachine:
             raise LifecycleError("configure", "active", "deactivate first")
         self.fault = ""
         self._efforts = np.zeros(len(self.limits.names))
-        self._command = None
+        self._forget()
         self._seed = np.array(self.kinematics.home_joints, dtype=np.float64)
         start = np.array(self.kinematics.home if pose is None else pose, dtype=np.float64)
         problem = self._robot.place(start)
@@ -131,7 +138,7 @@ class SimulatedMachine:
         """
         if self.lifecycle is not Lifecycle.INACTIVE:
             raise LifecycleError("activate", self.lifecycle.value, "configure first")
-        self._command = None
+        self._forget()
         self._command_time = self.time
         if self._drive is not None:
             self._drive.reset()
@@ -165,7 +172,7 @@ class SimulatedMachine:
             mode: of the commands to come.
         """
         self._mode = mode
-        self._command = None
+        self._forget()
         self._command_time = self.time
         if self._drive is not None:
             self._drive.reset()
@@ -217,7 +224,9 @@ class SimulatedMachine:
             raise ValueError(f"a command has shape {command.shape} for {len(self.limits.names)} actuators")
         if not np.all(np.isfinite(command)):
             raise ValueError(f"a command is not finite: {command}")
-        self._command = command
+        self._sent.append(command)
+        if len(self._sent) > self._delay:
+            self._command = self._sent.popleft()
         self._command_time = self.time
 
     def step(self, dt: float) -> None:
@@ -256,6 +265,11 @@ class SimulatedMachine:
             name, speed = self.limits.names[fast[0]], velocities[fast[0]]
             return self._fail(f"{name} ran away at {speed:.3g} {self.limits.length_units[fast[0]]}/s")
         return True
+
+    def _forget(self) -> None:
+        """Drop every command, those that do not act yet as well."""
+        self._command = None
+        self._sent.clear()
 
     def _motion(self) -> tuple[Array, Array]:
         motion = self.kinematics.motion(self.pose, self.twist, seed=self._seed)

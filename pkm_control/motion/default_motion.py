@@ -90,7 +90,7 @@ def tour(kinematics: Kinematics) -> MotionFile:
         blends=np.zeros(n),
         dwells=np.zeros(n),
         labels=tuple(labels),
-        lines=tuple(range(1, n + 1)),
+        lines=(),
         limits=_GENTLE,
     )
 

@@ -70,7 +70,7 @@ class MotionFile:
     `poses` (n, 7): x y z qx qy qz qw. Exactly one of `times` (n,) [s] and `speeds` is the file's way to say how fast;
     `speeds` (n,) [m/s] and `angular_speeds` (n,) [rad/s] hold for the way *to* a waypoint, infinite where the machine's
     limits decide. `blends` (n,) [m]: how far before and after a waypoint the path may leave the straight lines; zero
-    stops there. `dwells` (n,) [s]: rest at the waypoint. `lines` (n,): line of the file, for messages.
+    stops there. `dwells` (n,) [s]: rest at the waypoint. `lines` (n,): for messages; empty without a file.
     """
 
     source: str
@@ -116,8 +116,23 @@ class MotionFile:
         Returns:
             Such as "pick.csv, line 7 (above the tray)".
         """
-        label = f" ({self.labels[index]})" if self.labels[index] else ""
-        return f"{self.source}, line {self.lines[index]}{label}"
+        label = self.labels[index]
+        if not self.lines:
+            return f"{self.source}, {label or f'waypoint {index + 1}'}"
+        return f"{self.source}, line {self.lines[index]}" + (f" ({label})" if label else "")
+
+    def describe_way(self, first: int, last: int) -> str:
+        """How a message calls the way from one waypoint to another.
+
+        Args:
+            first: index of a waypoint.
+            last: index of a later one.
+
+        Returns:
+            Such as "pick.csv, line 7 (above the tray) to line 9".
+        """
+        end = f"line {self.lines[last]}" if self.lines else self.labels[last] or f"waypoint {last + 1}"
+        return f"{self.describe(first)} to {end}"
 
 
 def read_motion_file(path: str | Path, home: Array | None = None, task_chain: Sequence[Joint] = ()) -> MotionFile:

@@ -24,6 +24,8 @@ from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
 from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
 from pkm_control.motion.timed_curve import TimedCurve
 from pkm_control.motion.trajectory import PathPiece, Piece, Rest, Trajectory
+from pkm_control.realism import USUAL_RESERVE
+from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Status
 
@@ -67,6 +69,7 @@ class MotionPlanner:
         actuators: their limits.
         platform: its limits; those of a fast, light machine by default.
         reserve: fraction of actuator velocity and effort that plans leave to the controller, in [0, 1).
+        payload: what the platform carries, in its frame.
 
     Raises:
         ValueError: the reserve is no such fraction.
@@ -78,7 +81,8 @@ class MotionPlanner:
         dynamics: Dynamics,
         actuators: ActuatorLimits,
         platform: PlatformLimits | None = None,
-        reserve: float = 0.2,
+        reserve: float = USUAL_RESERVE,
+        payload: Inertial | None = None,
     ) -> None:
         if not 0.0 <= reserve < 1.0:
             raise ValueError(f"reserve is {reserve}, not in [0, 1)")
@@ -87,6 +91,7 @@ class MotionPlanner:
         self.actuators = actuators
         self.platform = platform or PlatformLimits()
         self.reserve = reserve
+        self.payload = payload
         self._coarser = 1 if kinematics.constant_space else _COARSER
         self._velocity = (1.0 - reserve) * actuators.velocity
         self._effort = (1.0 - reserve) * actuators.effort
@@ -208,7 +213,7 @@ class MotionPlanner:
         speeds = fastest(bounds)
         if speeds is None or np.any(speeds[1:-1] <= 0.0):
             raise self._too_heavy(sample.pose, names)
-        whole = f"{motion.describe(first)} to line {motion.lines[last]}"
+        whole = motion.describe_way(first, last)
         best: PathPiece | None = None
         note = ""
         for window in self._windows(limits)[:: self._coarser]:
@@ -367,7 +372,7 @@ class MotionPlanner:
             x, y, z = (float(value) for value in pose[jump, :3])
             reason = f"{self.actuators.names[_largest_step(np.asarray(solution.actuated), jump)]} would have to jump"
             raise UnreachableMotionError(f"on the way to {names[jump]}", (x, y, z), reason)
-        status = np.asarray(self.dynamics.inverse(pose, mode=_HOME_MODE).status)
+        status = np.asarray(self.dynamics.inverse(pose, payload=self.payload, mode=_HOME_MODE).status)
         bad = np.flatnonzero(status != 0)
         if bad.size:
             i = int(bad[0])
@@ -415,7 +420,8 @@ class MotionPlanner:
         return _Load(f"effort of {self.actuators.names[actuator]}", unit, value, bound, int(sample), 0)
 
     def _effort_of(self, pose: Array, twist: Array, acceleration: Array) -> Array:
-        return np.asarray(self.dynamics.inverse(pose, twist, acceleration, mode=_HOME_MODE).effort, dtype=np.float64)
+        efforts = self.dynamics.inverse(pose, twist, acceleration, payload=self.payload, mode=_HOME_MODE)
+        return np.asarray(efforts.effort, dtype=np.float64)
 
     def _joint_rates(self, pose: Array, twist: Array) -> Array:
         return np.asarray(self.kinematics.motion(pose, twist, mode=_HOME_MODE).actuated_velocities, dtype=np.float64)

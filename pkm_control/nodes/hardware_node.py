@@ -23,6 +23,7 @@ from rclpy.time import Time
 from sensor_msgs.msg import JointState
 
 from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
+from pkm_control.hardware.realism import realistic_machine
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.command_inbox import CommandInbox
@@ -74,6 +75,9 @@ class HardwareNode(LifecycleNode):
             declare(self, "position_noise", 0.0, "standard deviation, rad or m", (0.0, 1.0), fixed=True),
             declare(self, "velocity_noise", 0.0, "standard deviation, rad/s or m/s", (0.0, 10.0), fixed=True),
         )
+        self._realistic = declare(
+            self, "realistic", False, "encoders, delay and inertia of a real machine (docs/control.md)", fixed=True
+        )
         request_realtime(self, declare_priority(self))
         self._machine: SimulatedMachine | None = None
         self._lock = threading.Lock()
@@ -87,12 +91,15 @@ class HardwareNode(LifecycleNode):
         self._description = RobotDescription(self, self._build)
 
     def _build(self, mechanism: Mechanism) -> None:
-        machine = SimulatedMachine(
-            shared_dynamics(mechanism),
-            ActuatorLimits.of(mechanism),
-            encoder=self._encoder,
-            command_timeout=self._timeout,
-        )
+        if self._realistic:
+            machine = realistic_machine(mechanism, self._timeout)
+        else:
+            machine = SimulatedMachine(
+                shared_dynamics(mechanism),
+                ActuatorLimits.of(mechanism),
+                encoder=self._encoder,
+                command_timeout=self._timeout,
+            )
         machine.configure()
         machine.activate()
         machine.step(1e-3)  # compiles what is not compiled yet, before time matters

@@ -63,6 +63,7 @@ class MotionPlayer(Node):
             self, "motion", "auto", "motion file: a shipped one, a path, auto, or none for the time being", fixed=True
         )
         self._cycles = declare(self, "cycles", 20, "how often it is run", (1, _MOST_CYCLES), fixed=True)
+        self._reserve = declare(self, "reserve", 0.2, "of efforts and speeds, left by plans", (0.0, 0.9), fixed=True)
         self._notes = declare(self, "notes", [""], "conditions that the report names, in words", fixed=True)
         self._report = declare(self, "report", "", "directory for page and table; empty: none", fixed=True)
         self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
@@ -102,7 +103,7 @@ class MotionPlayer(Node):
             return
         order = Order(self._motion, self._cycles, lambda problem: None)
         try:
-            order.plan = planned(mechanism, self._motion)
+            order.plan = planned(mechanism, self._motion, self._reserve)
         except PkmError as error:  # the robot is not to blame
             self.get_logger().error(f"the motion cannot be run: {error}")
             self.exit_code = 1
@@ -170,7 +171,7 @@ class MotionPlayer(Node):
     def _plan(self, order: Order, mechanism: Mechanism) -> None:
         """In a thread of its own: plan, and hand the plan back to the executor."""
         try:
-            order.plan = planned(mechanism, order.motion)
+            order.plan = planned(mechanism, order.motion, self._reserve)
         except PkmError as error:
             order.problem = str(error)
         except Exception as error:  # the request must be answered, whatever a file holds

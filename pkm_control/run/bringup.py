@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from pkm_control.command_line import options
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
 from pkm_control.motion.shipped import AUTO, find_motion
-from pkm_description.errors import DescriptionError
-from pkm_description.load import expand
+from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE
+from pkm_description.load import expand, xacro_arguments
 
 Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
 Parameter = bool | int | float | str | list[str]  # of a node
@@ -20,28 +21,34 @@ Parameter = bool | int | float | str | list[str]  # of a node
 
 @dataclass(frozen=True)
 class Knob:
-    """A launch argument: `choices` are the only allowed texts where there are any; `span` bounds a number."""
+    """A launch argument: `choices` are the only allowed texts where there are any; `span` bounds a number.
+
+    `group`: under which heading `pkm run --help` has it.
+    """
 
     name: str
     default: str
     description: str
     choices: tuple[str, ...] = ()
     span: tuple[float, float] | None = None
+    group: str = "ROS"
 
 
 @dataclass(frozen=True)
 class NodeSpec:
     """A node: the module that holds it, its executable, parameters (name -> knob that sets it) and remappings.
 
-    `wanted` says whether these values ask for the node. What it means for the run that a node ends by itself: where it
-    is not `needed`, nothing; where it does not have to `last`, nothing as long as it ends well; else the run is over.
-    `leads`: the run is over when this node ends, in whichever manner.
+    `fixed`: parameters that follow from several knobs. `wanted` says whether these values ask for the node. What it
+    means for the run that a node ends by itself: where it is not `needed`, nothing; where it does not have to `last`,
+    nothing as long as it ends well; else the run is over. `leads`: the run is over when this node ends, in whichever
+    manner.
     """
 
     name: str
     executable: str
     module: str
     parameters: Mapping[str, str] = field(default_factory=dict)
+    fixed: Callable[[Values], Mapping[str, Parameter]] = lambda values: {}
     remappings: Mapping[str, str] = field(default_factory=dict)
     wanted: Callable[[Values], bool] = lambda values: True
     leads: bool = False
@@ -56,8 +63,42 @@ class NodeSpec:
 SWITCH = ("true", "false")
 
 KNOBS = (
-    Knob("robot", "delta", "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"),
-    Knob("xacro_args", "", "arguments of the robot's xacro file: 'name:=value name:=value'"),
+    Knob("robot", "delta", options.ROBOT, group="robot"),
+    Knob("xacro_args", "", options.XACRO_ARGS, group="robot"),
+    Knob(
+        "motion",
+        "auto",
+        f"{options.MOTION}, or none",
+        group="motion",
+    ),
+    Knob("cycles", "20", options.CYCLES, span=(1, 1000000), group="motion"),
+    Knob("stay", "true", options.STAY, SWITCH, group="motion"),
+    Knob("controller", LAWS[0], f"{options.CONTROLLER}, or none", (*LAWS, "none"), group="control"),
+    Knob("rate", "1000.0", options.RATE, span=(10.0, 10000.0), group="control"),
+    Knob("natural_frequency", str(NATURAL_FREQUENCY), options.FREQUENCY, span=(0.1, 1000.0), group="control"),
+    Knob("damping", str(DAMPING), options.RATIO, span=(0.3, 10.0), group="control"),
+    Knob("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero"), group="control"),
+    Knob(
+        "hardware",
+        "simulated",
+        "who is the machine: our simulation, or nobody (yours, or ros2_control)",
+        ("simulated", "none"),
+        group="machine",
+    ),
+    Knob("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
+    Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual"), group="machine"),
+    Knob("report", "reports", options.REPORT, group="output"),
+    Knob("page", "true", options.PAGE, SWITCH, group="output"),
+    Knob("host", "127.0.0.1", options.HOST, group="output"),
+    Knob("port", "8080", options.PORT, span=(1, 65535), group="output"),
+    Knob(
+        "operate",
+        "local",
+        "who may command from the page: browsers on this computer, everyone who reaches it, or nobody",
+        ("local", "everyone", "nobody"),
+        group="output",
+    ),
+    Knob("browser", "false", "open the page in a browser, where there is a display", SWITCH, group="output"),
     Knob("namespace", "", "namespace of all nodes and topics"),
     Knob(
         "description",
@@ -67,46 +108,11 @@ KNOBS = (
     ),
     Knob("use_sim_time", "false", "take the time from /clock", SWITCH),
     Knob(
-        "hardware",
-        "simulated",
-        "who is the machine: our simulation, or nobody (yours, or ros2_control)",
-        ("simulated", "none"),
-    ),
-    Knob("controller", LAWS[0], "control law, or none", (*LAWS, "none")),
-    Knob("rate", "1000.0", "rate of the machine and of the controller, Hz", span=(10.0, 10000.0)),
-    Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual")),
-    Knob("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero")),
-    Knob(
-        "natural_frequency",
-        str(NATURAL_FREQUENCY),
-        "natural frequency of the tracking error, rad/s; lowered to what the rate carries",
-        span=(0.1, 1000.0),
-    ),
-    Knob("damping", str(DAMPING), "damping of the tracking error, 1 is critical", span=(0.3, 10.0)),
-    Knob(
         "publish_rate",
         "200.0",
-        "highest rate of joint_states, platform_state and reference_efforts, Hz",
+        "highest rate of joint_states, platform_state and reference_efforts [Hz]",
         span=(1.0, 2000.0),
     ),
-    Knob(
-        "motion",
-        "auto",
-        "motion file to run: a path, pick_and_place, circle, tilts, auto (what suits the robot), or none",
-    ),
-    Knob("cycles", "20", "how often the motion is run", span=(1, 1000000)),
-    Knob("report", "reports", "directory for the plot and the table of the run"),
-    Knob("page", "true", "show the robot in a browser page", SWITCH),
-    Knob("host", "127.0.0.1", "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.0: any network"),
-    Knob("port", "8080", "first port tried for the browser page", span=(1, 65535)),
-    Knob(
-        "operate",
-        "local",
-        "who may command from the page: browsers on this computer, everyone who reaches it, or nobody",
-        ("local", "everyone", "nobody"),
-    ),
-    Knob("browser", "false", "open the page in a browser, where there is a display", SWITCH),
-    Knob("stay", "true", "keep the robot running when the motion is done", SWITCH),
 )
 
 
@@ -118,12 +124,27 @@ def _is_not(name: str, *texts: str) -> Callable[[Values], bool]:
     return lambda values: values[name] not in texts
 
 
+def _realistic(values: Values) -> bool:
+    return values["realistic"] == "true" and values["hardware"] == "simulated"
+
+
+def reserve(values: Values) -> float:
+    """Return the share of efforts and speeds that plans leave to the controller."""
+    return RESERVE if _realistic(values) else USUAL_RESERVE
+
+
+def _notes(values: Values) -> list[str]:
+    """Return the conditions of a run as the report tells them."""
+    law = f"{values['controller']}, {values['natural_frequency']} rad/s asked, damping {values['damping']}"
+    return [law, NOTE] if _realistic(values) else [law]
+
+
 NODES = (
     NodeSpec(
         "hardware",
         "hardware_node",
         "pkm_control.nodes.hardware_node",
-        {"rate": "rate", "start": "start"},
+        {"rate": "rate", "start": "start", "realistic": "realistic"},
         wanted=_is("hardware", "simulated"),
     ),
     NodeSpec(
@@ -131,7 +152,7 @@ NODES = (
         "kinematics_node",
         "pkm_kinematics.ros.kinematics_node",
         {"publish_rate": "publish_rate"},
-        {"actuated_joint_states": "hardware/joint_states"},
+        remappings={"actuated_joint_states": "hardware/joint_states"},
     ),
     NodeSpec("dynamics", "dynamics_node", "pkm_dynamics.ros.dynamics_node", {"publish_rate": "publish_rate"}),
     NodeSpec(
@@ -145,6 +166,7 @@ NODES = (
             "natural_frequency": "natural_frequency",
             "damping": "damping",
         },
+        lambda values: {"command_delay": 1.0 + DELAY} if _realistic(values) else {},  # periods: 1 is the way over ROS
         {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"},
         wanted=_is_not("controller", "none"),
     ),
@@ -161,6 +183,7 @@ NODES = (
         "motion_player_node",
         "pkm_control.nodes.motion_player_node",
         {"motion": "motion", "cycles": "cycles", "report": "report", "rate": "rate", "stay": "stay"},
+        lambda values: {"notes": _notes(values), "reserve": reserve(values)},
         {"actuated_joint_states": "hardware/joint_states"},
         wanted=lambda values: (
             values["controller"] != "none" and (values["motion"] != "none" or values["stay"] == "true")
@@ -207,7 +230,7 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
             raise ValueError(f"{knob} is '{values[knob]}', not a number like {default[knob]}") from error
     if node.leads:
         typed["wait_for"] = [other.name for other in nodes(values) if other is not node]
-    return {**typed, "use_sim_time": values["use_sim_time"] == "true"}
+    return {**typed, **node.fixed(values), "use_sim_time": values["use_sim_time"] == "true"}
 
 
 def check(values: Values) -> None:
@@ -235,16 +258,7 @@ def description(values: Values) -> str:
 
     Raises `DescriptionError`.
     """
-    return expand(values["robot"], xacro_arguments(values))[0]
-
-
-def xacro_arguments(values: Values) -> dict[str, str]:
-    """Return the arguments for the robot's xacro file, by name; raises `DescriptionError` where they have none."""
-    pairs = [pair.partition(":=") for pair in values["xacro_args"].split()]
-    for name, sign, value in pairs:
-        if not (name and sign):
-            raise DescriptionError("xacro_args", f"'{name}{sign}{value}' is no argument", "write name:=value")
-    return {name: value for name, _, value in pairs}
+    return expand(values["robot"], xacro_arguments(values["xacro_args"]))[0]
 
 
 def typed_value(text: str) -> bool | int | float | str:

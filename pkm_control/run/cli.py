@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `pkm`: one word for what is to be done, and the options of that.
 
-Each command is the `main` of a module, imported when it is asked for: a command starts as fast as it can.
+Each command is the `main` of a module, imported when it is asked for: a command starts as fast as it can. The module's
+`parser` tells its options.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ COMMANDS = {  # word: module, and what it does
         "pkm_control.run.runner",
         "bring a robot to life over ROS: machine, kinematics, dynamics, controller, page",
     ),
-    "simulate": ("pkm_control.run.simulate_command", "the same motion in one process, without ROS"),
+    "simulate": ("pkm_control.run.simulate_command", "the same in one process, without ROS"),
+    "cycle": ("pkm_control.command_line.cycle", "cycles per minute between two places, and what bounds them"),
     "check": ("pkm_kinematics.check", "say what a description means, or what is wrong with it"),
     "identify": ("pkm_dynamics.identification.__main__", "find masses and friction from a recorded motion"),
     "import": ("pkm_description.mjcf.importer", "make URDF+ of a MuJoCo model"),
     "export": ("pkm_description.mjcf.export", "make a MuJoCo model of a robot"),
+    "completion": ("pkm_control.command_line.completion", "print what your shell needs to complete all this"),
 }
 
 

@@ -24,7 +24,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 from pkm_control.run import bringup, ros2_control
 from pkm_control.run.runner import command
 from pkm_control.view import rviz_view
-from pkm_description.load import load_mechanism
+from pkm_description.load import load_mechanism, xacro_arguments
 
 KNOBS = (
     *bringup.KNOBS,
@@ -147,7 +147,7 @@ def _controller_manager(values: bringup.Values) -> list[Node]:
 def _fitted_controllers(values: bringup.Values) -> str:
     """Write config/controllers.yaml for the robot at hand to a temporary file and return its path."""
     template = ros2_control.read_parameters(f"{get_package_share_directory('pkm_control')}/config/controllers.yaml")
-    mechanism = load_mechanism(values["robot"], bringup.xacro_arguments(values))
+    mechanism = load_mechanism(values["robot"], xacro_arguments(values["xacro_args"]))
     rate, frequency = float(values["rate"]), float(values["natural_frequency"])
     fitted = ros2_control.controller_parameters(template, mechanism, rate, frequency)
     path = _temporary(".yaml")
@@ -160,7 +160,7 @@ def _rviz(values: bringup.Values) -> Node:
     path = values["rviz_file"] or _temporary(".rviz")
     if not values["rviz_file"]:
         template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
-        mechanism = load_mechanism(values["robot"], bringup.xacro_arguments(values))
+        mechanism = load_mechanism(values["robot"], xacro_arguments(values["xacro_args"]))
         rviz_view.write_view(rviz_view.fitted_view(template, mechanism), path)
     return Node(
         package="rviz2",

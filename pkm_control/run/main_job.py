@@ -27,6 +27,7 @@ from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory, TrajectorySample
+from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.recording import Recorder, Recording, Run
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
@@ -58,11 +59,17 @@ class Cycle:
     cycle: Trajectory
 
 
-def plan_cycle(planner: MotionPlanner, motion: MotionFile) -> Cycle:
+def plan_closed(planner: MotionPlanner, motion: MotionFile) -> Trajectory:
     """Plan a motion file as a cycle: where it ends elsewhere than it begins, a straight way back is added."""
     cycle = planner.plan(motion)
     if np.linalg.norm(cycle.end[:3] - cycle.start[:3]) > 1e-6 or abs(cycle.end[3:] @ cycle.start[3:]) < 1.0 - 1e-12:
         cycle = cycle.then(planner.between(cycle.end, cycle.start))
+    return cycle
+
+
+def plan_cycle(planner: MotionPlanner, motion: MotionFile) -> Cycle:
+    """Plan a motion file as a cycle, and the way to its start from home."""
+    cycle = plan_closed(planner, motion)
     home = np.asarray(planner.kinematics.home, dtype=np.float64)
     if np.linalg.norm(home - cycle.start) < 1e-6:
         approach = planner.rest(home, 0.1)
@@ -81,13 +88,15 @@ class Plan:
 
 
 @lru_cache(maxsize=2)
-def planned(mechanism: Mechanism, motion: str) -> Plan:
+def planned(mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE) -> Plan:
     """The plan of a motion, by its name or path, for a robot; the same object each time, as `shared_mechanism`'s.
+
+    `reserve`: of actuator velocity and effort, left to the controller.
 
     Raises `PkmError` where the motion cannot be read or run.
     """
     dynamics = shared_dynamics(mechanism)
-    planner = MotionPlanner(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism))
+    planner = MotionPlanner(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism), reserve=reserve)
     file = motion_named(motion, dynamics.kinematics)
     return Plan(planner, file, plan_cycle(planner, file))
 

@@ -60,7 +60,7 @@ def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bring
             rehearse_machine(dynamics)
     if "motion_player" in wanted and values["motion"] != "none":
         with progress("planning the motion"):
-            planned(dynamics.mechanism, values["motion"])
+            planned(dynamics.mechanism, values["motion"], bringup.reserve(values))
     with progress("importing the nodes"):
         for spec in specs:
             importlib.import_module(spec.module)

@@ -26,8 +26,9 @@ from typing import NoReturn, Protocol
 
 import yaml
 
+from pkm_control.command_line import options
 from pkm_control.run import bringup
-from pkm_description import PkmError, robot_names
+from pkm_description import PkmError
 
 _PATIENCE = (10.0, 2.0, 1.0)  # s, after SIGINT (a report may be written), SIGTERM and SIGKILL
 _AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         bringup.check(values)
         text = bringup.description(values)
-        options = {spec.name: ros_arguments(spec, values) for spec in specs}
+        words = {spec.name: ros_arguments(spec, values) for spec in specs}
         from pkm_control.run.prepare import build, prepare  # heavy: what is wrong with the options is said before
 
         dynamics = build(text)
@@ -54,11 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     group = ProcessGroup()
     with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
-        if bringup.DESCRIPTION.name in options:
-            options[bringup.DESCRIPTION.name] += ["--params-file", str(file)]
+        if bringup.DESCRIPTION.name in words:
+            words[bringup.DESCRIPTION.name] += ["--params-file", str(file)]
 
         def start(spec: bringup.NodeSpec) -> None:
-            group.start(spec, Forked(spec, options[spec.name]), spec.leads and values["stay"] != "true")
+            group.start(spec, Forked(spec, words[spec.name]), spec.leads and values["stay"] != "true")
 
         try:
             pictures = [spec for spec in specs if not spec.needed]
@@ -97,30 +98,39 @@ def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
     Where somebody sits at a terminal, the page is opened and the robot stays; a script wants the end of the motion.
     """
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    parser = argparse.ArgumentParser(
-        prog="pkm run",
-        description="Bring a robot to life: simulated machine, kinematics, dynamics, controller, browser page, motion.",
-        epilog=f"Robots of the gallery: {', '.join(robot_names())}. Ctrl-C ends everything.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    given = vars(parser(at_terminal).parse_args(arguments))
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
+
+
+def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
+    """The command line: every knob an option, its name with hyphens, under the heading of its group."""
+    p = options.parser(
+        "run",
+        "Bring a robot to life over ROS: simulated machine, kinematics, dynamics, controller, browser page,\n"
+        "motion. Ctrl-C ends everything, and reports what was done.",
+        "The same settings are launch arguments, with underscores: ros2 launch pkm_control pkm.launch.py robot:=delta",
     )
-    for knob in bringup.KNOBS:
-        default = str(at_terminal).lower() if knob.name in _AT_TERMINAL else knob.default
-        options = {"default": default, "help": knob.description, "metavar": knob.name.upper()}
-        if knob.choices:
-            options["metavar"] = "{" + ",".join(knob.choices) + "}"
-        if knob.name == "robot":
-            parser.add_argument("robot", nargs="?", **options)  # type: ignore[arg-type]
-        elif knob.choices == bringup.SWITCH:
-            parser.add_argument(f"--{knob.name}", nargs="?", const="true", choices=knob.choices, **options)  # type: ignore[arg-type]
+    groups = {name: p.add_argument_group(name) for name in dict.fromkeys(knob.group for knob in bringup.KNOBS[2:])}
+    options.add_robot(p, "delta")
+    for knob in bringup.KNOBS[2:]:
+        name = "--" + knob.name.replace("_", "-")
+        if knob.choices == bringup.SWITCH:
+            default, told = knob.default == "true", knob.description
+            if knob.name in _AT_TERMINAL:
+                default, told = at_terminal, f"{told} (default: yes at a terminal, else no)"
+            groups[knob.group].add_argument(name, action=options.Switch, default=default, help=told)
         else:
-            parser.add_argument(f"--{knob.name}", choices=knob.choices or None, **options)  # type: ignore[arg-type]
-    return {name: str(value) for name, value in vars(parser.parse_args(arguments)).items()}
+            metavar = "{" + ",".join(knob.choices) + "}" if knob.choices else options.METAVARS.get(knob.name, "TEXT")
+            groups[knob.group].add_argument(
+                name, default=knob.default, choices=knob.choices or None, metavar=metavar, help=knob.description
+            )
+    return p
 
 
 def command(values: bringup.Values) -> list[str]:
     """The command that runs a robot with these values of the knobs."""
-    options = [f"--{knob.name}={values[knob.name]}" for knob in bringup.KNOBS if knob.name != "robot"]
-    return [sys.executable, "-m", "pkm_control.run.runner", values["robot"], *options]
+    given = [f"--{knob.name.replace('_', '-')}={values[knob.name]}" for knob in bringup.KNOBS if knob.name != "robot"]
+    return [sys.executable, "-m", "pkm_control.run.runner", values["robot"], *given]
 
 
 def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:

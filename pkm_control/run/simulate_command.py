@@ -15,10 +15,13 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
-from pkm_control.run.simulate_options import read_options
+from pkm_control.run.simulate_options import parser, read_options
 from pkm_control.run.simulated_job import simulate
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
+from pkm_description.load import xacro_arguments
+
+__all__ = ["main", "parser"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     previous = {s: signal.signal(s, interrupt) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        mechanism = load_mechanism(options.robot)
+        mechanism = load_mechanism(options.robot, xacro_arguments(options.xacro_args))
         complete = simulate(mechanism, options, interrupted)
     except PkmError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, highest_natural_frequency
-from pkm_control.motion.shipped import motion_names
-from pkm_description import robot_names
+from pkm_control.command_line import options
+from pkm_control.controllers.law_settings import highest_natural_frequency
+from pkm_control.realism import DELAY
 
 
 @dataclass(frozen=True)
@@ -18,129 +19,63 @@ class Options:
     """What the command line asked for."""
 
     robot: str
+    xacro_args: str
     motion: str
     cycles: int
     stay: bool
     rate: float
-    law: str
+    controller: str
     natural_frequency: float
     damping: float
+    realistic: bool
     hidden_payload: float
+    report: Path
     page: bool
     host: str
     port: int
-    report_dir: Path
-
-
-class _Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Tells defaults, but not those of switches, which say nothing."""
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        return action.help if isinstance(action.default, bool) else super()._get_help_string(action)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    motions = ", ".join(motion_names())
-    p = argparse.ArgumentParser(
-        prog="pkm simulate",
-        description="Bring a robot to life from its description: simulated hardware, controller, browser page. It does "
-        "the motion of a file; then the figures are printed and written. Ctrl-C ends it at any time and leaves nothing "
-        "running.",
-        formatter_class=_Help,
+    p = options.parser(
+        "simulate",
+        "Bring a robot to life in one process, without ROS: simulated machine, controller, browser page. It\n"
+        "does a motion; then the figures are printed and written. Ctrl-C ends it at any time.",
     )
-    p.add_argument(
-        "robot",
-        nargs="?",
-        default="delta",
-        help=f"a robot of the gallery ({', '.join(robot_names())}), or a .urdf or .xacro file",
-    )
+    options.add_robot(p, "delta")
     motion = p.add_argument_group("motion")
-    motion.add_argument(
-        "--motion",
-        default="auto",
-        metavar="FILE",
-        help=f"motion file (CSV), or one that ships: {motions}; auto: what suits the robot",
-    )
-    motion.add_argument(
-        "--cycles", type=_count, default=20, metavar="N", help="how often the motion is done and measured"
-    )
-    motion.add_argument("--stay", action="store_true", help="go on with the motion after the report, until Ctrl-C")
-    control = p.add_argument_group("control")
-    control.add_argument("--rate", type=_positive, default=1000.0, metavar="HZ", help="rate of the control loop")
-    control.add_argument("--law", choices=LAWS, default=LAWS[0], help="control law")
-    control.add_argument(
-        "--natural-frequency",
-        type=_positive,
-        default=NATURAL_FREQUENCY,
-        metavar="RAD/S",
-        help="of the closed loop's tracking error",
-    )
-    control.add_argument(
-        "--damping", type=_positive, default=DAMPING, metavar="RATIO", help="of the same; 1 is critical"
-    )
-    control.add_argument(
+    options.add_motion(motion)
+    motion.add_argument("--cycles", type=options.count, default=20, metavar="N", help=options.CYCLES)
+    motion.add_argument("--stay", action=options.Switch, default=False, help=options.STAY)
+    options.add_control(p.add_argument_group("control"))
+    machine = p.add_argument_group("machine")
+    machine.add_argument("--realistic", action=options.Switch, default=False, help=options.REALISTIC)
+    machine.add_argument(
         "--hidden-payload",
-        type=_not_negative,
+        type=options.not_negative,
         default=0.0,
         metavar="KG",
-        help="mass that the simulated machine carries and the controller does not know of",
+        help="mass that the machine carries and the controller does not know of [kg]",
     )
     output = p.add_argument_group("output")
-    output.add_argument("--no-page", dest="page", action="store_false", help="do not serve the browser page")
-    output.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address that the page listens on; 0.0.0.0: on all networks",
-    )
-    output.add_argument("--port", type=_port, default=8080, help="first port to try for the page")
-    output.add_argument(
-        "--report-dir", type=Path, default=Path("reports"), metavar="DIR", help="where picture and table are written"
-    )
+    options.add_report(output)
+    options.add_page(output)
     return p
 
 
 def read_options(arguments: Sequence[str] | None = None) -> Options:
-    """Return what a command line asks for; without arguments, the process's own. Ends the process where it is wrong."""
-    command = parser()
-    options = Options(**vars(command.parse_args(arguments)))
-    most = highest_natural_frequency(1.0 / options.rate, options.damping)
-    if options.natural_frequency > most:
-        command.error(
-            f"--natural-frequency {options.natural_frequency:g} rad/s is more than a rate of {options.rate:g} Hz and a "
-            f"damping of {options.damping:g} carry: {most:.3g} rad/s"
-        )
-    return options
+    """Return what a command line asks for; without arguments, the process's own. Ends the process where it is wrong.
 
-
-def _number(text: str) -> float:
-    value = float(text)
-    if value != value or value in (float("inf"), float("-inf")):
-        raise argparse.ArgumentTypeError(f"{text} is not a finite number")
-    return value
-
-
-def _positive(text: str) -> float:
-    if _number(text) <= 0.0:
-        raise argparse.ArgumentTypeError(f"{text} is not greater than zero")
-    return _number(text)
-
-
-def _not_negative(text: str) -> float:
-    if _number(text) < 0.0:
-        raise argparse.ArgumentTypeError(f"{text} is negative")
-    return _number(text)
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
-    return value
-
-
-def _port(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port, 1 to 65535")
-    return value
+    A natural frequency that the rate does not carry is lowered, and that is said, as the controller's node does.
+    """
+    given = Options(**vars(parser().parse_args(arguments)))
+    delay = 0.5 + (DELAY if given.realistic else 0)
+    most = highest_natural_frequency(1.0 / given.rate, given.damping, delay)
+    if given.natural_frequency <= most:
+        return given
+    print(
+        f"--natural-frequency is lowered from {given.natural_frequency:g} to {most:.3g} rad/s: {given.rate:g} Hz with "
+        f"a delay of {delay:g} periods and a damping of {given.damping:g} carry no more",
+        file=sys.stderr,
+    )
+    return replace(given, natural_frequency=most)

@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware import SimulatedMachine
+from pkm_control.hardware.realism import realistic_machine
 from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.realism import NOTE, RESERVE
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import Period, Robot, plan_cycle, run_motion
@@ -61,7 +64,7 @@ def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Even
         recording = run_motion(robot, job.cycle, options.cycles, True, watch, stopped)
         if len(recording):
             recording = recording.about(motion.source, _conditions(options))
-            publish_report(recording, Report.of(recording, robot.kinematics), options.report_dir, mechanism.name)
+            publish_report(recording, Report.of(recording, robot.kinematics), options.report, mechanism.name)
         complete = not interrupted.is_set() and not recording.faults
         while options.stay and complete and not interrupted.is_set():
             left = run_motion(robot, job.cycle, 1, True, watch, stopped, recorded=False)
@@ -75,18 +78,22 @@ def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Even
 
 def _conditions(options: Options) -> tuple[str, ...]:
     """What a reader of the report must know of the run."""
-    law = f"{options.law} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
+    law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
     hidden = f"the machine carries {options.hidden_payload:g} kg that the controller does not know of"
-    return (law, hidden) if options.hidden_payload > 0.0 else (law,)
+    conditions = (law, NOTE if options.realistic else "", hidden if options.hidden_payload > 0.0 else "")
+    return tuple(condition for condition in conditions if condition)
 
 
 def _build(mechanism: Mechanism, options: Options) -> Robot:
     robot = Robot(mechanism, options.rate)
     robot.controller = make_controller(
-        options.law, robot.dynamics, robot.limits, 1.0 / options.rate, options.natural_frequency, options.damping
+        options.controller, robot.dynamics, robot.limits, 1.0 / options.rate, options.natural_frequency, options.damping
     )
-    if options.hidden_payload > 0.0:
-        payload = Inertial(mass=options.hidden_payload)
+    payload = Inertial(mass=options.hidden_payload) if options.hidden_payload > 0.0 else None
+    if options.realistic:
+        robot.machine = realistic_machine(mechanism, payload=payload)
+        robot.planner = MotionPlanner(robot.kinematics, robot.dynamics, robot.limits, reserve=RESERVE)
+    elif payload is not None:
         robot.machine = SimulatedMachine(robot.dynamics, robot.limits, payload=payload)
     return robot
 

@@ -26,9 +26,10 @@ from pathlib import Path
 
 import numpy as np
 
+from pkm_description.command_options import add_output, add_robot
 from pkm_description.errors import DescriptionError
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, home_positions
-from pkm_description.load import load_mechanism
+from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Joint, JointType, Loop, LoopType, Mechanism
 from pkm_description.mjcf.mujoco_model import quaternion
@@ -310,16 +311,21 @@ def _row(values: Iterable[float]) -> str:
     return " ".join(repr(float(v) + 0.0) for v in values)
 
 
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(prog="pkm export", description="Write a parallel robot as a MuJoCo model (MJCF).")
+    add_robot(p)
+    add_output(p)
+    return p
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 1 where the description cannot be used."""
-    parser = argparse.ArgumentParser(prog="mjcf_export", description="Write a parallel robot as a MuJoCo model.")
-    parser.add_argument("robot", metavar="FILE|NAME", help="a .urdf or .xacro file, or a robot of the gallery")
-    parser.add_argument("-o", "--output", help="the MJCF file; standard output if not given")
-    given = parser.parse_args(arguments)
+    given = parser().parse_args(arguments)
     try:
-        text = export_mjcf(load_mechanism(given.robot))
+        text = export_mjcf(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
     except DescriptionError as error:
-        print(f"mjcf_export: {error}", file=sys.stderr)
+        print(f"pkm export: {error}", file=sys.stderr)
         return 1
     if given.output:
         Path(given.output).write_text(text, encoding="utf-8")

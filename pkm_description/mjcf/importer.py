@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pkm_description.command_options import add_output
 from pkm_description.errors import DescriptionError
 from pkm_description.joint_geometry import floating_freedoms
 from pkm_description.mechanism import Array
@@ -289,6 +290,18 @@ def _row(values: Iterable[float]) -> str:
     return " ".join(repr(float(v) + 0.0) for v in values)
 
 
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(prog="pkm import", description="Write a MuJoCo model as a URDF+ description.")
+    p.add_argument("file", metavar="FILE", help="an MJCF file")
+    add_output(p)
+    p.add_argument(
+        "--platform", metavar="BODY", help="body that is the platform; by default the one at which most loops end"
+    )
+    p.add_argument("--base", metavar="BODY", help="body that is the base; by default the world")
+    return p
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point.
 
@@ -298,16 +311,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         Exit status: 0, or 1 where the file cannot be used.
     """
-    parser = argparse.ArgumentParser(prog="mjcf_import", description="Write a MuJoCo model as a URDF+ description.")
-    parser.add_argument("file", help="an MJCF file")
-    parser.add_argument("-o", "--output", help="the URDF+ file; standard output if not given")
-    parser.add_argument("--platform", help="body that is the platform; by default the one at which most loops end")
-    parser.add_argument("--base", help="body that is the base; by default the world")
-    given = parser.parse_args(arguments)
+    given = parser().parse_args(arguments)
     try:
         text = import_mjcf(Path(given.file), given.platform, given.base)
     except DescriptionError as error:
-        print(f"mjcf_import: {error}", file=sys.stderr)
+        print(f"pkm import: {error}", file=sys.stderr)
         return 1
     if given.output:
         Path(given.output).write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Identification of dynamic parameters: exciting trajectories, least squares, feasible estimates, validation.
 
-`python -m pkm_dynamics.identification recorded.csv --robot delta -o parameters.yaml` does it from the command line.
+`pkm identify delta recorded.csv -o parameters.yaml` does it from the command line.
 """
 
 from pkm_dynamics.identification.excitation import Excitation, ExcitationLimits, find_excitation

@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from pkm_description import load_mechanism
+from pkm_description.command_options import add_output, add_robot
 from pkm_description.errors import PkmError
+from pkm_description.load import xacro_arguments
 from pkm_dynamics import Dynamics
 from pkm_dynamics.identification.identify import CUTOFF, Identified, identify
 from pkm_dynamics.identification.parameter_file import write
@@ -20,16 +22,20 @@ from pkm_dynamics.identification.recorded import read
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     given = argparse.ArgumentParser(
-        prog="python -m pkm_dynamics.identification",
+        prog="pkm identify",
         description="Identify masses, inertias and friction of a robot from a recorded motion.",
         epilog="The recording is a CSV file with a header, in SI units: time, position_<joint> of every actuated joint "
         "(or the platform's measured_x, _y, _z, _qx, _qy, _qz, _qw), effort_<joint>.",
     )
-    given.add_argument("recorded", type=Path, help="the recorded motion (CSV)")
-    given.add_argument("--robot", required=True, help="a robot of the gallery, or the path of its description")
-    given.add_argument("-o", "--output", type=Path, required=True, help="the parameter file to write (YAML)")
-    given.add_argument("--cutoff", type=float, default=CUTOFF, help="low-pass filter [Hz] (default: %(default)g)")
-    given.add_argument("--validate", type=Path, help="another recording, to predict with the result")
+    add_robot(given)
+    given.add_argument("recorded", type=Path, metavar="RECORDING", help="the recorded motion (CSV)")
+    add_output(given, required=True)
+    given.add_argument(
+        "--cutoff", type=float, default=CUTOFF, metavar="HZ", help="low-pass filter [Hz] (default: %(default)g)"
+    )
+    given.add_argument(
+        "--validate", type=Path, metavar="RECORDING", help="another recording, to predict with the result"
+    )
     given.add_argument("--no-friction", action="store_true", help="leave joint friction out of the model")
     given.add_argument(
         "--no-feasible", action="store_true", help="least squares only: needs no convex solver, writes no bodies"
@@ -63,11 +69,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     given = parser().parse_args(arguments)
     try:
-        dynamics = Dynamics(load_mechanism(given.robot), friction=not given.no_friction)
+        dynamics = Dynamics(
+            load_mechanism(given.robot, xacro_arguments(given.xacro_args)), friction=not given.no_friction
+        )
         recorded = read(given.recorded, dynamics.kinematics)
         validate = read(given.validate, dynamics.kinematics) if given.validate else None
         found = identify(dynamics, recorded, given.cutoff, validate=validate, feasible=not given.no_feasible)
-        write(found, given.output)
+        write(found, Path(given.output))
     except PkmError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -163,7 +163,7 @@ def test_a_forked_node_is_a_process_of_its_own(
         (["delta", "--rate", "fast"], "rate is 'fast', not a number from 10 to 10000"),
         (["delta", "--rate", "nan"], "rate is 'nan'"),
         (["delta", "--cycles", "0"], "cycles is '0', not a number from 1 to 1e+06"),
-        (["delta", "--xacro_args", "a=b"], "write name:=value"),
+        (["delta", "--xacro-args", "a=b"], "write name:=value"),
     ],
 )
 def test_wrong_options_are_told_at_once_in_one_line(options: list[str], words: str) -> None:

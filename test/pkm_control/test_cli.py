@@ -3,11 +3,22 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from pkm_control.command_line import completion, options, reference
+from pkm_control.run import bringup
 from pkm_control.run.cli import COMMANDS, main
+from pkm_control.run.runner import read_knobs
+from pkm_control.run.simulate_options import read_options
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("word", COMMANDS)
@@ -27,7 +38,7 @@ def test_what_there_is_is_listed_and_near_words_are_named(capsys: pytest.Capture
     assert main(["chekc"]) == 2
     assert "did you mean check?" in capsys.readouterr().err
     assert main(["dance"]) == 2
-    assert "choose one of run, simulate" in capsys.readouterr().err
+    assert "choose one of run, simulate, cycle" in capsys.readouterr().err
 
 
 def test_a_command_gets_its_options_and_gives_its_code(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,4 +48,116 @@ def test_a_command_gets_its_options_and_gives_its_code(capsys: pytest.CaptureFix
 
 
 def test_it_is_installed() -> None:
-    assert '"pkm = pkm_control.run.cli:main"' in (Path(__file__).parents[2] / "setup.py").read_text()
+    assert '"pkm = pkm_control.run.cli:main"' in (ROOT / "setup.py").read_text()
+
+
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    return {word: importlib.import_module(module).parser() for word, (module, _) in COMMANDS.items()}
+
+
+def test_the_clones_script_knows_every_command() -> None:
+    assert f"tools = ({', '.join(repr(word) for word in COMMANDS)})".replace("'", '"') in (ROOT / "pkm").read_text()
+
+
+# The same name means the same in every command
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_options_have_hyphens_help_and_units(word: str) -> None:
+    parser = parsers()[word]
+    assert parser.prog == f"pkm {word}"
+    for action in parser._actions:
+        assert action.help, action.dest
+        for name in action.option_strings:
+            assert "_" not in name
+
+
+def test_options_of_the_same_name_are_the_same() -> None:
+    seen: dict[str, tuple[str, object, object, object]] = {}
+    shared = 0
+    for word, parser in parsers().items():
+        for action in parser._actions:
+            if action.dest in ("help", "json") or not action.option_strings:
+                continue
+            default = action.default
+            told = (action.help or "").replace(", or none", "").split(";")[0].split(" (default")[0]
+            same = told, str(default).rstrip("0").rstrip("."), bool(action.nargs), action.metavar
+            for name in action.option_strings:
+                if name in seen and name not in ("-o", "--output", "--controller"):  # run's may be none
+                    shared += 1
+                    assert seen[name][1:] == (*same[:2], *same[2:]), f"{name} of {word} and {seen[name][0]}"
+                seen.setdefault(name, (word, *same))
+    assert shared > 10
+
+
+def test_every_knob_is_an_option_of_run() -> None:
+    words = {name for action in parsers()["run"]._actions for name in action.option_strings}
+    for knob in bringup.KNOBS:
+        assert knob.name == "robot" or "--" + knob.name.replace("_", "-") in words
+    assert read_knobs([]) == {**bringup.defaults(), "stay": "false", "report": "reports"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "page"), [([], True), (["--page"], True), (["--page", "false"], False), (["--no-page"], False)]
+)
+def test_switches_are_said_in_three_ways(arguments: list[str], page: bool) -> None:
+    assert read_options(["delta", *arguments]).page is page
+    assert read_knobs(["delta", *arguments])["page"] == str(page).lower()
+
+
+def test_a_switch_takes_no_other_word(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--page", "maybe"], ["--no-page", "true"]):
+        with pytest.raises(SystemExit):
+            read_options(["delta", *words])
+        assert "--" in capsys.readouterr().err
+
+
+def test_a_frequency_that_the_rate_does_not_carry_is_lowered_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_options(["delta", "--rate", "100"]).natural_frequency == pytest.approx(78.6, abs=0.1)
+    assert "lowered from 120 to 78.6 rad/s" in capsys.readouterr().err
+    assert read_options(["delta", "--rate", "100", "--realistic"]).natural_frequency == pytest.approx(26.2, abs=0.1)
+    assert read_options(["delta"]).natural_frequency == 120.0
+
+
+# What is made of the parsers
+
+
+def test_the_reference_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")  # set back afterwards
+    assert reference.reference() == (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8"), (
+        "write it anew: python -m pkm_control.command_line.reference docs/command_line.md"
+    )
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_completion_knows_robots_motions_and_options(shell: str) -> None:
+    pytest.importorskip("shtab")
+    text = completion.script(shell)
+    for word in (*COMMANDS, "agile_eye", "pick_and_place", "natural-frequency", "computed_torque"):
+        assert word in text
+    if shutil.which(shell):
+        assert subprocess.run([shell, "-n"], input=text, text=True, check=False).returncode == 0
+
+
+def test_bash_completes_a_robot(tmp_path: Path) -> None:
+    pytest.importorskip("shtab")
+    (tmp_path / "pkm").write_text(completion.script("bash"))
+    ask = f"source {tmp_path}/pkm; COMP_WORDS=(pkm run agi); COMP_CWORD=2; COMP_LINE='pkm run agi'; COMP_POINT=11;"
+    ask += "_shtab_pkm; echo ${COMPREPLY[@]}"
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "agile_eye"
+
+
+def test_without_shtab_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 1
+    assert "pip install shtab" in capsys.readouterr().err
+
+
+def test_numbers_are_checked() -> None:
+    assert options.count("3") == 3
+    for text, kind in (("0", options.count), ("nan", options.number), ("0", options.positive), ("1", options.share)):
+        with pytest.raises(argparse.ArgumentTypeError):
+            kind(text)

@@ -63,7 +63,7 @@ def test_the_hidden_payload_of_the_simulated_machine_is_found(
     Recorded(times[1:], positions[1:], middle + noise).save(tmp_path / "recorded.csv", kinematics.actuated_names)
 
     output = tmp_path / "parameters.yaml"
-    assert main([str(tmp_path / "recorded.csv"), "--robot", "delta", "-o", str(output)]) == 0, capsys.readouterr().err
+    assert main(["delta", str(tmp_path / "recorded.csv"), "-o", str(output)]) == 0, capsys.readouterr().err
     text = yaml.safe_load(output.read_text())
     groups = {entry["group"].split()[0]: entry for entry in text["base_parameters"]}
     truth = dict(zip(base.names, base.values(dynamics.parameters.values), strict=True))

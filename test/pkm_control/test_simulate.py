@@ -43,7 +43,7 @@ def test_help_tells_every_option_and_its_default() -> None:
 
 
 def test_it_runs_reports_and_writes_its_files(tmp_path, capfd) -> None:
-    assert main(["delta", "--cycles", "2", "--no-page", "--report-dir", str(tmp_path)]) == 0
+    assert main(["delta", "--cycles", "2", "--no-page", "--report", str(tmp_path)]) == 0
     text = capfd.readouterr().out
     for words in ("cycles per minute", "position error", "effort of limb3_arm", "speed of limb1", "deadlines missed"):
         assert words in text
@@ -74,7 +74,7 @@ def test_a_robot_that_is_not_there_is_one_clear_line(capfd) -> None:
         ["--rate", "nan"],
         ["--rate", "-1"],
         ["--port", "99999"],
-        ["--law", "magic"],
+        ["--controller", "magic"],
         ["--damping", "x"],
     ],
 )
@@ -87,7 +87,7 @@ def test_bad_arguments_are_refused(arguments: list[str], capfd) -> None:
 
 def test_interrupt_ends_it_and_leaves_nothing_running(tmp_path) -> None:
     process = subprocess.Popen(
-        command("delta", "--cycles", "100000", "--port", "8931", "--report-dir", str(tmp_path)),
+        command("delta", "--cycles", "100000", "--port", "8931", "--report", str(tmp_path)),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -249,7 +249,7 @@ def test_silence_stops_efforts_and_states_bring_them_back(robot: Robot) -> None:
 
 def test_the_main_job_ends_with_a_report_and_leaves_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pkm_control.run.runner", "delta", "--rate", "250", "--cycles", "2"]
-    command += ["--page", "false", "--report", str(tmp_path), "--namespace", "main_job", "--natural_frequency", "40"]
+    command += ["--page", "false", "--report", str(tmp_path), "--namespace", "main_job", "--natural-frequency", "40"]
     environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 50) % 101)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr

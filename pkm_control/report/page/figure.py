@@ -48,7 +48,6 @@ _STYLE: Any = {
     "legend.columnspacing": 1.2,
     "svg.hashsalt": "pkm",
     "text.parse_math": False,  # names are names
-    "pdf.fonttype": 42,
     "path.simplify_threshold": 0.3,
 }
 

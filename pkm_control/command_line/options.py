@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands take: one name, one unit, one default and one explanation, said here alone."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
+from pkm_control.motion.shipped import AUTO, motion_names
+from pkm_description.command_options import ROBOT, XACRO_ARGS, add_robot
+
+__all__ = ["ROBOT", "XACRO_ARGS", "add_robot"]
+
+MOTION = f"motion to run: a CSV file, {', '.join(motion_names())}, or auto (what suits the robot)"
+CYCLES = "how often the motion is run"
+STAY = "keep the robot running when the motion is done"
+RATE = "rate of the machine and of the controller [Hz]"
+CONTROLLER = "control law"
+FREQUENCY = "natural frequency of the tracking error [rad/s]; lowered to what the rate carries"
+RATIO = "damping of the tracking error; 1 is critical"
+REALISTIC = "machine with encoders, a delay of one period, and a fifth more inertia than its description says"
+REPORT = "directory for the page (PNG, PDF, HTML) and the table of the run"
+PAGE = "show the robot in a browser page"
+HOST = "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.0: any network"
+PORT = "first port tried for the browser page"
+
+
+METAVARS = {
+    "motion": "FILE|NAME",
+    "cycles": "N",
+    "rate": "HZ",
+    "natural_frequency": "RAD/S",
+    "damping": "RATIO",
+    "report": "DIR",
+    "host": "ADDRESS",
+    "port": "PORT",
+    "namespace": "NAME",
+    "publish_rate": "HZ",
+}
+
+
+class Help(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
+    """Tells defaults where there are any, and keeps the lines of descriptions."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=100)
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.default in (None, "", argparse.SUPPRESS) or isinstance(action, argparse._StoreTrueAction):
+            return action.help
+        if isinstance(action, Switch):
+            if "(default" in str(action.help):
+                return action.help
+            return f"{action.help} (default: {'yes' if action.default else 'no'})"
+        return super()._get_help_string(action)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if isinstance(action, Switch):
+            return ", ".join(action.option_strings)
+        return super()._format_action_invocation(action)
+
+
+class Switch(argparse.Action):
+    """`--page`, `--page true`, `--page false` or `--no-page`."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, default: bool = False, help: str = "") -> None:
+        names = [*option_strings, *(f"--no-{name.removeprefix('--')}" for name in option_strings)]
+        super().__init__(names, dest, nargs="?", default=default, choices=("true", "false"), help=help)
+        self.metavar = "true|false"
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Set the value."""
+        negated = option is not None and option.startswith("--no-")
+        if negated and values is not None:
+            parser.error(f"argument {option}: takes no value")
+        setattr(namespace, self.dest, not negated and values != "false")
+
+
+def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """The parser of a command.
+
+    Args:
+        word: of the command.
+        description: what it does.
+        epilog: what comes after the options.
+
+    Returns:
+        The parser, without options.
+    """
+    return argparse.ArgumentParser(f"pkm {word}", description=description, epilog=epilog, formatter_class=Help)
+
+
+def add_control(group: argparse._ArgumentGroup) -> None:
+    """Give a group what a control loop is set by."""
+    group.add_argument("--rate", type=positive, default=1000.0, metavar="HZ", help=RATE)
+    group.add_argument("--controller", choices=LAWS, default=LAWS[0], help=CONTROLLER)
+    group.add_argument("--natural-frequency", type=positive, default=NATURAL_FREQUENCY, metavar="RAD/S", help=FREQUENCY)
+    group.add_argument("--damping", type=positive, default=DAMPING, metavar="RATIO", help=RATIO)
+
+
+def add_motion(group: argparse._ArgumentGroup, default: str | None = AUTO) -> None:
+    """Give a group the motion."""
+    group.add_argument("--motion", default=default, metavar="FILE|NAME", help=MOTION)
+
+
+def add_page(group: argparse._ArgumentGroup) -> None:
+    """Give a group the browser page."""
+    group.add_argument("--page", action=Switch, default=True, help=PAGE)
+    group.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help=HOST)
+    group.add_argument("--port", type=port, default=8080, metavar="PORT", help=PORT)
+
+
+def add_report(group: argparse._ArgumentGroup) -> None:
+    """Give a group the directory of the report."""
+    group.add_argument("--report", type=Path, default=Path("reports"), metavar="DIR", help=REPORT)
+
+
+# Numbers
+
+
+def number(text: str) -> float:
+    """A finite number.
+
+    Args:
+        text: of the command line.
+
+    Returns:
+        The number.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text} is not a finite number")
+    return value
+
+
+def positive(text: str) -> float:
+    """A number greater than zero.
+
+    Args:
+        text: of the command line.
+
+    Returns:
+        The number.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if number(text) <= 0.0:
+        raise argparse.ArgumentTypeError(f"{text} is not greater than zero")
+    return number(text)
+
+
+def not_negative(text: str) -> float:
+    """A number that is zero or greater.
+
+    Args:
+        text: of the command line.
+
+    Returns:
+        The number.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if number(text) < 0.0:
+        raise argparse.ArgumentTypeError(f"{text} is negative")
+    return number(text)
+
+
+def share(text: str) -> float:
+    """A part of a whole, 0 to 0.9.
+
+    Args:
+        text: of the command line.
+
+    Returns:
+        The number.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    if not 0.0 <= number(text) <= 0.9:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 0.9")
+    return number(text)
+
+
+def whole(lowest: int, highest: int) -> Callable[[str], int]:
+    """A whole number from one to another."""
+
+    def integer(text: str) -> int:
+        value = int(text)
+        if not lowest <= value <= highest:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {lowest} to {highest}")
+        return value
+
+    return integer
+
+
+port = whole(1, 65535)
+count = whole(1, 1_000_000)

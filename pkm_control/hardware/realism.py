@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated machine that is not what its description says, as no machine is; `docs/control.md` has the numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from pkm_control.hardware.encoder import Encoder
+from pkm_control.hardware.simulated_machine import SimulatedMachine
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.realism import DELAY, HEAVIER, LINEAR_STEP, NOISE_STEPS, SEED, STEPS_PER_TURN, VELOCITY_NOISE
+from pkm_description.mechanism import Inertial, Mechanism
+from pkm_dynamics import Dynamics
+
+
+def realistic_machine(
+    mechanism: Mechanism, command_timeout: float = math.inf, payload: Inertial | None = None
+) -> SimulatedMachine:
+    """A machine with encoders, a delay, and links heavier than described; the same each time.
+
+    Args:
+        mechanism: as described.
+        command_timeout: without a `write` for longer than that [s], drives give zero effort.
+        payload: what the platform carries besides, in its frame, without the controller's knowledge.
+
+    Returns:
+        The machine.
+    """
+    limits = ActuatorLimits.of(mechanism)
+    return SimulatedMachine(
+        Dynamics(heavier(mechanism, HEAVIER)),
+        limits,
+        encoder=realistic_encoder(limits),
+        command_timeout=command_timeout,
+        payload=payload,
+        delay=DELAY,
+    )
+
+
+def realistic_encoder(limits: ActuatorLimits) -> Encoder:
+    """Encoders with the steps and the noise of `pkm_control.realism`, for drives that turn or slide.
+
+    Args:
+        limits: of the actuators.
+
+    Returns:
+        What reads them.
+    """
+    slides = np.array([unit == "m" for unit in limits.length_units])
+    resolution = np.where(slides, LINEAR_STEP, 2.0 * math.pi / STEPS_PER_TURN)
+    turning, sliding = VELOCITY_NOISE
+    return Encoder(resolution, NOISE_STEPS * resolution, np.where(slides, sliding, turning), SEED)
+
+
+def heavier(mechanism: Mechanism, factor: float) -> Mechanism:
+    """The same robot with the mass and inertia of every link times a factor; drives and friction stay.
+
+    Args:
+        mechanism: the robot.
+        factor: greater than zero.
+
+    Returns:
+        The heavier, or lighter, robot.
+    """
+    links = tuple(
+        replace(
+            link,
+            inertial=replace(
+                link.inertial, mass=factor * link.inertial.mass, inertia=factor * np.asarray(link.inertial.inertia)
+            ),
+        )
+        for link in mechanism.links
+    )
+    return replace(mechanism, links=links)

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""By how much a realistic machine differs from its description: plain numbers, for the machine and for what is told."""
+
+STEPS_PER_TURN = 2**17  # of an encoder, at the joint
+LINEAR_STEP = 1e-6  # m
+NOISE_STEPS = 0.5  # standard deviation of a position, in steps
+VELOCITY_NOISE = 0.005, 2e-4  # standard deviation of a velocity [rad/s], [m/s]
+DELAY = 1  # periods by which a command acts late
+HEAVIER = 1.2  # mass and inertia of every link, over those of the description
+SEED = 1  # of the noise
+USUAL_RESERVE = 0.2  # of efforts and speeds: what plans leave to the controller of a machine that is as described
+RESERVE = 0.4  # likewise, where the controller needs it for heavier links
+
+NOTE = (
+    f"realistic machine: encoders of {STEPS_PER_TURN} steps per turn or {1e6 * LINEAR_STEP:g} µm with noise, commands "
+    f"{DELAY} period late, links {HEAVIER - 1.0:.0%} heavier than the controller believes; planned with a reserve of "
+    f"{RESERVE:.0%}"
+)

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that every command with a robot takes: one name, one explanation. Nothing heavy is imported."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+ROBOT = "a robot of the gallery, or the path of a .urdf.xacro or .urdf file"
+XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value'"
+
+
+def add_robot(p: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Give a parser the robot, and the arguments of its file; without a default the robot must be named."""
+    optional: dict[str, Any] = {} if default is None else {"nargs": "?", "default": default}
+    p.add_argument("robot", metavar="ROBOT", help=ROBOT, **optional)
+    p.add_argument("--xacro-args", default="", metavar="'NAME:=VALUE ...'", help=XACRO_ARGS)
+
+
+def add_output(p: argparse.ArgumentParser, required: bool = False) -> None:
+    """Give a parser the file that it writes."""
+    text = "file to write" if required else "file to write; standard output if not given"
+    p.add_argument("-o", "--output", required=required, metavar="FILE", help=text)
