@@ -42,6 +42,7 @@ _SLACK = 1e-6  # of a bound on speeds and efforts: rounding
 _SAME = 1e-9  # by which a deficit may grow on the way back in
 BRAKINGS = (4.0, 2.0, 1.0, 0.5)  # 1/s: rates of change of the speed override, tried from the quickest on
 _BRAKING_SAMPLES = 1000
+_CONSTRAINT_SAMPLES = 65  # this margin takes a call for each pose
 
 MARGINS = (
     "it comes too near a type 1 singularity (a limb stretched or folded)",
@@ -79,6 +80,7 @@ class CurveCheck:
         at_home = kinematics.singularity(kinematics.home, mode=mode)
         of_home = np.array([at_home.type1, at_home.type2, at_home.limb_regularity], dtype=np.float64)
         self._floors = SHARE * np.nan_to_num(of_home)
+        self._hold = SHARE * float(np.nan_to_num(at_home.constraint_hold, posinf=0.0))  # 0 where limbs block nothing
 
     # -- trajectories -----------------------------------------------------------------------------------------------
 
@@ -137,7 +139,21 @@ class CurveCheck:
             return (
                 f"at {times[-1]:.3f} s: it ends as far outside as it begins: {self._lack(int(np.argmax(stays)), None)}"
             )
-        return ""
+        return self._loses_hold(trajectory, times)
+
+    def _loses_hold(self, trajectory: PointTrajectory, times: Array) -> str:
+        """Return where the limbs lose hold of what they block (constraint singularity), looked at here and there."""
+        if self._hold == 0.0:
+            return ""
+        some = times[np.unique(np.linspace(0, len(times) - 1, _CONSTRAINT_SAMPLES).astype(np.int64))]
+        pose = rounded(self.kinematics, trajectory.sample(some)[0], self.mode)
+        hold = np.asarray(self.kinematics.singularity(pose, mode=self.mode).constraint_hold)
+        bad = np.flatnonzero(~(hold >= min(self._hold, float(hold[0]))))
+        if not bad.size:
+            return ""
+        return (
+            f"at {some[bad[0]]:.3f} s: it comes too near a constraint singularity (the limbs lose hold of the platform)"
+        )
 
     def braking(self, trajectory: PointTrajectory) -> float:
         """How quickly the speed along a trajectory may be changed: what its efforts leave.

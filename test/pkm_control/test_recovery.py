@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Back from outside, found again, and what a change of the working mode answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_control.loop.follower import Mode
+from pkm_control.loop.recovery import RecoveryError, go_back, require_mode_change, way_back
+
+PERIOD = 4e-3  # s
+
+
+@pytest.fixture
+def delta(steered):
+    robot = steered("delta")
+    robot.run(2 * PERIOD)
+    return robot
+
+
+def test_nothing_is_wrong_at_home(delta) -> None:
+    assert way_back(delta.follower) is None
+
+
+def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:
+    """Held just above where the arms' range ends, as if it had been pushed there."""
+    check = delta.follower.check
+    heights = np.linspace(0.2, 0.3, 201)
+    lacks = check.deficits(np.array([delta.offset(0.0, 0.0, h) for h in heights]))
+    outside = delta.offset(0.0, 0.0, heights[np.flatnonzero(lacks[:, 0] > 0.0)[0]])
+    follower = delta.follower
+    positions = np.array(delta.kinematics.inverse(outside).actuated)
+    rest = np.zeros(len(positions))
+    far = 0.5 * (np.array(delta.kinematics.inverse(delta.offset()).actuated) + positions)
+    for k, q in enumerate((far, positions)):
+        follower.update(1.0 + k * PERIOD, 1.0 + k * PERIOD, q, rest)
+    follower.silent(3.0)
+    follower.update(5.0, 5.0, positions, rest)  # held where it is found
+    assert follower.mode is Mode.HOLDING
+    there = way_back(follower)
+    assert there is not None
+    assert not check.deficits(there[None]).any()
+    assert go_back(follower, there) == ""
+    before, reached = check.deficits(outside[None])[0, 0], []
+    for k in range(2000):
+        now = 5.0 + (k + 1) * PERIOD
+        action = follower.update(now, now, positions, rest)
+        positions = np.array(delta.kinematics.inverse(action.reference.pose).actuated)  # a machine that follows exactly
+        lack = check.deficits(action.reference.pose[None])[0, 0]
+        assert lack <= before + 1e-9
+        before = lack
+        reached.append(np.abs(action.reference.twist).max())
+        if action.mode is Mode.HOLDING:
+            break
+    assert follower.mode is Mode.HOLDING
+    assert before == 0.0
+    assert max(reached) < 0.1  # at low speed
+
+
+def test_without_readings_nothing_can_be_done(delta) -> None:
+    delta.follower.silent(10.0)
+    with pytest.raises(RecoveryError, match="no usable reading"):
+        way_back(delta.follower)
+    assert "stopped" in delta.follower.jog_to(delta.offset(0.01))
+
+
+def test_a_platform_that_was_lost_is_found_from_home(delta) -> None:
+    follower = delta.follower
+    end = np.array(delta.kinematics.inverse(delta.offset(0.1, 0.1, 0.1)).actuated)
+    lost = follower.update(1.0, 1.0, np.array((2.5, -2.5, 2.5)), np.zeros(3))
+    assert lost.mode is Mode.STOPPED
+    follower.relocate()
+    found = follower.update(1.1, 1.1, end, np.zeros(3))
+    assert found.mode is Mode.HOLDING
+    np.testing.assert_allclose(found.measured.pose[:3], delta.offset(0.1, 0.1, 0.1)[:3], atol=1e-8)
+
+
+def test_the_present_working_mode_needs_no_change(delta) -> None:
+    assert "+++" in require_mode_change(delta.follower, "+++")
+
+
+@pytest.mark.parametrize(("name", "label"), [("delta", "nonsense"), ("five_bar", "-+"), ("planar_3rrr", "-++")])
+def test_another_working_mode_is_refused_with_a_reason(steered, name: str, label: str) -> None:
+    robot = steered(name)
+    robot.run(2 * PERIOD)
+    with pytest.raises(RecoveryError) as refusal:
+        require_mode_change(robot.follower, label)
+    assert len(str(refusal.value)) > 20
+    assert robot.run(PERIOD).mode is Mode.HOLDING
