@@ -25,8 +25,8 @@ from rclpy.task import Future
 from pkm_control.loop.fixed_rate import LoopStatistics as LoopFigures
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes import motion_messages
-from pkm_control.nodes.motion_run import MotionRun, Order
-from pkm_control.nodes.run_streams import RunStreams
+from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
+from pkm_control.nodes.motion_player.run_streams import RunStreams
 from pkm_control.report.recording import Run
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report

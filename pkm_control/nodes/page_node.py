@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
 import webbrowser
 from typing import Any
 
@@ -15,7 +16,7 @@ from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_control.nodes.page_operations import PageOperations
+from pkm_control.nodes.page.page_operations import PageOperations
 from pkm_control.view.admission import OPERATE
 from pkm_control.view.jog_space import JogSpace
 from pkm_control.view.operations import IDLE, Answer, Readings
@@ -31,6 +32,7 @@ from pkm_interfaces.msg import ControllerState, PlatformState, SolveStatus
 from pkm_kinematics.kinematics import shared_kinematics
 
 _MOVED = 1e-3  # m and rad-like, from where working modes were asked for, until they are asked for again
+_LOOK_EVERY = 0.1  # s, between two looks whether the robot is there
 _MOST_MODES = 256
 _MODES = {
     getattr(ControllerState, name): name for name in ("WAITING", "HOLDING", "TRACKING", "STOPPED", "PAUSED", "JOGGING")
@@ -99,7 +101,11 @@ class PageNode(Node):
             threading.Thread(target=webbrowser.open, args=(viewer.url,), name="browser", daemon=True).start()
 
     def _prepare(self, viewer: RobotViewer, operations: PageOperations, mechanism: Mechanism) -> None:
-        """Give the page its controls; away from the executor, as kernels may have to be compiled for it."""
+        """Give the page its controls, when the robot is there; away from the executor, as it takes kernels."""
+        while self._newest[0] is None:  # until then, others compile these kernels
+            time.sleep(_LOOK_EVERY)
+            if self._viewer is not viewer or not self.context.ok():
+                return
         try:
             viewer.operate(operations, JogSpace(shared_kinematics(mechanism)))
         except Exception as error:  # the page shows the robot without them

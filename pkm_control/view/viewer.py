@@ -187,6 +187,7 @@ class RobotViewer:
         home = space.kinematics.singularity(space.kinematics.home)
         self.limits.compare_with((float(home.type1), float(home.type2)))
         self._desk = Desk(self.server, operations, self.status.answer)
+        self.status.make_room()
         self._space = space
         self._seed = [self._column[name] for name in space.kinematics.joint_names]
         self.server.on_client_connect(self._welcome)

@@ -124,6 +124,11 @@ class Chromium:
             clickCount=int(bool(buttons)),
         )
 
+    def key(self, name: str) -> None:
+        """Press a key that writes nothing."""
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=13)
+
     def click(self, x: float, y: float) -> None:
         """Click somewhere."""
         self.mouse("mouseMoved", x, y)

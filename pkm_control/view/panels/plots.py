@@ -20,7 +20,9 @@ _SPAN = 10.0  # s that are shown
 _APART = 0.05  # s, at least, between two points
 _HEIGHT = 150  # pixels
 _COLOURS = ("#1565c0", "#ef6c00", "#2e7d32", "#8e24aa", "#00838f", "#6d4c41", "#d81b60", "#9e9d24")
+_LEAST_ERROR = 0.01  # mm and mrad: what is less is shown small
 _LIMIT = "#c62828"
+_TIME_SCALE = {"x": uplot.Scale(time=False, range=(-_SPAN, 0.0))}
 
 
 class PlotsPanel:
@@ -41,6 +43,7 @@ class PlotsPanel:
         self._errors = [name for kind, name in (("T", "mm"), ("R", "mrad")) if kind in motion]
         self._rows: deque[tuple[float, Array, Array]] = deque(maxlen=round(_SPAN / _APART) + 2)
         self._n = len(joints)
+        self._error_top = 0.0
         lines = [*(joint.name for joint in joints), *(("limit", "limit ") if self._relative else ())]
         self._effort_plot = self._add(server, f"Efforts [{unit}]", lines)
         self._error_plot = self._add(server, f"Tracking error [{', '.join(self._errors)}]", self._errors)
@@ -68,6 +71,10 @@ class PlotsPanel:
         errors = np.array([row[2] for row in self._rows])[recent]
         ends = [np.full(len(since), value) for value in (100.0, -100.0)] if self._relative else []
         self._effort_plot.data = (since, *np.ascontiguousarray(efforts.T), *ends)
+        largest = np.nanmax(errors, initial=_LEAST_ERROR)
+        if not 0.3 * self._error_top < largest <= self._error_top:
+            self._error_top = 1.5 * largest
+            self._error_plot.scales = {**_TIME_SCALE, "y": uplot.Scale(range=(0.0, self._error_top))}
         self._error_plot.data = (since, *np.ascontiguousarray(errors.T))
 
     @staticmethod
@@ -89,7 +96,7 @@ class PlotsPanel:
             data,
             tuple(series),
             title=title,
-            scales={"x": uplot.Scale(time=False, range=(-_SPAN, 0.0))},
+            scales=_TIME_SCALE,
             legend=uplot.Legend(show=False),
             height=_HEIGHT,
         )

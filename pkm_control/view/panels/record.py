@@ -9,11 +9,11 @@ from pkm_control.view.operations import Answer
 from pkm_control.view.panels.asking import Desk
 from pkm_control.view.panels.capture import Capture
 
-_BEGIN, _END, _DOWNLOAD = "Start", "Stop", "Download"
+_BEGIN, _END, _DOWNLOAD = "Begin", "End", "Download"
 
 
 class RecordPanel:
-    """Start, stop, download.
+    """Begin, end, download.
 
     Args:
         client: the browser.

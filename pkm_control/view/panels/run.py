@@ -28,8 +28,8 @@ class RunPanel:
         gui = client.gui
         stop = gui.add_button("Stop", color="red", order=order, hint="End whatever moves, and hold")
         self._recover = gui.add_button("Recover", color="yellow", order=order + 0.1, visible=False)
-        with gui.add_folder("Motion", order=order + 0.2):
-            go = gui.add_button_group("Run", (_START, _PAUSE, _RESUME))
+        with gui.add_folder("Run", order=order + 0.2):
+            go = gui.add_button_group("Control", (_START, _PAUSE, _RESUME))
             self._speed = gui.add_slider("Speed [%]", min=0.0, max=100.0, step=1.0, initial_value=100.0)
             self._motion = gui.add_dropdown("Motion", tuple(ask.motions), initial_value=ask.motions[0])
             self._cycles = gui.add_number("Cycles", 1, min=1, max=_MOST_CYCLES, step=1)

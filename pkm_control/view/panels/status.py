@@ -27,9 +27,10 @@ class StatusPanel:
 
     def __init__(self, server: PageServer, order: float) -> None:
         self._html = server.gui.add_html("", order=order)
-        self._rows: dict[str, str] = {}
+        self._rows = dict.fromkeys(("position [mm]", "tracking error", "speed", "speed override", "time"), "")
         self._mode = self._reason = self._faults = ""
         self._answer: Answer | None = None
+        self._controls = False
 
     @property
     def content(self) -> str:
@@ -41,7 +42,7 @@ class StatusPanel:
         rows = self._rows
         self._mode, self._reason = readings.mode, readings.reason
         if readings.pose is not None and np.isfinite(readings.pose[:3]).all():
-            rows["position [mm]"] = "  ".join(f"{1e3 * value:.1f}" for value in readings.pose[:3])
+            rows["position [mm]"] = "  ".join(f"{round(1e3 * value, 1) + 0.0:.1f}" for value in readings.pose[:3])
         if readings.error is not None:
             text = f"{1e3 * readings.error:.3f} mm"
             if readings.rotation_error is not None:
@@ -61,6 +62,11 @@ class StatusPanel:
             self._faults = faults
             self._draw()
 
+    def make_room(self) -> None:
+        """Keep room for answers: there are controls."""
+        self._controls = True
+        self._draw()
+
     def answer(self, answer: Answer | None) -> None:
         """Show what a request was answered, until the next one."""
         self._answer = answer
@@ -77,12 +83,13 @@ class StatusPanel:
             )
         elif self._reason:
             parts.append(f"<div>{markup.escaped(self._reason)}</div>")
-        parts.append(markup.table(self._rows))
-        if self._answer is not None and self._answer.message:
-            colour = markup.GREEN if self._answer.success else markup.AMBER
+        parts.append(markup.table({name: text for name, text in self._rows.items() if text}))
+        if self._controls:  # with room for two lines, so that the controls below do not move
+            answer = self._answer or Answer(True)
+            colour = "transparent" if not answer.message else markup.GREEN if answer.success else markup.AMBER
             parts.append(
-                f'<div style="border-left:4px solid {colour};padding-left:0.5em;margin:0.3em 0">'
-                f"{markup.escaped(self._answer.message)}</div>"
+                f'<div data-answer style="border-left:4px solid {colour};padding-left:0.5em;margin:0.3em 0;'
+                f'min-height:2.7em">{markup.escaped(answer.message)}</div>'
             )
         content = markup.block("".join(parts))
         if content != self._html.content:

@@ -15,7 +15,7 @@ from rclpy.action import ActionClient
 from pkm_control.loop.follower import Outcome
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.nodes import motion_messages
-from pkm_control.nodes.run_streams import RunStreams
+from pkm_control.nodes.motion_player.run_streams import RunStreams
 from pkm_control.report.run_recorder import RunRecorder
 from pkm_control.run.main_job import Plan
 from pkm_description.errors import PkmError

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A browser, a robot behind the page that does at once what it is asked, and the page as people see it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
+
+from pkm_control.view.jog_space import JogSpace
+from pkm_control.view.operations import Answer, Readings
+from pkm_control.view.viewer import RobotViewer
+from pkm_description.mechanism import Mechanism
+from pkm_kinematics import Kinematics
+
+from .chromium import Chromium, program
+from .page_driver import SLOW, PageDriver
+
+DESKTOP, PHONE = (1280, 800), (390, 844)
+
+
+class FakeRobot:
+    """A robot that jumps to where it is sent, and notes what it is asked."""
+
+    motions = ("auto", "circle", "pick_and_place", "tilts")
+
+    def __init__(self, kinematics: Kinematics, operate: str = "local") -> None:
+        self.kinematics = kinematics
+        self.calls: list[tuple[Any, ...]] = []
+        self.mode, self.speed, self.time = "HOLDING", 1.0, 0.0
+        self.pose = np.array(kinematics.home)
+        self.joints = np.array(kinematics.home_joints)
+        self.space = JogSpace(kinematics)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        joints = dict(zip(kinematics.joint_names, self.joints.tolist(), strict=True))
+        self.viewer = RobotViewer(kinematics.mechanism, port, joints, operate=operate)
+        self.viewer.operate(self, self.space)
+
+    def note(self, *call: Any) -> Answer:
+        self.calls.append(call)
+        return Answer(True, f"{call[0]} is done")
+
+    def play(self, motion: str, cycles: int) -> Answer:
+        self.mode = "TRACKING"
+        return self.note("play", motion, cycles)
+
+    def pause(self) -> Answer:
+        self.mode = "PAUSED"
+        return self.note("pause")
+
+    def resume(self) -> Answer:
+        self.mode = "TRACKING"
+        return self.note("resume")
+
+    def stop(self) -> Answer:
+        self.mode = "HOLDING"
+        return self.note("stop")
+
+    def recover(self) -> Answer:
+        self.mode = "HOLDING"
+        return self.note("recover")
+
+    def set_speed(self, fraction: float) -> Answer:
+        self.speed = fraction
+        return self.note("speed", fraction)
+
+    def jog_to(self, pose: np.ndarray) -> Answer:
+        if self.mode != "HOLDING":
+            return Answer(False, "stop what runs before you jog")
+        self.pose = np.array(pose)
+        self.joints = np.array(self.kinematics.inverse(pose, seed=self.joints).joints)
+        return self.note("jog", np.array(pose))
+
+    def change_working_mode(self, label: str) -> Answer:
+        self.note("mode", label)
+        return Answer(False, f"every way to {label} crosses a singularity")
+
+    def step(self) -> None:
+        """Show where it is."""
+        self.time += 0.04
+        k = self.kinematics
+        self.viewer.update(k.joint_names, self.joints, self.pose)
+        margins = k.singularity(self.pose, seed=self.joints)
+        n = len(k.actuated_names)
+        readings = Readings(
+            time=self.time,
+            mode=self.mode,
+            pose=self.pose,
+            error=1e-4,
+            rotation_error=1e-4,
+            speed=0.1,
+            efforts=np.sin(self.time + np.arange(n)),
+            speed_override=self.speed,
+            distances=(float(margins.type1), float(margins.type2)),
+            units=("m/s per rad/s", "rad/s per m/s"),
+        )
+        self.viewer.show(readings)
+
+    def wait(self, condition: Callable[[], Any], patience: float = SLOW) -> Any:
+        """Go on until a condition holds, and return its value."""
+        deadline = time.monotonic() + patience
+        while not (value := condition()):
+            assert time.monotonic() < deadline, "waited in vain"
+            self.step()
+            time.sleep(0.04)
+        return value
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot's description."""
+        return self.kinematics.mechanism
+
+    @property
+    def rigid(self) -> bool:
+        """Whether its platform moves in the same directions everywhere."""
+        return self.kinematics.constant_space
+
+    def go_home(self) -> None:
+        """Stand at home, idle, until the page's controls stand there too."""
+        self.mode, self.pose = "HOLDING", np.array(self.kinematics.home)
+        self.joints = np.array(self.kinematics.home_joints)
+        until = time.monotonic() + 1.4  # the controls wait a second for hands to go off
+        while time.monotonic() < until:
+            self.step()
+            time.sleep(0.04)
+
+    def last(self, kind: str) -> tuple[Any, ...] | None:
+        """The last call of a kind."""
+        return next((call for call in reversed(self.calls) if call[0] == kind), None)
+
+
+class Page(PageDriver):
+    """The page of a robot that jumps."""
+
+    def __init__(self, browser: Chromium, robot: FakeRobot) -> None:
+        self.robot = robot
+        super().__init__(browser, robot.viewer.url, robot.wait)
+        robot.wait(robot.viewer.server.get_clients)
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Give the page a size, and wait until the camera has followed."""
+        self.browser.size(*size)
+
+        def followed() -> bool:
+            left, top, right, bottom = self.canvas()
+            placed = list(self.robot.viewer.scene._placed_clients.values())
+            cameras = [client.camera for client in self.robot.viewer.server.get_clients().values()]
+            return bottom - top == size[1] and all(
+                (width, height) == (right - left, bottom - top) and np.allclose(camera.position, eye, atol=1e-5)
+                for (eye, width, height), camera in zip(placed, cameras, strict=True)
+            )
+
+        self.robot.wait(followed)
+
+    def seen_at(self, point: np.ndarray) -> tuple[float, float]:
+        """Where a point (3,) [m] is on the screen."""
+        (client,) = self.robot.viewer.server.get_clients().values()
+        camera = client.camera
+        R = Rotation.from_quat(np.roll(camera.wxyz, -1)).as_matrix()
+        x, y, z = R.T @ (np.asarray(point) - camera.position)  # right, down, forward
+        left, top, right, bottom = self.canvas()
+        focal = 0.5 * (bottom - top) / np.tan(0.5 * camera.fov)
+        return 0.5 * (left + right) + focal * x / z, 0.5 * (top + bottom) + focal * y / z
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Chromium]:
+    """The one browser of all tests."""
+    if program() is None:
+        pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
+    one = Chromium()
+    yield one
+    one.close()

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page as people see and use it, in a real browser with software rendering, for robots of every kind.
+
+The robot behind it is one that jumps to where it is sent; `test/ros/test_page_on_robot.py` is the whole system.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from pkm_description import load_mechanism
+from pkm_description.urdf.visuals import visuals_of
+from pkm_kinematics import Kinematics
+
+from .chromium import Chromium
+from .conftest import DESKTOP, PHONE, FakeRobot, Page
+
+ROBOTS = (
+    "five_bar",
+    "delta",
+    "gough_stewart",
+    "quattro",
+    "orthoglide",
+    "agile_eye",
+    "tripod_3prs",
+    "planar_3rrr",
+    "irsbot2",
+    "cable_8",
+    "wrist_3ups_s",
+    "delta_rr",
+)
+_HUE = 0.07  # of a turn: how far the light may shift a colour
+
+
+@pytest.fixture(scope="module", params=ROBOTS)
+def page(request: pytest.FixtureRequest, browser: Chromium) -> Iterator[Page]:
+    """The page of each robot in turn."""
+    robot = FakeRobot(Kinematics(load_mechanism(request.param)))
+    browser.size(*DESKTOP)
+    yield Page(browser, robot)
+    robot.viewer.close()
+
+
+def robot_in(page: Page) -> tuple[np.ndarray, np.ndarray]:
+    """The picture, and where in it the robot is seen: what changes when the robot is hidden."""
+    scene = page.robot.viewer.scene
+    page.robot.step()
+    with_robot = page.still()
+    for frame in scene.frames.values():
+        frame.visible = False
+    without = page.still()
+    for frame in scene.frames.values():
+        frame.visible = True
+    seen = np.abs(with_robot.astype(int) - without).max(axis=2) > 12
+    return with_robot, seen
+
+
+def hues(colours: np.ndarray) -> np.ndarray:
+    """Hues (n,), 0 to 1, of colours (n, 3), 0 to 255; NaN of those that have hardly any."""
+    found = [colorsys.rgb_to_hsv(*(colour / 255.0)) for colour in colours]
+    return np.array([hue if saturation > 0.35 and value > 0.2 else np.nan for hue, saturation, value in found])
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_robot_is_seen_whole_by_its_colours(page: Page, size: tuple[int, int]) -> None:
+    page.resize(size)
+    page.tick("Handles in the picture")
+    picture, seen = robot_in(page)
+    page.tick("Handles in the picture")
+    height, width, _ = picture.shape
+    assert (width, height) == size
+    rows, columns = np.flatnonzero(seen.any(axis=1)), np.flatnonzero(seen.any(axis=0))
+    left, top, right, bottom = page.canvas()
+    assert 0.004 < seen.sum() / ((right - left) * (bottom - top)) < 0.7
+    assert max(np.ptp(rows) / (bottom - top), np.ptp(columns) / (right - left)) > 0.25  # not a spot somewhere
+    assert columns[0] > max(left, 0)  # nothing is cut off
+    assert columns[-1] < min(right, width) - 1
+    assert rows[0] > max(top, 0)
+    wanted = {tuple(round(255 * c) for c in visual.colour[:3]) for visual in visuals_of(page.robot.mechanism)[0]}
+    bright = hues(np.array(sorted(wanted), dtype=float))
+    shown = hues(picture[seen][:: max(1, seen.sum() // 4000)].astype(float))
+    for hue in bright[np.isfinite(bright)]:
+        apart = np.abs(shown - hue)
+        assert np.nanmin(np.minimum(apart, 1.0 - apart)) < _HUE, f"no part of hue {hue:.2f} is seen"
+    assert np.isfinite(shown).mean() > 0.02  # it is not grey on grey
+
+
+def test_nothing_runs_over_on_a_phone(page: Page) -> None:
+    page.resize(PHONE)
+    page.robot.wait(lambda: page.find("Stop", "button"))
+    assert page.browser.run("document.documentElement.scrollWidth") <= PHONE[0]
+    outside = """[...document.querySelectorAll('button, input')].filter(e => {
+      const box = e.getBoundingClientRect();
+      return box.width > 0 && (box.left < -1 || box.right > innerWidth + 1);
+    }).length"""
+    assert page.browser.run(outside) == 0
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_every_slider_moves_its_coordinate(page: Page, size: tuple[int, int]) -> None:
+    page.resize(size)
+    robot, space = page.robot, page.robot.space
+    parasitic = not robot.kinematics.constant_space
+    for one in space.independent:
+        robot.go_home()
+        at = one.home + 0.3 * (one.high - one.home)
+        scale, unit = (1e3, "mm") if one.slides else (180.0 / np.pi, "deg")
+        before = len(robot.calls)
+        page.type(f"{one.name.removeprefix('platform_')} [{unit}]", f"{scale * at:.6g}")
+        robot.wait(lambda count=before: len(robot.calls) > count)
+        reached = space.coordinates(robot.pose, robot.joints)
+        others = [other.index for other in space.independent if other is not one]
+        home = np.array([other.home for other in space.all])
+        tolerance = 0.3 * (at - one.home) if parasitic else 0.01 * (one.high - one.low)
+        assert reached[one.index] == pytest.approx(at, abs=tolerance), one.name
+        if not parasitic:
+            np.testing.assert_allclose(reached[others], home[others], atol=1e-9)
+
+
+def test_the_picture_moves_where_the_robot_is(page: Page) -> None:
+    page.resize(DESKTOP)
+    robot = page.robot
+    robot.go_home()
+    before, where = robot_in(page)
+    one = max(robot.space.independent, key=lambda c: c.high - c.low)
+    coordinates = np.array([c.home for c in robot.space.all])
+    coordinates[one.index] += 0.35 * (one.high - one.home)
+    target = robot.space.target(coordinates, robot.joints)
+    assert not target.problem
+    robot.jog_to(target.pose)
+    robot.step()
+    after = page.still()
+    left, top, right, bottom = page.canvas()
+    free = np.zeros(where.shape, dtype=bool)
+    free[top:bottom, left:right] = True
+    changed = (np.abs(after.astype(int) - before).max(axis=2) > 12) & free
+    assert changed.sum() > 0.03 * where.sum()
+    rows, columns = (np.flatnonzero(where.any(axis=axis)) for axis in (1, 0))
+    around = np.zeros_like(where)
+    margin = 150
+    around[max(rows[0] - margin, 0) : rows[-1] + margin, max(columns[0] - margin, 0) : columns[-1] + margin] = True
+    assert changed[around].sum() > 0.9 * changed.sum()
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_every_control_does_what_it_says(page: Page, size: tuple[int, int]) -> None:
+    page.resize(size)
+    robot = page.robot
+    robot.go_home()
+    robot.calls.clear()
+    page.choose("Motion", "circle")
+    page.type("Cycles", "7")
+    time.sleep(0.5)  # until what was typed is sent
+    page.press("Start")
+    robot.wait(lambda: robot.last("play"))
+    assert robot.last("play") == ("play", "circle", 7)
+    robot.wait(lambda: "play is done" in page.text() and "tracking" in page.text())
+    page.press("Pause")
+    robot.wait(lambda: robot.last("pause") and "paused" in page.text())
+    page.press("Resume")
+    robot.wait(lambda: robot.last("resume"))
+    page.type("Speed [%]", "40")
+    robot.wait(lambda: robot.last("speed") == ("speed", pytest.approx(0.4)))
+    robot.wait(lambda: "40 %" in page.text())
+    robot.speed = 1.0  # somebody else sets it back
+    robot.wait(lambda: "100 %" in page.text())
+    page.press("Stop")
+    robot.wait(lambda: robot.last("stop"))
+    robot.mode = "STOPPED"
+    page.press("Recover")
+    robot.wait(lambda: robot.last("recover"))
+    robot.wait(lambda: not page.find("Recover", "button"))
+
+
+def test_a_working_mode_is_asked_for_and_the_refusal_is_told(page: Page) -> None:
+    page.resize(DESKTOP)
+    robot = page.robot
+    robot.go_home()
+    robot.viewer.show_modes(["+", "-"], "+")
+    page.choose("Working mode", "-")
+    robot.wait(lambda: robot.last("mode"))
+    assert robot.last("mode") == ("mode", "-")
+    robot.wait(lambda: "every way to - crosses a singularity" in page.text())
+    robot.viewer.show_modes(["+"], "+")
+    robot.wait(lambda: not page.find("Working mode", "input"))
+
+
+def test_an_arrow_in_the_picture_moves_the_platform_along_it(page: Page) -> None:
+    robot, space = page.robot, page.robot.space
+    page.resize(DESKTOP)
+    robot.go_home()
+    axes = np.flatnonzero(space.translations)
+    if not axes.size:
+        assert space.rotations == (True, True, True)  # it has rings instead
+        return
+    page.still()
+    before = len(robot.calls)
+    axis = np.eye(3)[axes[0]]
+    scale = 0.16 * robot.viewer.scene.size
+    start, end = (page.seen_at(robot.pose[:3] + share * scale * axis) for share in (0.7, 1.0))
+    page.browser.drag(start, end)
+    robot.wait(lambda: len(robot.calls) > before)
+    moved = robot.pose[:3] - robot.kinematics.home[:3]
+    assert moved @ axis > 1e-3 * scale
+    assert np.linalg.norm(moved - (moved @ axis) * axis) < 1e-6 + 0.3 * abs(moved @ axis) * (not robot.rigid)
+
+
+def test_a_recording_is_downloaded(page: Page) -> None:
+    page.resize(DESKTOP)
+    robot = page.robot
+    page.open_folder("Record", "Download")
+    page.press("Begin")
+    robot.wait(lambda: len(robot.viewer.capture) > 5)
+    page.press("End")
+    robot.wait(lambda: not robot.viewer.capture.running)
+    page.press("Download")
+    file = page.browser.downloads / f"{robot.mechanism.name}.csv"
+    robot.wait(file.exists)
+    time.sleep(0.3)
+    rows = file.read_text().splitlines()
+    assert rows[0].startswith("time [s],mode,x [m]")
+    assert len(rows) == len(robot.viewer.capture) + 1
+    assert all(len(row.split(",")) == len(rows[0].split(",")) for row in rows)
+
+
+def test_the_page_has_reported_no_error(page: Page) -> None:
+    bad = [
+        event
+        for event in page.browser.events
+        if event["method"] == "Runtime.exceptionThrown"
+        or (event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] == "error")
+    ]
+    assert not bad

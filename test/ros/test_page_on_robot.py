@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole system, operated by a person in a browser: jog, start, pause, go on, slow down, stop."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
+pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from browser.chromium import Chromium, program
+from browser.page_driver import PageDriver
+
+if program() is None:
+    pytest.skip("no Chromium is installed (Debian: apt-get install chromium)", allow_module_level=True)
+
+PORT = 8950
+RATE = "250"
+
+
+def wait(condition: Callable[[], Any], patience: float = 120.0) -> Any:
+    deadline = time.monotonic() + patience
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+    return value
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageDriver]:
+    """The page of a running Delta that waits for what it is asked."""
+    reports = tmp_path_factory.mktemp("reports")
+    command = [sys.executable, "-m", "pkm_control.run.runner", "delta", "--motion", "none", "--stay", "--rate", RATE]
+    command += ["--port", str(PORT), "--report", str(reports), "--natural_frequency", "40", "--browser", "false"]
+    environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 51) % 101)}
+    with open(reports / "log", "w") as log:
+        run = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    browser = None
+    try:
+        url = wait(lambda: re.search(r"shown at (http\S+);", (reports / "log").read_text()), 400.0).group(1)
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            assert answer.status == 200
+        browser = Chromium()
+        yield PageDriver(browser, url, wait)
+    finally:
+        if browser is not None:
+            browser.close()
+        run.terminate()
+        assert run.wait(60.0) == 0, (reports / "log").read_text()
+
+
+def position(page: PageDriver) -> list[float]:
+    """Where the platform is, as the page says, mm."""
+    found = re.search(r"position \[mm\]\s+(-?[\d.]+)\s+(-?[\d.]+)\s+(-?[\d.]+)", page.text())
+    return [float(one) for one in found.groups()] if found else []
+
+
+def test_a_slider_jogs_the_platform(page: PageDriver) -> None:
+    wait(lambda: page.find("x [mm]", "input") and position(page) and "holding" in page.text())
+    x, y, z = position(page)
+    page.type("x [mm]", "30")
+    wait(lambda: position(page) == pytest.approx([30.0, y, z], abs=0.2))
+    wait(lambda: "holding" in page.text())
+    assert x == pytest.approx(0.0, abs=0.2)
+
+
+def test_a_motion_is_run_halted_and_stopped(page: PageDriver) -> None:
+    page.choose("Motion", "circle")
+    page.type("Cycles", "1000")
+    page.type("Speed [%]", "50")
+    wait(lambda: re.search(r"speed override\s+50 %", page.text()))
+    page.press("Start")
+    wait(lambda: "1000 x" in page.text() and "tracking" in page.text())
+    page.press("Pause")
+    wait(lambda: "paused" in page.text())
+    wait(lambda: "0.00 m/s" in page.text())
+    page.press("Resume")
+    wait(lambda: "tracking" in page.text() and "0.00 m/s" not in page.text())
+    page.press("Stop")
+    wait(lambda: "holding" in page.text() and "0.00 m/s" in page.text())
+    page.type("Speed [%]", "100")
+    wait(lambda: re.search(r"speed override\s+100 %", page.text()))
+
+
+def test_what_cannot_be_done_is_told(page: PageDriver) -> None:
+    page.choose("Motion", "tilts")  # a Delta does not tilt
+    page.press("Start")
+    wait(lambda: re.search("cannot|not in|no rotation|tilt", page.answer()))
+    assert "holding" in page.text()
