@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import sys
+import math
 import threading
 import time
 from typing import Any
@@ -25,7 +25,7 @@ from pkm_control.nodes import motion_messages
 from pkm_control.nodes.controls import Controls
 from pkm_control.nodes.goal_desk import Application, GoalDesk
 from pkm_control.nodes.operator_services import OperatorServices
-from pkm_control.nodes.realtime import declare_priority, request_realtime
+from pkm_control.nodes.realtime import RealTime
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
@@ -38,7 +38,7 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory
 
 FALLBACKS = ("gravity", "zero")
-_SWITCH = 5e-4  # s, after which a thread that checks a trajectory lets that of the control go on
+_IN_USE = 1.0  # s since the last measured state: as long the robot is not exchanged
 _LOOK_EVERY = 5e-5  # s, between two looks for a message that is due
 
 
@@ -61,11 +61,11 @@ class ControllerNode(Node):
         declare(self, "start_delay", 0.05, "from a motion that is to begin at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", 0.005, "largest jump at the start of a motion, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
-        request_realtime(self, declare_priority(self))
-        sys.setswitchinterval(_SWITCH)
+        self._realtime = RealTime(self)
         self._controls = Controls()
         self._lock = self._controls.lock  # of the follower, which the control thread and the executor's use
         self._goals: list[tuple[Any, Application, Future]] = []
+        self._heard = -math.inf  # s, on the monotonic clock: when the last measured state came
         self._refused = ""
         self._lowered = 0.0  # rad/s: the natural frequency that was last found too high
         self._next_state = 0.0
@@ -73,7 +73,7 @@ class ControllerNode(Node):
         self._commands = self.create_publisher(JointState, topics.JOINT_COMMANDS, topics.STREAM_OUT)
         self._reference = self.create_publisher(PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_OUT)
         self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
-        self._description = RobotDescription(self, self._build)
+        self._description = RobotDescription(self, self._build, self._busy)
         self._controls.problem = self._description.problem
         self._desk = GoalDesk(self._controls, self._start_settings, self._refuse)
         self._operator = OperatorServices(self, self._controls)
@@ -134,12 +134,19 @@ class ControllerNode(Node):
             return TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"))
 
         rehearse(new_follower(), kinematics)
+        follower = new_follower()
+        self._realtime.settle()
         with self._lock:
             if self._controls.follower is not None:
                 self._controls.follower.end(Outcome.PREEMPTED, "a new robot description has come")
             self._kinematics = kinematics
-            self._controls.follower = new_follower()
+            self._controls.follower = follower
             self._controls.action = None
+
+    def _busy(self) -> str:
+        """Why no other robot can be taken now."""
+        heard = time.monotonic() - self._heard < _IN_USE
+        return "states of the actuated joints come; clean up the hardware first" if heard else ""
 
     # The control period, in a thread of its own: an executor would take longer over a message than the control does
 
@@ -148,12 +155,13 @@ class ControllerNode(Node):
         period = 1.0 / self._value("rate")
         heard = time.monotonic()
         slow = 0  # periods in a row that took too long
+        self._realtime.request()
         try:
             while not self._stop.is_set() and self.context.ok():
                 message = self._states.take()
                 now = time.monotonic()
                 if message is not None:
-                    heard = now
+                    heard = self._heard = now
                     with self._lock:
                         self._measured(message, now)
                     busy = time.monotonic() - now

@@ -28,7 +28,7 @@ from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.command_inbox import CommandInbox
 from pkm_control.nodes.loop_monitor import LoopMonitor
-from pkm_control.nodes.realtime import declare_priority, request_realtime
+from pkm_control.nodes.realtime import RealTime
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
@@ -78,7 +78,7 @@ class HardwareNode(LifecycleNode):
         self._realistic = declare(
             self, "realistic", False, "encoders, delay and inertia of a real machine (docs/control.md)", fixed=True
         )
-        request_realtime(self, declare_priority(self))
+        self._realtime = RealTime(self)
         self._machine: SimulatedMachine | None = None
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -88,7 +88,7 @@ class HardwareNode(LifecycleNode):
         self._monitor = LoopMonitor(self, self._rate)
         self._opener = self.create_timer(0.02, self._open_brakes)
         self._diagnostics = diagnostics.Diagnostics(self, self._report)
-        self._description = RobotDescription(self, self._build)
+        self._description = RobotDescription(self, self._build, self._busy)
 
     def _build(self, mechanism: Mechanism) -> None:
         if self._realistic:
@@ -105,12 +105,17 @@ class HardwareNode(LifecycleNode):
         machine.step(1e-3)  # compiles what is not compiled yet, before time matters
         machine.deactivate()
         machine.cleanup()
+        self._realtime.settle()
         with self._lock:
             self._machine = machine
         if self._start != "manual":
             self.trigger_configure()
         if self._start == "active":
             self.trigger_activate()
+
+    def _busy(self) -> str:
+        """Why no other robot can be taken now."""
+        return "" if self._thread is None else "the machine is configured; clean it up first"
 
     # Life cycle, as controller_manager would call it on a SystemInterface
 
@@ -177,6 +182,7 @@ class HardwareNode(LifecycleNode):
         names = list(machine.limits.names)
         epoch = self.get_clock().now().nanoseconds - round(machine.time * 1e9)
         loop = FixedRateLoop(self._rate)
+        self._realtime.request()
         loop.restart()
         while not self._stop.is_set() and self.context.ok():
             periods = loop.wait()

@@ -23,13 +23,22 @@ _SILENT_FOR = 2.0  # s, of building a robot
 class RobotDescription:
     """Waits for the description and calls `ready(mechanism)` with each new one; says so while none has come.
 
+    Another description while the robot moves would leave nodes with different robots. So every node says whether it is
+    `busy`, and refuses until it is not: with a real machine as with a simulated one, while readings or references come.
     The text is plain URDF+ and is taken as nothing else: no name, no path, no xacro (`shared_mechanism`). One that
     cannot be used is logged with its reason and changes nothing, and ends nothing: the node keeps the robot it has.
+
+    Args:
+        node: whose robot it is.
+        ready: takes each new robot.
+        busy: why another one cannot be taken now; empty where it can.
+
     `problem` says why there is no robot, and is empty when there is one.
     """
 
-    def __init__(self, node: Node, ready: Callable[[Mechanism], None]) -> None:
+    def __init__(self, node: Node, ready: Callable[[Mechanism], None], busy: Callable[[], str] = lambda: "") -> None:
         self._node = node
+        self._busy = busy
         self._ready = ready
         self._text = ""
         self.mechanism: Mechanism | None = None
@@ -46,6 +55,10 @@ class RobotDescription:
 
     def _take(self, text: str) -> None:
         if text == self._text:
+            return
+        busy = self._busy() if self.mechanism is not None else ""
+        if busy:
+            self._node.get_logger().error(f"another robot description is refused: {busy}")
             return
         self._text = text
         teller = threading.Timer(_SILENT_FOR, self._say_why_it_takes_long)

@@ -16,6 +16,8 @@ from sensor_msgs.msg import JointState
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
+from pkm_description.ros.answers import answered
+from pkm_description.ros.own_thread import OwnThread
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
@@ -50,9 +52,9 @@ class DynamicsNode(Node):
         self._unobserved = ""
         self._out = self.create_publisher(JointState, topics.REFERENCE_EFFORTS, topics.STREAM_OUT)
         self._observed_out = self.create_publisher(JointState, topics.OBSERVED_EFFORTS, topics.STREAM_OUT)
-        self._description = RobotDescription(self, self._build)
+        self._description = RobotDescription(self, self._build, self._busy)
         self._references = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
-        self.create_timer(1.0 / rate, self._poll)
+        self._following = OwnThread(self, 1.0 / rate, self._poll)
         self.create_subscription(ObservedLegsMessage, topics.OBSERVED_LEGS, self._observe, topics.STREAM_IN)
         self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, self._inverse)
         self.create_service(DirectDynamics, topics.DIRECT_DYNAMICS, self._direct)
@@ -61,6 +63,15 @@ class DynamicsNode(Node):
     def _build(self, mechanism: Mechanism) -> None:
         self._dynamics = shared_dynamics(mechanism)
         self._legs, self._unobserved = None, ""
+
+    def _busy(self) -> str:
+        """Why no other robot can be taken now."""
+        return "" if self._silent() else "references come; clean up the hardware first"
+
+    def destroy_node(self) -> None:
+        """End the thread that follows the reference before its publishers go."""
+        self._following.end()
+        super().destroy_node()
 
     def _inverse(
         self, request: InverseDynamics.Request, response: InverseDynamics.Response
@@ -74,22 +85,20 @@ class DynamicsNode(Node):
         if self._dynamics is None:
             response.status = messages.status(SolveStatus.NOT_READY, self._description.problem)
             return response
-        try:
-            solve(self._dynamics, request, response)
-        except PkmError as error:
-            response.status = messages.status(SolveStatus.INVALID_INPUT, str(error))
-        return response
+        dynamics = self._dynamics
+        return answered(self, response, lambda: solve(dynamics, request, response))
 
     def _poll(self) -> None:
         message = self._references.take()
-        if message is None or self._dynamics is None:
+        dynamics = self._dynamics
+        if message is None or dynamics is None:
             return
         self._heard = self.get_clock().now()
         pose = messages.pose_of(message.pose)
         self._acceleration = messages.twist_of(message.acceleration)
-        answer = self._dynamics.inverse(pose, messages.twist_of(message.twist), self._acceleration)
+        answer = dynamics.inverse(pose, messages.twist_of(message.twist), self._acceleration)
         if not np.isfinite(answer.effort).all():
-            self._refused = self._dynamics.kinematics.inverse(pose).reason(0) or "the reference is not usable"
+            self._refused = dynamics.kinematics.inverse(pose).reason(0) or "the reference is not usable"
             return
         self._refused = ""
         self._publish(self._out, answer.effort, message.header.stamp)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from sensor_msgs.msg import JointState
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import JointType, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
+from pkm_description.ros.answers import answered
+from pkm_description.ros.own_thread import OwnThread
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
@@ -45,6 +48,7 @@ class KinematicsNode(Node):
         declare(self, "stale_after", 0.1, "a state older than this is reported as lost, s", (0.001, 10.0))
         declare(self, "path_step", 0.002, "distance between two points of the path, m", (1e-5, 1.0))
         declare(self, "path_points", 1000, "points of the path that are kept", (2, 100000))
+        self._lock = threading.Lock()  # of what follows, which the tracking thread and the executor's use
         self._tracker: AssemblyModeTracker | None = None
         self._path = Path()
         self._mode_change = ""  # the last one
@@ -54,22 +58,33 @@ class KinematicsNode(Node):
         self._joints_out = self.create_publisher(JointState, topics.JOINT_STATES, topics.STREAM_OUT)
         self._state_out = self.create_publisher(PlatformState, topics.PLATFORM_STATE, topics.STREAM_OUT)
         self._path_out = self.create_publisher(Path, topics.PLATFORM_PATH, topics.LATCHED)
-        self._description = RobotDescription(self, self._build)
+        self._description = RobotDescription(self, self._build, self._busy)
         self._read_parameters()
         self._states = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN)
-        self.create_timer(1.0 / rate, self._poll)
+        self._tracking = OwnThread(self, 1.0 / rate, self._poll)
         self.create_service(SolveInverse, topics.SOLVE_INVERSE, self._solve_inverse)
         self.create_service(SolveForward, topics.SOLVE_FORWARD, self._solve_forward)
         self.create_timer(0.2, self._slowly)
         self._diagnostics = diagnostics.Diagnostics(self, self._report)
 
     def _build(self, mechanism: Mechanism) -> None:
-        self._tracker = AssemblyModeTracker(shared_kinematics(mechanism))
-        self._mode_change, self._unreported = "", False
-        self._path = Path()
-        self._path.header.frame_id = mechanism.base_link
+        tracker = AssemblyModeTracker(shared_kinematics(mechanism))
         sliding = {mechanism.joint_named[name].type is JointType.PRISMATIC for name in mechanism.actuated_joints}
-        self._rate_unit = "actuator unit/s" if len(sliding) > 1 else "m/s" if sliding == {True} else "rad/s"
+        with self._lock:
+            self._tracker = tracker
+            self._mode_change, self._unreported = "", False
+            self._path = Path()
+            self._path.header.frame_id = mechanism.base_link
+            self._rate_unit = "actuator unit/s" if len(sliding) > 1 else "m/s" if sliding == {True} else "rad/s"
+
+    def _busy(self) -> str:
+        """Why no other robot can be taken now."""
+        return "" if self._lost() else "states of the actuated joints come; clean up the hardware first"
+
+    def destroy_node(self) -> None:
+        """End the tracking before its publishers go."""
+        self._tracking.end()
+        super().destroy_node()
 
     def _read_parameters(self) -> None:
         self._max_age = Duration(seconds=self.get_parameter("stale_after").value)
@@ -88,18 +103,20 @@ class KinematicsNode(Node):
         if self._tracker is None:
             response.status = messages.status(SolveStatus.NOT_READY, self._description.problem)
             return response
-        try:
-            now = measured(self._tracker.last) if self._tracker.tracking else None
-            solve(self._tracker.kinematics, request, response, now)
-        except PkmError as error:
-            response.status = messages.status(SolveStatus.INVALID_INPUT, str(error))
-        return response
+        tracker = self._tracker
+        now = measured(tracker.last) if tracker.tracking else None
+        return answered(self, response, lambda: solve(tracker.kinematics, request, response, now))
 
-    # Tracking
+    # Tracking, which does not wait for the services
 
     def _poll(self) -> None:
         message = self._states.take()
-        if message is None or self._tracker is None:
+        if message is not None:
+            with self._lock:
+                self._measured(message)
+
+    def _measured(self, message: JointState) -> None:
+        if self._tracker is None:
             return
         self._heard = self.get_clock().now()
         names = self._tracker.kinematics.actuated_names
@@ -165,9 +182,10 @@ class KinematicsNode(Node):
         self._read_parameters()
         if self._tracker is None:
             return
-        if self._path.poses:
-            self._path.header.stamp = self._path.poses[-1].header.stamp
-            self._path_out.publish(self._path)
+        with self._lock:
+            if self._path.poses:
+                self._path.header.stamp = self._path.poses[-1].header.stamp
+                self._path_out.publish(self._path)
         reason = self._lost()
         if reason:
             state = self._state_message(self.get_clock().now().to_msg())

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work that a node does again and again in a thread of its own, which waits for no callback of the executor's."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.node import Node
+
+_SWITCH_INTERVAL = 1e-3  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
+
+
+class OwnThread:
+    """Calls `work` once a period until `end`, which is to come before the node is destroyed.
+
+    Work that takes longer than a period is begun again at once. An error of `work` is logged and ends nothing.
+
+    Args:
+        node: in whose log errors go.
+        period: s.
+        work: takes nothing; may use publishers and `PolledSubscription`s.
+    """
+
+    def __init__(self, node: Node, period: float, work: Callable[[], None]) -> None:
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL))
+        self._node, self._period, self._work = node, period, work
+        self._stop = threading.Event()
+        self._failed = ""
+        self._thread = threading.Thread(target=self._run, name=f"{node.get_name()} work", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Wait until the work at hand is done; no more is begun."""
+        self._stop.set()
+        self._thread.join(2.0)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._period):
+            try:
+                self._work()
+            except rclpy_implementation.RCLError:
+                if self._node.context.ok():
+                    raise
+                return  # the node is being shut down
+            except Exception as error:
+                if repr(error) != self._failed:
+                    self._failed = repr(error)
+                    self._node.get_logger().error(f"{type(error).__name__}: {error}")
