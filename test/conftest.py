@@ -9,21 +9,29 @@ asked for: `pytest -m slow`.
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
 
 import pytest
 
-from bench.engines.pinocchio_model import PinocchioRobot
-from bench.states import States, random_states
 from pkm_description import load_mechanism
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Motion
+
+if TYPE_CHECKING:  # engines that judge ours, which not every computer has
+    from bench.engines.pinocchio_model import PinocchioRobot
+    from bench.states import States
+
+JUDGES = {"pinocchio": "pinocchio", "mujoco": "mujoco", "bench": "pinocchio"}  # what is imported: what must be there
 
 # Kinds of robots that some tests leave out; `test_kinds_of_robots.py` confirms that they are these and no others.
 KINDS = {
@@ -69,6 +77,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in dropped]
 
 
+class _WithoutJudge(pytest.Module):
+    """A module of tests that cannot be imported here."""
+
+    missing = ""
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        pytest.skip(f"{self.missing} is not installed; ./pkm test installs it", allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    """Skip a module of tests by name where the engine that judges in it is not installed."""
+    imported = re.findall(rf"^(?:import|from) ({'|'.join(JUDGES)})\b", module_path.read_text(), re.MULTILINE)
+    missing = [JUDGES[name] for name in imported if importlib.util.find_spec(JUDGES[name]) is None]
+    if not missing:
+        return None
+    module = _WithoutJudge.from_parent(parent, path=module_path)
+    module.missing = missing[0]
+    return module
+
+
 def _concerned(item: pytest.Item) -> bool:
     """Whether a test is to be asked of the robot of its parameters."""
     kinds = {kind for mark in item.iter_markers("not_for") for kind in mark.args}
@@ -93,11 +121,17 @@ class Robot:
 
     @cached_property
     def judge(self) -> PinocchioRobot:
+        pytest.importorskip("pinocchio", reason="Pinocchio is not installed; ./pkm test installs it")
+        from bench.engines.pinocchio_model import PinocchioRobot
+
         return PinocchioRobot(self.kinematics.mechanism)
 
     @cached_property
     def states(self) -> States:
-        return random_states(self.kinematics, self.judge, STATES, seed=20)
+        judge = self.judge
+        from bench.states import random_states
+
+        return random_states(self.kinematics, judge, STATES, seed=20)
 
     @cached_property
     def motion(self) -> Motion:

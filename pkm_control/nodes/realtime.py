@@ -18,8 +18,8 @@ _SWITCH_INTERVAL = 2e-4  # s, after which a thread that waits for the interprete
 class RealTime:
     """How the loop of a node is scheduled: `settle` once its robot is built, `request` from the loop's own thread.
 
-    Only that thread goes before ordinary ones, and what it starts does not inherit it: a fault of Python code, or kernels
-    that are compiled, must not take the computer from those who would stop them.
+    Only that thread goes before ordinary ones, and what it starts does not inherit it: a fault of Python code, or
+    kernels that are compiled, must not take the computer from those who would stop them.
 
     Args:
         node: gets the parameter `realtime_priority`, which is 0 by default: ordinary scheduling.
@@ -39,8 +39,8 @@ class RealTime:
     def request(self) -> None:
         """Run the thread that calls before all ordinary ones.
 
-        Without the permission (`ulimit -r`; see the docs of ros2_control on real-time kernels) it runs as any other, and
-        the node says so.
+        Without the permission (`ulimit -r`; see the docs of ros2_control on real-time kernels) it runs as any other,
+        and the node says so.
         """
         if self._priority == 0 or (os.cpu_count() or 1) < 2:  # on a single core nobody else would get any time
             return
