@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +14,17 @@ from rcl_interfaces.msg import Log
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
+from pkm_control.nodes.controller_node import ControllerNode
+from pkm_control.nodes.hardware_node import HardwareNode
 from pkm_description import Mechanism, load_mechanism
 from pkm_description.gallery import robot_path
 from pkm_description.mjcf.export import export_mjcf
 from pkm_description.ros import topics
 from pkm_description.ros.description_node import DescriptionNode
 from pkm_dynamics.ros.dynamics_node import DynamicsNode
-from pkm_interfaces.msg import PlatformMotion, SolveStatus
+from pkm_interfaces.msg import PlatformMotion, PlatformState, SolveStatus
 from pkm_interfaces.srv import DirectDynamics, InverseDynamics, SolveForward, SolveInverse
+from pkm_kinematics import Kinematics
 from pkm_kinematics.ros.kinematics_node import KinematicsNode
 
 from .conftest import Graph
@@ -27,6 +32,13 @@ from .conftest import Graph
 
 def ask(graph: Graph) -> SolveStatus:
     return graph.call(SolveInverse, topics.SOLVE_INVERSE, SolveInverse.Request(poses=[Pose()])).status
+
+
+def heard_logs(graph: Graph) -> list[str]:
+    """Texts of the log, as they come."""
+    texts: list[str] = []
+    graph.client.create_subscription(Log, "/rosout", lambda message: texts.append(message.msg), 100)
+    return texts
 
 
 def test_services_say_that_no_description_has_come(graph: Graph) -> None:
@@ -122,3 +134,87 @@ def test_the_description_node_latches_what_it_is_given(graph: Graph) -> None:
     graph.client.create_subscription(String, topics.ROBOT_DESCRIPTION, lambda m: heard.append(m.data), topics.LATCHED)
     graph.wait(lambda: heard)
     assert heard == [text]
+
+
+def states(graph: Graph, mechanism: Mechanism, every: float = 0.01) -> threading.Event:
+    """Publish the driven joints at home until the event is set."""
+    stop = threading.Event()
+    publisher = graph.client.create_publisher(JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_OUT)
+    kinematics = Kinematics(mechanism)
+    home = [float(q) for q in kinematics.inverse(kinematics.home).actuated]
+    zero = [0.0] * len(home)
+
+    def publish() -> None:
+        while not stop.wait(every):
+            message = JointState(name=kinematics.actuated_names, position=home, velocity=zero)
+            message.header.stamp = graph.client.get_clock().now().to_msg()
+            publisher.publish(message)
+
+    threading.Thread(target=publish, daemon=True).start()
+    return stop
+
+
+@pytest.mark.parametrize("make", [KinematicsNode, ControllerNode])
+def test_another_robot_is_refused_while_readings_come_and_taken_when_they_do_not(graph: Graph, make: type) -> None:
+    delta, five_bar = load_mechanism("delta"), load_mechanism("five_bar")
+    node: Any = graph.start(make)
+    logged = heard_logs(graph)
+    graph.describe(delta.urdf)
+    graph.wait(lambda: node._description.mechanism is not None)
+    stop = states(graph, delta)
+    graph.wait(lambda: node._description._busy())
+    graph.describe(five_bar.urdf)
+    graph.wait(lambda: any("another robot description is refused" in text for text in logged))
+    assert node._description.mechanism.name == "delta"
+    stop.set()
+    graph.wait(lambda: not node._description._busy())
+    graph.describe(five_bar.urdf)
+    graph.wait(lambda: node._description.mechanism.name == "five_bar")
+
+
+def test_the_machine_is_exchanged_when_it_is_cleaned_up(graph: Graph) -> None:
+    delta, five_bar = load_mechanism("delta"), load_mechanism("five_bar")
+    node: Any = graph.start(HardwareNode)
+    read = graph.listen(JointState, topics.HARDWARE_STATES)
+    graph.describe(delta.urdf)
+    graph.wait(lambda: read)
+    logged = heard_logs(graph)
+    graph.describe(five_bar.urdf)
+    graph.wait(lambda: any("another robot description is refused" in text for text in logged))
+    assert len(node._machine.limits.names) == 3
+    graph.in_executor(node.trigger_cleanup)
+    read.clear()
+    graph.describe(five_bar.urdf)
+    graph.wait(lambda: read)
+    assert list(read[-1].name) == list(five_bar.actuated_joints)
+
+
+def test_tracking_does_not_wait_for_a_service(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    delta = load_mechanism("delta")
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(kinematics: Kinematics, request: Any, response: Any, measured: Any) -> None:
+        asked.set()
+        assert go_on.wait(60.0)
+        raise np.linalg.LinAlgError("nobody thought of that")
+
+    monkeypatch.setattr("pkm_kinematics.ros.kinematics_node.solve_inverse", slow)
+    graph.start(KinematicsNode)
+    graph.describe(delta.urdf)
+    stop = states(graph, delta)
+    tracked = graph.listen(PlatformState, topics.PLATFORM_STATE)
+    graph.wait(lambda: any(state.status.code == SolveStatus.CONVERGED for state in tracked))
+    client = graph.client.create_client(SolveInverse, topics.SOLVE_INVERSE)
+    assert client.wait_for_service(30.0)
+    answer = client.call_async(SolveInverse.Request(poses=[Pose()]))
+    assert asked.wait(30.0)
+    tracked.clear()
+    graph.wait(lambda: len(tracked) > 20)
+    assert not answer.done()
+    go_on.set()
+    graph.wait(answer.done)
+    assert answer.result().status.code == SolveStatus.INVALID_INPUT
+    assert "nobody thought of that" in answer.result().status.reason
+    tracked.clear()
+    graph.wait(lambda: len(tracked) > 20)  # the node goes on
+    stop.set()
