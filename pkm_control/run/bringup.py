@@ -86,6 +86,12 @@ KNOBS = (
         group="machine",
     ),
     Knob("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
+    Knob(
+        "realtime_priority",
+        "0",
+        "SCHED_FIFO priority of the two loops' threads, where permitted; 0: ordinary scheduling",
+        span=(0, 99),
+    ),
     Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual"), group="machine"),
     Knob("report", "reports", options.REPORT, group="output"),
     Knob("page", "true", options.PAGE, SWITCH, group="output"),
@@ -144,7 +150,7 @@ NODES = (
         "hardware",
         "hardware_node",
         "pkm_control.nodes.hardware_node",
-        {"rate": "rate", "start": "start", "realistic": "realistic"},
+        {"rate": "rate", "start": "start", "realistic": "realistic", "realtime_priority": "realtime_priority"},
         wanted=_is("hardware", "simulated"),
     ),
     NodeSpec(
@@ -162,6 +168,7 @@ NODES = (
         {
             "law": "controller",
             "rate": "rate",
+            "realtime_priority": "realtime_priority",
             "fallback": "fallback",
             "natural_frequency": "natural_frequency",
             "damping": "damping",
