@@ -22,8 +22,13 @@ _FIELDS = (("effort", CommandMode.EFFORT), ("velocity", CommandMode.VELOCITY), (
 
 
 class CommandInbox:
-    """Takes JointState commands. `heard` is true once one was usable; `refused` counts those that were not, `problem`
-    says why the last of them was."""
+    """Takes JointState commands.
+
+    `heard` is true once one was usable; `refused` counts those that were not, `problem` says why the last of them was.
+
+    Args:
+        node: that subscribes.
+    """
 
     def __init__(self, node: Node) -> None:
         self.heard = False

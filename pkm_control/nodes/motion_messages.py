@@ -57,7 +57,16 @@ def trajectory_message(sample: TrajectorySample, base_link: str, repetitions: in
 
 
 def require_readable(message: PlatformTrajectory, base_link: str) -> None:
-    """Refuse at a glance what cannot be a motion: another frame, no points, or more than can be judged in seconds."""
+    """Refuse at a glance what cannot be a motion.
+
+    Args:
+        message: the trajectory.
+        base_link: the frame that it must be in.
+
+    Raises:
+        RequestError: another frame.
+        PointTrajectoryError: no points, or more than can be judged in seconds.
+    """
     messages.check_frame(message.header, base_link)
     if not message.points:
         raise PointTrajectoryError("the trajectory has no points")
@@ -70,10 +79,20 @@ def require_readable(message: PlatformTrajectory, base_link: str) -> None:
 def trajectory_of(
     message: PlatformTrajectory, kinematics: Kinematics, pose: Array, start_tolerance: float
 ) -> PointTrajectory:
-    """Return a trajectory from where the platform is, `pose` (7,).
+    """The trajectory of a message, from where the platform is.
 
-    Raises `RequestError` or `PointTrajectoryError` where the frame is wrong, the points are no motion, a point is out
-    of reach, or the first point, to be taken at once, is further than `start_tolerance` [m and rad] from `pose`.
+    Args:
+        message: whose first point may lie in the future; the way there is then part of the motion.
+        kinematics: of the robot.
+        pose: of the platform (7,), base frame.
+        start_tolerance: from there to a first point that is to be taken at once [m and rad].
+
+    Returns:
+        The trajectory, whose points can be reached; what lies between them is judged elsewhere.
+
+    Raises:
+        RequestError: the frame is another one.
+        PointTrajectoryError: the points are no motion, one is out of reach, or the first is too far away.
     """
     require_readable(message, kinematics.mechanism.base_link)
     points = message.points

@@ -209,7 +209,17 @@ DESCRIPTION = NodeSpec(
 
 
 def defaults(**changed: str) -> dict[str, str]:
-    """Return the value of every knob, with some changed."""
+    """The value of every knob.
+
+    Args:
+        changed: by name; the others have their defaults.
+
+    Returns:
+        Texts by name of knob.
+
+    Raises:
+        KeyError: no such knob.
+    """
     unknown = changed.keys() - {knob.name for knob in KNOBS}
     if unknown:
         raise KeyError(f"no such knob: {', '.join(sorted(unknown))}")
@@ -222,9 +232,17 @@ def nodes(values: Values) -> list[NodeSpec]:
 
 
 def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
-    """Return the parameters of a node, each of the type of its knob's default; raise `ValueError` where one is not.
+    """The parameters of a node, each of the type of its knob's default.
 
-    The node that leads the run also gets the names of the others, to wait for.
+    Args:
+        node: the one that leads the run also gets the names of the others, to wait for.
+        values: of the knobs.
+
+    Returns:
+        Values by name of parameter.
+
+    Raises:
+        ValueError: a value is not of the type of its knob.
     """
     default = {knob.name: typed_value(knob.default) for knob in KNOBS}
     typed: dict[str, Parameter] = {}
@@ -242,6 +260,9 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
 
 def check(values: Values) -> None:
     """Refuse values that no run can have, before anything is started; the robot's file is read by `description`.
+
+    Args:
+        values: of the knobs.
 
     Raises:
         ValueError: a knob that is none of its choices, no number, or out of its span.
@@ -261,9 +282,16 @@ def check(values: Values) -> None:
 
 
 def description(values: Values) -> str:
-    """Return the URDF+ text of the robot: files are expanded here, by who starts the nodes, who take plain text alone.
+    """The text of the robot: files are expanded here, by who starts the nodes, who take plain text alone.
 
-    Raises `DescriptionError`.
+    Args:
+        values: of the knobs.
+
+    Returns:
+        URDF+.
+
+    Raises:
+        DescriptionError: there is no such robot, or its file cannot be expanded.
     """
     return expand(values["robot"], xacro_arguments(values["xacro_args"]))[0]
 

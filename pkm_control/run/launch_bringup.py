@@ -49,9 +49,15 @@ KNOBS = (
 
 
 def bring_up(**defaults: str) -> LaunchDescription:
-    """Return the launch description of a robot: every knob an argument, some with other defaults than in `bringup.py`.
+    """The launch description of a robot: every knob an argument.
 
     The browser page is off here, where RViz shows the robot; it needs `pip install viser trimesh`.
+
+    Args:
+        defaults: of knobs that have others here than in `bringup.py`, by name.
+
+    Returns:
+        The description.
     """
     default = {**{knob.name: knob.default for knob in KNOBS}, "page": "false", **defaults}
     arguments = [

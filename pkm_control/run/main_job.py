@@ -89,11 +89,18 @@ class Plan:
 
 @lru_cache(maxsize=2)
 def planned(mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE) -> Plan:
-    """The plan of a motion, by its name or path, for a robot; the same object each time, as `shared_mechanism`'s.
+    """The plan of a motion for a robot; the same object each time, as `shared_mechanism`'s.
 
-    `reserve`: of actuator velocity and effort, left to the controller.
+    Args:
+        mechanism: the robot.
+        motion: its name or the path of its file.
+        reserve: part of actuator velocity and effort that is left to the controller.
 
-    Raises `PkmError` where the motion cannot be read or run.
+    Returns:
+        The plan.
+
+    Raises:
+        PkmError: the motion cannot be read or run.
     """
     dynamics = shared_dynamics(mechanism)
     planner = MotionPlanner(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism), reserve=reserve)
@@ -102,7 +109,20 @@ def planned(mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE) -
 
 
 class Robot:
-    """Controller, guard, observer and simulated machine of one mechanism, wired for `rate` [Hz]."""
+    """Controller, guard, observer and simulated machine of one mechanism, wired.
+
+    Args:
+        mechanism: the robot.
+        rate: of controller and machine [Hz].
+        kinematics: of the mechanism, where there is one already; with its dynamics.
+        dynamics: the same.
+        controller: computed torque where none is given.
+        encoder: of the machine; an ideal one where none is given.
+        platform_limits: for planning.
+
+    Raises:
+        ValueError: no rate that a machine can have.
+    """
 
     def __init__(
         self,
@@ -172,12 +192,23 @@ def run_motion(
     stopped: Callable[[], bool] | None = None,
     recorded: bool = True,
 ) -> Recording:
-    """Run a trajectory `cycles` times on a started robot and return what happened.
+    """Run a trajectory on a started robot.
 
-    With `realtime` each period takes its time on the clock, and what the loop missed is simulated time too: the machine
-    moves on while the controller sleeps, for at most `CATCH_UP`. A computer that stalls for longer stalls the simulated
-    machine as well, rather than let it run away under efforts that no machine would hold so long. `watch` sees every
-    period; `stopped` ends the run early. A fault ends it, and is in the recording.
+    In real time, what the loop missed is simulated time too: the machine moves on while the controller sleeps, for at
+    most `CATCH_UP`. A computer that stalls for longer stalls the simulated machine as well, rather than let it run away
+    under efforts that no machine would hold so long.
+
+    Args:
+        robot: which is started.
+        trajectory: one cycle.
+        cycles: how many.
+        realtime: each period takes its time on the clock.
+        watch: sees every period.
+        stopped: ends the run early where it says so.
+        recorded: keep every period.
+
+    Returns:
+        What happened. A fault ends the run, and is in there.
     """
     dt = 1.0 / robot.rate
     reference = _presampled(trajectory, robot.rate)

@@ -30,10 +30,17 @@ _PARAMETERS = "ros__parameters"
 def controller_parameters(
     template: Mapping[str, Any], mechanism: Mechanism, rate: float, natural_frequency: float
 ) -> dict[str, Any]:
-    """Return the parameters in `template` with the joints of a robot.
+    """Parameters of ros2_control's nodes for a robot.
 
-    Every node of the template that has `joints` gets the driven joints, every one that has `gains` gets those of
-    `effort_gains`; the controller manager gets the rate [Hz]. The rest stays as it is.
+    Args:
+        template: parameters by node. Every node that has `joints` gets the driven joints, every one that has `gains`
+            gets those of `effort_gains`; the controller manager gets the rate. The rest stays as it is.
+        mechanism: the robot.
+        rate: of the controller manager [Hz].
+        natural_frequency: of the tracking error [rad/s].
+
+    Returns:
+        The parameters by node.
     """
     found: dict[str, Any] = copy.deepcopy(dict(template))
     for node in found.values():
@@ -48,11 +55,20 @@ def controller_parameters(
 
 
 def effort_gains(mechanism: Mechanism, natural_frequency: float) -> dict[str, dict[str, Any]]:
-    """Return gains of a PID for each driven joint that commands its effort.
+    """Gains of a PID for each driven joint that commands its effort.
 
-    With the inertia I that the drive feels at home, the error gets three poles at a = natural_frequency / 3 [rad/s]:
+    With the inertia I that the drive feels at home, the error gets three poles at a = natural_frequency / 3:
     d = 3 a I, p = 3 a^2 I, i = a^3 I. The integral carries the weight; it and the output stay within the drive's limit.
-    Raises `SingularHomeError` where there is no such inertia.
+
+    Args:
+        mechanism: the robot.
+        natural_frequency: of the tracking error [rad/s].
+
+    Returns:
+        Parameters of the PID, by joint.
+
+    Raises:
+        SingularHomeError: there is no such inertia.
     """
     kinematics = Kinematics(mechanism)
     inertia = np.diag(actuator_mass_matrix(kinematics, Dynamics(kinematics), kinematics.home))
@@ -76,7 +92,17 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float) -> dict[str, di
 
 
 def controller_names(parameters: Mapping[str, Any]) -> list[str]:
-    """Return the names of the controllers that the controller manager of these parameters knows."""
+    """The controllers that a controller manager knows.
+
+    Args:
+        parameters: by node, the manager's among them.
+
+    Returns:
+        Their names.
+
+    Raises:
+        ValueError: no controller manager.
+    """
     for node, entry in parameters.items():
         if node.split("/")[-1] == "controller_manager":
             return [name for name, value in entry[_PARAMETERS].items() if isinstance(value, dict) and "type" in value]

@@ -93,9 +93,15 @@ def write_parameters(file: Path, **parameters: str) -> Path:
 
 
 def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
-    """Return the value of every knob from command line options.
+    """The value of every knob from command line options.
 
     Where somebody sits at a terminal, the page is opened and the robot stays; a script wants the end of the motion.
+
+    Args:
+        arguments: of the command line; without, the process's own.
+
+    Returns:
+        Texts by name of knob.
     """
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     given = vars(parser(at_terminal).parse_args(arguments))
@@ -229,9 +235,10 @@ class ProcessGroup:
         self._stopping = True
 
     def wait(self) -> int:
-        """Return when the run is over: 0 when asked to stop or the leader ended well, else a process's exit code.
+        """Wait until the run is over; which nodes end it is what `bringup.py` says of them.
 
-        Which nodes end the run is what `bringup.py` says of them.
+        Returns:
+            0 when asked to stop or the leader ended well, else the exit code of a process.
         """
         running = dict(self.processes)
         while not self._stopping:

@@ -64,9 +64,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> Options:
-    """Return what a command line asks for; without arguments, the process's own. Ends the process where it is wrong.
+    """What a command line asks for. Ends the process where it is wrong.
 
     A natural frequency that the rate does not carry is lowered, and that is said, as the controller's node does.
+
+    Args:
+        arguments: without, the process's own.
+
+    Returns:
+        The options.
     """
     given = Options(**vars(parser().parse_args(arguments)))
     delay = 0.5 + (DELAY if given.realistic else 0)

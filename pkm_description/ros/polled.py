@@ -34,7 +34,12 @@ class Unserved(CallbackGroup):
 class PolledSubscription:
     """A subscription without a callback. May be polled from one thread other than the executor's.
 
-    Where `raw`, messages stay as they came, as bytes, for who records now and reads later (`deserialize_message`).
+    Args:
+        node: that subscribes.
+        message_type: of the topic.
+        topic: its name.
+        qos: quality of service that is asked for.
+        raw: messages stay as they came, as bytes, for who records now and reads later (`deserialize_message`).
     """
 
     def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile, raw: bool = False) -> None:

@@ -41,7 +41,17 @@ def solve_inverse(kinematics: Kinematics, request: Any, response: Any, measured:
 
 
 def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured: Array | None) -> None:
-    """Answer SolveForward. `measured` (7,): the pose to continue where the request gives none."""
+    """Answer SolveForward.
+
+    Args:
+        kinematics: of the robot.
+        request: as it came.
+        response: is filled in.
+        measured: pose (7,), base frame, to continue where the request gives none.
+
+    Raises:
+        RequestError: the request as a whole cannot be used; what is wrong with one of its rows stands in the answer.
+    """
     messages.check_frame(request.header, kinematics.mechanism.base_link)
     if not request.joints:
         raise RequestError("joints is empty")

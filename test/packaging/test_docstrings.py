@@ -60,10 +60,18 @@ def parameters(function: ast.FunctionDef) -> list[str]:
     return [one.arg for one in found if one.arg not in ("self", "cls") and not one.arg.startswith("_")]
 
 
+def _takes_all(handler: ast.ExceptHandler) -> bool:
+    """Whether it takes every error of ours."""
+    return handler.type is not None and ast.unparse(handler.type) in ("PkmError", "Exception")
+
+
 def raised(node: ast.AST) -> set[str]:
-    """Classes of errors that a body itself makes and raises, inner functions apart."""
+    """Classes of errors that leave a body that itself makes them; inner functions apart."""
     found = set()
-    for child in ast.iter_child_nodes(node):
+    children = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Try) and any(_takes_all(handler) for handler in node.handlers):
+        children = [child for child in children if child not in node.body]
+    for child in children:
         if isinstance(child, ast.Raise) and isinstance(child.exc, ast.Call):
             name = ast.unparse(child.exc.func).split(".")[-1]
             found |= {name} if name[0].isupper() else set()
