@@ -26,7 +26,6 @@ from pkm_control.motion.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.report import Use
-from pkm_control.run.main_job import plan_closed
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
@@ -100,7 +99,7 @@ def cycle_figures(
     kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
     carried = Inertial(mass=payload) if payload > 0.0 else None
     planner = MotionPlanner(kinematics, dynamics, limits, reserve=reserve, payload=carried)
-    cycle = plan_closed(planner, motion)
+    cycle = planner.plan_closed(motion)
     at = cycle.sampled(_RATE)
     effort = np.asarray(dynamics.inverse(at.pose, at.twist, at.acceleration, payload=carried, mode=0).effort)
     speed = np.asarray(kinematics.motion(at.pose, at.twist, mode=0).actuated_velocities)

@@ -124,6 +124,24 @@ class MotionPlanner:
             self._dwell(pieces, motion, last)
         return Trajectory(pieces, notes)
 
+    def plan_closed(self, motion: MotionFile) -> Trajectory:
+        """The trajectory of a motion file as a cycle: a straight way back is added where it ends elsewhere.
+
+        Args:
+            motion: as for `plan`.
+
+        Returns:
+            The trajectory, which ends where it begins.
+
+        Raises:
+            UnreachableMotionError: as `plan`.
+            LimitError: as `plan`.
+        """
+        cycle = self.plan(motion)
+        if np.linalg.norm(cycle.end[:3] - cycle.start[:3]) > 1e-6 or abs(cycle.end[3:] @ cycle.start[3:]) < 1.0 - 1e-12:
+            cycle = cycle.then(self.between(cycle.end, cycle.start))
+        return cycle
+
     def between(self, start: Array, end: Array, speed: float = math.inf) -> Trajectory:
         """The straight move between two poses; where the motion space turns with the pose, the actuators go straight.
 
@@ -218,7 +236,8 @@ class MotionPlanner:
         note = ""
         for window in self._windows(limits)[:: self._coarser]:
             law = SmoothTimeLaw(grid, speeds, window)
-            stretch, limit = self._stretch(path, law, limits)
+            worth = math.inf if best is None else best.duration / law.duration
+            stretch, limit = self._stretch(path, law, limits, worth)
             if best is None or law.duration * stretch < best.duration:
                 best = PathPiece(path, law, stretch)
                 note = f"{whole}: {best.duration:.4f} s, limited by {limit}"
@@ -292,11 +311,12 @@ class MotionPlanner:
         a, b, c, g = (np.hstack(part) for part in zip(*rows, strict=True))
         return a, b, c, g
 
-    def _stretch(self, path: Path, law: SmoothTimeLaw, limits: PlatformLimits) -> tuple[float, str]:
+    def _stretch(self, path: Path, law: SmoothTimeLaw, limits: PlatformLimits, worth: float) -> tuple[float, str]:
         """Return by how much the law must be slowed down (or may be sped up) for all limits to hold, and which decides.
 
         Velocities, accelerations and jerks scale with powers of the stretch; efforts do not, because of gravity and
-        friction, so they are searched by bisection.
+        friction, so they are searched by bisection. A law that needs more than the stretch up to which it is `worth`
+        its while is not looked at closer: infinity is returned then.
         """
         times = _check_times(law.duration, self._coarser)
         pose, twist, acceleration = PathPiece(path, law).sample(times)
@@ -304,7 +324,13 @@ class MotionPlanner:
         needed = {load.name: load.ratio ** (1.0 / load.order) for load in loads}
         name = max(needed, key=lambda key: needed[key])
         stretch = max(needed[name], 1.0)  # the programmed speeds hold too, so never faster than the law
+        if stretch >= worth:
+            return math.inf, name
         if self._effort_load(pose, twist / stretch, acceleration / stretch**2).ratio > 1.0:
+            if math.isfinite(worth):
+                load = self._effort_load(pose, twist / worth, acceleration / worth**2)
+                if load.ratio > 1.0:
+                    return math.inf, load.name
             low, high = stretch, stretch
             for _ in range(8):
                 low, high = high, 1.5 * high

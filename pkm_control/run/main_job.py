@@ -59,17 +59,9 @@ class Cycle:
     cycle: Trajectory
 
 
-def plan_closed(planner: MotionPlanner, motion: MotionFile) -> Trajectory:
-    """Plan a motion file as a cycle: where it ends elsewhere than it begins, a straight way back is added."""
-    cycle = planner.plan(motion)
-    if np.linalg.norm(cycle.end[:3] - cycle.start[:3]) > 1e-6 or abs(cycle.end[3:] @ cycle.start[3:]) < 1.0 - 1e-12:
-        cycle = cycle.then(planner.between(cycle.end, cycle.start))
-    return cycle
-
-
 def plan_cycle(planner: MotionPlanner, motion: MotionFile) -> Cycle:
     """Plan a motion file as a cycle, and the way to its start from home."""
-    cycle = plan_closed(planner, motion)
+    cycle = planner.plan_closed(motion)
     home = np.asarray(planner.kinematics.home, dtype=np.float64)
     if np.linalg.norm(home - cycle.start) < 1e-6:
         approach = planner.rest(home, 0.1)
