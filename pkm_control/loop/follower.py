@@ -502,7 +502,7 @@ def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
     follower.follow(motion)
     for time in np.arange(0.0, 0.2, 0.01):
         follower.update(float(time), float(time), positions, rates)
-    follower.jog.nearest(home[0])
+    kinematics.nearest(home[0])  # what poses that cannot be reached take
     for time in np.arange(0.2, 0.3, 0.01):
         follower.steer(np.full(6, 1e-6), float(time))
         follower.update(float(time), float(time), positions, rates)
