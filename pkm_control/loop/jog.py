@@ -14,6 +14,7 @@ the actuators go straight, and forward kinematics says where the platform gets.
 from __future__ import annotations
 
 import math
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,9 @@ class _Knot:
     rate: Array
     change: Array  # of the rate
     joints: Array | None = None
+
+
+_Planning = Generator[None, None, tuple[_Knot, PointTrajectory | None]]
 
 
 class Jog:
@@ -110,6 +114,8 @@ class Jog:
         self._base, self._stopping_for = self._end, 0.0  # the last checked knot, and how long it is ago, s
         self._segment: PointTrajectory | None = None
         self._since = self._tick  # s, on the segment
+        self._plan: _Planning | None = None
+        self._next_knot: tuple[_Knot, PointTrajectory | None] | None = None
         self._share, self._stopped_way, self.blocked = 1.0, None, ""
         self._twist = self._target = None
 
@@ -190,15 +196,33 @@ class Jog:
         """
         if self._twist is not None and now > self._until:
             self._twist = None
+        if self.at_rest:
+            self._plan = self._next_knot = None
+            return
+        self._work()
         self._since += min(dt, _LONGEST)
         while self._since >= self._tick and not self.at_rest:
-            self._since -= self._tick
-            self._begin, self._end = self._end, self._planned()
-            moves = self._begin.rate.any() or self._end.rate.any()
-            self._segment = self._between(self._begin, self._end) if moves else None
+            moves = bool(self._end.rate.any())
+            while moves and self._next_knot is None:
+                self._work()
+            if self._next_knot is None:  # who begins from rest can wait
+                self._since = self._tick
+                return
+            self._since = self._since - self._tick if moves else 0.0
+            self._begin, (self._end, self._segment), self._next_knot = self._end, self._next_knot, None
             if self._segment is None:
                 self._since = self._tick
-                break
+                return
+
+    def _work(self) -> None:
+        """Do one step of the plan for the knot after the present one: a period has time for one."""
+        if self._next_knot is not None:
+            return
+        self._plan = self._plan or self._planned()
+        try:
+            next(self._plan)
+        except StopIteration as done:
+            self._next_knot, self._plan = done.value, None
 
     def reference(self, lead: float) -> Reference:
         """What the platform should do now.
@@ -245,10 +269,11 @@ class Jog:
         twists, accelerations = np.array((a.twist, b.twist)), np.array((a.acceleration, b.acceleration))
         return PointTrajectory(times, np.array((a.pose, b.pose)), twists, accelerations)
 
-    def _planned(self) -> _Knot:
-        """Return the knot after the present one: towards what is asked for where that is well, else towards rest."""
+    def _planned(self) -> _Planning:
+        """Return the knot after the present one and the way there: towards what is asked for where that is well."""
         here = self._end
         wish = self._wish()
+        yield
         if wish is None:
             self._share, self._stopped_way = 1.0, None
         elif self._stopped_way is not None and _cosine(wish, self._stopped_way) < _SAME_WAY:
@@ -256,17 +281,18 @@ class Jog:
         if wish is not None and self._share > 0.0:
             reason = "the configuration is singular"
             knot, poses = self._next(self._share * wish)
+            yield
             if knot is not None:
                 still = np.zeros((len(poses) - 2, 6))
-                fault = self.check.first_fault(
+                fault = yield from self.check.step_by_step(
                     poses,
                     np.concatenate([[here.twist, knot.twist], still]),
                     np.concatenate([[here.acceleration, knot.acceleration], still]),
-                    inset=True,
                 )
+                yield
                 if fault is None:
                     self._base, self._stopping_for = knot, 0.0
-                    return knot
+                    return knot, self._between(here, knot)
                 reason = fault.reason
             self._share *= _LESS
             self._stopped_way = wish
@@ -278,8 +304,9 @@ class Jog:
         if knot is None or self._nearly_at_rest(knot):
             end = here if knot is None else knot
             rest = np.zeros(6)
-            return _Knot(end.pose, rest, rest, end.place, 0.0 * end.rate, 0.0 * end.rate, end.joints)
-        return knot
+            knot = _Knot(end.pose, rest, rest, end.place, 0.0 * end.rate, 0.0 * end.rate, end.joints)
+        moves = here.rate.any() or knot.rate.any()
+        return knot, self._between(here, knot) if moves else None
 
     def _nearly_at_rest(self, knot: _Knot) -> bool:
         slow = _ARRIVED * self.kinematics.characteristic_length

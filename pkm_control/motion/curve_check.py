@@ -12,7 +12,7 @@ A curve that begins outside a range, or nearer to a singularity than allowed, ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -194,6 +194,22 @@ class CurveCheck:
         twist, acceleration = still if twist is None else twist, still if acceleration is None else acceleration
         return self._faults(pose, twist, acceleration, None, inset)[0]
 
+    def step_by_step(self, pose: Array, twist: Array, acceleration: Array) -> Generator[None, None, Fault | None]:
+        """As `first_fault` with `inset`, in steps of some tenths of a millisecond, for loops that cannot wait for all.
+
+        Args:
+            pose: of the platform (n, 7), base frame.
+            twist: (n, 6) [m/s, rad/s].
+            acceleration: (n, 6) [m/s^2, rad/s^2].
+
+        Yields:
+            After each step but the last.
+
+        Returns:
+            The fault, None where there is none.
+        """
+        return (yield from self._examined(pose, twist, acceleration, None, True))[0]
+
     def deficits(self, pose: Array) -> Array:
         """How far poses are outside: zeros where all is well.
 
@@ -230,9 +246,22 @@ class CurveCheck:
     def _faults(
         self, pose: Array, twist: Array, acceleration: Array, steps: Array | None, inset: bool = False
     ) -> tuple[Fault | None, Array]:
+        """Return what `_examined` returns, all steps at once."""
+        examined = self._examined(pose, twist, acceleration, steps, inset)
+        while True:
+            try:
+                next(examined)
+            except StopIteration as done:
+                fault, deficits = done.value
+                return fault, deficits
+
+    def _examined(
+        self, pose: Array, twist: Array, acceleration: Array, steps: Array | None, inset: bool
+    ) -> Generator[None, None, tuple[Fault | None, Array]]:
         """Return the first fault after the first sample, or in it what no way back excuses, and the deficits (n, 4).
 
-        `steps` (n - 1,) are the times from sample to sample [s], None where the samples are no motion in time.
+        `steps` (n - 1,) are the times from sample to sample [s], None where the samples are no motion in time. Yields
+        between its steps.
         """
         k, n = self.kinematics, len(pose)
         pose = rounded(k, pose, self.mode)
@@ -244,6 +273,7 @@ class CurveCheck:
                 sample = int(np.argmax(bad))
                 faults.append(Fault(sample, reason(sample)))
 
+        yield
         usable = closes(motion.status) & np.isfinite(motion.velocities).all(axis=1)
         note(~usable, lambda i: self._unusable(motion, i))
         end = faults[0].sample if faults else n  # of what comes later, nothing is known
@@ -265,6 +295,7 @@ class CurveCheck:
             jumps = np.zeros(end, dtype=bool)
             jumps[1:] = (strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1)
             note(jumps, lambda i: f"{k.joint_names[int(np.argmax(strays[i - 1]))]} would have to jump")
+        yield
         actuated = np.abs(motion.actuated_velocities[at])
         note(
             (actuated > self.limits.velocity * (1.0 + _SLACK)).any(axis=1),
