@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pkm_control.view.jog_space import JogSpace
 from pkm_control.view.operations import Answer, Operations, Readings
 from pkm_control.view.page_server import THIS_COMPUTER, PageServer
+from pkm_control.view.panels import markup
 from pkm_control.view.panels.asking import Desk
 from pkm_control.view.panels.capture import Capture
 from pkm_control.view.panels.jog import JogPanel
@@ -40,6 +41,7 @@ Array = NDArray[np.float64]
 _TEXTS_EVERY, _PLOTS_EVERY = 0.2, 0.4  # s
 _ORDER = {"status": 0.0, "run": 1.0, "jog": 2.0, "record": 3.0}
 _WIDTH, _WIDTH_MEASURED = 320, 310  # pixels
+_WATCHES = "This browser may watch. Commands are taken from others: see the argument operate."
 _STANDS = ("HOLDING", "TRACKING", "PAUSED", "STOPPED", "WAITING", "")  # modes in which the handles follow the robot
 
 
@@ -194,7 +196,10 @@ class RobotViewer:
         self.server.on_client_disconnect(self._farewell)
 
     def _welcome(self, client: Any) -> None:
-        if self._desk is None or self._space is None or not self.server.may_operate(client.client_id):
+        if self._desk is None or self._space is None:
+            return
+        if not self.server.may_operate(client.client_id):
+            client.gui.add_html(markup.block(_WATCHES), order=_ORDER["run"])
             return
         run = RunPanel(client, self._desk, _ORDER["run"])
         jog = JogPanel(client, self._desk, self._space, self._seeds, self.scene.size, _ORDER["jog"])

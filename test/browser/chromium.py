@@ -67,7 +67,7 @@ class Chromium:
         port = int(_wait(lambda: _first_line(folder / "DevToolsActivePort"), 30.0))
         pages = json.loads(urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=10).read())
         page = next(one for one in pages if one["type"] == "page")
-        self._socket = connect(page["webSocketDebuggerUrl"], max_size=None)
+        self._socket = connect(page["webSocketDebuggerUrl"], max_size=None, ping_interval=None)
         self._numbers = itertools.count(1)
         self.events: list[dict[str, Any]] = []
         self.downloads = folder / "downloads"

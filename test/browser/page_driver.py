@@ -42,6 +42,8 @@ class PageDriver:
 
     def __init__(self, browser: Chromium, url: str, wait: Callable[[Callable[[], Any]], Any]) -> None:
         self.browser, self._wait = browser, wait
+        browser.open("about:blank")  # the page before shall not look for its server
+        browser.events.clear()
         browser.open(url)
         wait(lambda: browser.run("document.querySelector('canvas') !== null"))
 

@@ -43,6 +43,7 @@ def page(request: pytest.FixtureRequest, browser: Chromium) -> Iterator[Page]:
     robot = FakeRobot(Kinematics(load_mechanism(request.param)))
     browser.size(*DESKTOP)
     yield Page(browser, robot)
+    browser.open("about:blank")
     robot.viewer.close()
 
 
