@@ -12,11 +12,13 @@ from scipy.spatial.transform import Rotation
 from pkm_control.view.fitting import diagonal
 from pkm_description.picture import extent
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 Array = NDArray[np.float64]
 
 _STEPS = 24  # from home to the end of a span that is tried
 _NEAR = 0.1  # of the distance from singularities that home has: a span ends before
+_SMALL = 1e-5  # m or rad, for differences
 _SHARE = 0.5  # of the robot's size, the longest span to a side
 _TURN = np.pi  # rad, the longest span to a side
 _FREE = ("x", "y", "z", "roll", "pitch", "yaw")  # of a platform without a branch of its own
@@ -74,10 +76,19 @@ class JogSpace:
         k = self.kinematics
         scale = np.repeat((1.0 / k.characteristic_length, 1.0), 3)[:, None]
         space, _ = np.linalg.qr(scale * np.asarray(k.subspace(k.home)))
-        twists = scale * (np.asarray(k.task_twists(k.home)) if self._columns else np.eye(6))
+        twists = scale * self._twists()
         shares = np.linalg.norm(space.T @ twists, axis=0) / np.linalg.norm(twists, axis=0)
         most = np.argsort(-np.round(shares, 6), kind="stable")[: k.mobility]
         return tuple(self.all[one] for one in sorted(most))
+
+    def _twists(self) -> Array:
+        """Twists (6, k) of the platform at home per rate of each coordinate, whether it can move alone or not."""
+        if not self._columns:
+            return np.eye(6)
+        home = np.array([one.home for one in self.all])
+        rows = np.vstack((home, home + _SMALL * np.eye(len(home))))
+        poses = np.asarray(self.kinematics.engine.poses(rows)[0])
+        return np.array([displacement_between(poses[0], pose) for pose in poses[1:]]).T / _SMALL
 
     @property
     def translations(self) -> tuple[bool, bool, bool]:

@@ -47,6 +47,9 @@ def program() -> str | None:
     return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
 
 
+_FRAMES = "(async () => { for (let k = 0; k < 3; k++) await new Promise(requestAnimationFrame); })()"
+
+
 class Chromium:
     """A browser process with one page.
 
@@ -107,7 +110,8 @@ class Chromium:
         return _wait(lambda: self.run(script), patience, script)
 
     def picture(self) -> np.ndarray:
-        """What is seen: (height, width, 3), 0 to 255."""
+        """What is seen once three more frames are drawn: (height, width, 3), 0 to 255."""
+        self.run(_FRAMES)
         data = base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
         return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
 
