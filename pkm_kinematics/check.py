@@ -458,13 +458,13 @@ class _Progress:
         self._phase, self._began = phase, time.monotonic()
 
     def _watch(self) -> None:
-        said = ("", 0.0)  # phase and when it is to be said again
+        last = ("", 0.0)  # phase and when it is to be said again
         while not self._done.wait(QUIET / 8.0):
             phase, seconds = self._phase, time.monotonic() - self._began
-            due = said[1] if phase == said[0] else QUIET
+            due = last[1] if phase == last[0] else QUIET
             if seconds >= due:
                 print(f"pkm check: {phase}: {seconds:.0f} s so far", file=sys.stderr, flush=True)
-                said = (phase, seconds + REPEATED)
+                last = (phase, seconds + REPEATED)
 
 
 def parser() -> argparse.ArgumentParser:

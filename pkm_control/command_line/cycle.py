@@ -119,6 +119,17 @@ def cycle_figures(
     )
 
 
+def _stations(pick: Array, place: Array, lift: float) -> tuple[list[Array], list[str]]:
+    """Poses (7,) of a cycle, and what they are called."""
+    if not lift > 0.0:
+        return [pick, place, pick], ["pick", "place", "pick"]
+    raised = np.array([0.0, 0.0, lift, 0.0, 0.0, 0.0, 0.0])
+    return (
+        [pick, pick + raised, place + raised, place, place + raised, pick + raised, pick],
+        ["pick", "lifted", "above place", "place", "lifted", "above pick", "pick"],
+    )
+
+
 def pick_and_place(kinematics: Kinematics, places: Places) -> MotionFile:
     """The cycle between two places: up, across, down, and back the same way.
 
@@ -153,19 +164,7 @@ def pick_and_place(kinematics: Kinematics, places: Places) -> MotionFile:
         _require(kinematics, np.concatenate([up, np.zeros(3)]), "up, by --lift")
     turned = (Rotation.from_rotvec([0.0, 0.0, places.turn]) * Rotation.from_quat(home[3:])).as_quat()
     at_pick, at_place = np.concatenate([pick, home[3:]]), np.concatenate([place, turned])
-    raised = np.concatenate([lift * up, np.zeros(4)])
-    stations, labels = [at_pick, at_place, at_pick], ["pick", "place", "pick"]
-    if lift > 0.0:
-        stations = [
-            at_pick,
-            at_pick + raised,
-            at_place + raised,
-            at_place,
-            at_place + raised,
-            at_pick + raised,
-            at_pick,
-        ]
-        labels = ["pick", "lifted", "above place", "place", "lifted", "above pick", "pick"]
+    stations, labels = _stations(at_pick, at_place, lift)
     stops = np.array([label in ("pick", "place") for label in labels])
     n = len(stations)
     dwells = np.where(stops, places.dwell, 0.0)

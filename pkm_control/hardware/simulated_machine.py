@@ -45,7 +45,6 @@ class SimulatedMachine:
         method: "rk4", or "semi-implicit" (one evaluation per step).
         command_mode: what commands mean.
         encoder: what reads the actuators; perfect where None.
-        drive_bandwidth: of the drives' velocity loops [rad/s], for position and velocity commands.
         command_timeout: without a `write` for longer than that [s], drives give zero effort; infinite by default,
             because the caller's guard decides.
         payload: what the platform carries, in its frame, without the controller's knowledge.
@@ -63,7 +62,6 @@ class SimulatedMachine:
         method: Literal["rk4", "semi-implicit"] = "rk4",
         command_mode: CommandMode = CommandMode.EFFORT,
         encoder: Encoder | None = None,
-        drive_bandwidth: float = 300.0,
         command_timeout: float = math.inf,
         payload: Inertial | None = None,
         delay: int = 0,
@@ -85,7 +83,6 @@ class SimulatedMachine:
         self._max_step = max_step
         self._mode = command_mode
         self._encoder = encoder
-        self._bandwidth = drive_bandwidth
         self._robot = make_integrator(dynamics, method == "rk4", payload)
         self._seed = np.array(kinematics.home_joints, dtype=np.float64)
         n = len(limits.names)
@@ -126,7 +123,7 @@ class SimulatedMachine:
             self._fail("the pose is singular: the actuators do not determine the platform")
             return
         free = free_inertia(self.kinematics, self.dynamics, self.pose)
-        self._drive = DriveLoop(mass, self._bandwidth)
+        self._drive = DriveLoop(mass)
         self._stops = EndStops(self.limits.lower, self.limits.upper, free, self._max_step)
         self.lifecycle = Lifecycle.INACTIVE
 

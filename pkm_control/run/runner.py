@@ -121,10 +121,10 @@ def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
     for knob in bringup.KNOBS[2:]:
         name = "--" + knob.name.replace("_", "-")
         if knob.choices == bringup.SWITCH:
-            default, told = knob.default == "true", knob.description
+            default, description = knob.default == "true", knob.description
             if knob.name in _AT_TERMINAL:
-                default, told = at_terminal, f"{told} (default: yes at a terminal, else no)"
-            groups[knob.group].add_argument(name, action=options.Switch, default=default, help=told)
+                default, description = at_terminal, f"{description} (default: yes at a terminal, else no)"
+            groups[knob.group].add_argument(name, action=options.Switch, default=default, help=description)
         else:
             metavar = "{" + ",".join(knob.choices) + "}" if knob.choices else options.METAVARS.get(knob.name, "TEXT")
             groups[knob.group].add_argument(

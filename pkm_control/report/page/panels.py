@@ -126,8 +126,8 @@ def error(axes: Axes, recording: Recording, which: int, title: str) -> None:
     rows, highest = recording.rows, float(recording.tally.error_max[which])
     if highest < _NOTHING:
         titled(axes, title, "")
-        said = "The platform does not turn." if which else "The platform stays where it is."
-        axes.text(0.5, 0.5, said, ha="center", va="center", transform=axes.transAxes, color=SOFT)
+        text = "The platform does not turn." if which else "The platform stays where it is."
+        axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=SOFT)
         axes.set_xticks([])
         axes.set_yticks([])
         axes.grid(visible=False)
