@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from pkm_control.loop.follower import Motion, Tolerances, TrajectoryFollower
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.nodes import motion_messages
@@ -17,10 +19,12 @@ from pkm_description.errors import PkmError
 from pkm_description.ros import messages
 from pkm_description.ros.messages import RequestError
 from pkm_interfaces.msg import PlatformTrajectory
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 WAITING = 16  # trajectories that may wait for their turn
 FARTHEST = 600.0  # s: a start later than that is taken for a mistake, such as that of another clock
 _REST = 10.0  # s, within which a platform comes to rest
+_STALL = 0.3  # s, that readings may be silent before a trajectory is refused for it
 _LOOK = 0.002  # s, between two looks whether it is
 
 
@@ -67,7 +71,8 @@ class GoalDesk:
         try:
             follower = self._controls.ready()
             motion_messages.require_readable(application.message, self._controls.kinematics.mechanism.base_link)
-            self._require_free(follower)
+            if follower.paused:
+                self._require_free(follower)
             if self._queue.qsize() >= WAITING:
                 raise RequestError(f"{WAITING} trajectories wait to be checked already")
         except PkmError as error:
@@ -94,9 +99,12 @@ class GoalDesk:
         application.problem, application.done = str(error), True
         self._report(application.problem)
 
-    def _require_free(self, follower: TrajectoryFollower) -> None:
-        action = self._controls.action
-        if action is None or action.reference is None:
+    def _require_free(self, follower: TrajectoryFollower, patience: float = 0.0) -> None:
+        until = time.monotonic() + patience  # a computer that is busy may stall readings for some periods
+        while (action := self._controls.action) is None or action.reference is None:
+            if time.monotonic() < until:
+                time.sleep(_LOOK)
+                continue
             raise PkmError(f"no measured state to start from: {action.reason if action else 'none has come'}")
         if follower.paused:
             raise PkmError("the controller is paused: resume or stop first")
@@ -104,7 +112,7 @@ class GoalDesk:
     def _admit(self, application: Application) -> None:
         """Check a trajectory and have it followed; raise `PkmError` where it cannot be."""
         follower = self._controls.ready()
-        self._require_free(follower)
+        self._require_free(follower, _STALL)
         delay, tolerance = self._settings()
         message = application.message
         if follower.moving:
@@ -120,7 +128,8 @@ class GoalDesk:
         start = motion_messages.seconds(message.header.stamp)
         with self._controls.lock:
             self._require_free(follower)
-            if follower is not self._controls.follower or follower.moving or (follower.hold != pose).any():
+            moved = np.abs(displacement_between(pose, follower.hold)).max() > tolerance
+            if follower is not self._controls.follower or follower.moving or moved:
                 raise PkmError("the platform was moved while the trajectory was checked")
             if application.withdrawn:
                 raise PkmError("cancelled")
