@@ -24,6 +24,7 @@ from pkm_kinematics.kernels.compiled_rotations import displacement_between
 WAITING = 16  # trajectories that may wait for their turn
 FARTHEST = 600.0  # s: a start later than that is taken for a mistake, such as that of another clock
 _REST = 10.0  # s, within which a platform comes to rest
+PAUSED = "the controller is paused: resume or stop first"
 _STALL = 0.3  # s, that readings may be silent before a trajectory is refused for it
 _LOOK = 0.002  # s, between two looks whether it is
 
@@ -72,7 +73,7 @@ class GoalDesk:
             follower = self._controls.ready()
             motion_messages.require_readable(application.message, self._controls.kinematics.mechanism.base_link)
             if follower.paused:
-                self._require_free(follower)
+                raise PkmError(PAUSED)
             if self._queue.qsize() >= WAITING:
                 raise RequestError(f"{WAITING} trajectories wait to be checked already")
         except PkmError as error:
@@ -99,7 +100,7 @@ class GoalDesk:
         application.problem, application.done = str(error), True
         self._report(application.problem)
 
-    def _require_free(self, follower: TrajectoryFollower, patience: float = 0.0) -> None:
+    def _require_free(self, follower: TrajectoryFollower, patience: float) -> None:
         until = time.monotonic() + patience  # a computer that is busy may stall readings for some periods
         while (action := self._controls.action) is None or action.reference is None:
             if time.monotonic() < until:
@@ -107,7 +108,7 @@ class GoalDesk:
                 continue
             raise PkmError(f"no measured state to start from: {action.reason if action else 'none has come'}")
         if follower.paused:
-            raise PkmError("the controller is paused: resume or stop first")
+            raise PkmError(PAUSED)
 
     def _admit(self, application: Application) -> None:
         """Check a trajectory and have it followed; raise `PkmError` where it cannot be."""
@@ -127,7 +128,8 @@ class GoalDesk:
         braking = follower.check.braking(trajectory)
         start = motion_messages.seconds(message.header.stamp)
         with self._controls.lock:
-            self._require_free(follower)
+            if follower.paused:
+                raise PkmError(PAUSED)
             moved = np.abs(displacement_between(pose, follower.hold)).max() > tolerance
             if follower is not self._controls.follower or follower.moving or moved:
                 raise PkmError("the platform was moved while the trajectory was checked")
