@@ -27,6 +27,7 @@ from typing import NoReturn, Protocol
 import yaml
 
 from pkm_control.command_line import options
+from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
 from pkm_description import PkmError
 
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
     try:
         bringup.check(values)
+        need("a run over ROS", ROS, ROS_REMEDY)
+        if values["page"] == "true":
+            need("the browser page", PAGE, f"{PAGE_REMEDY}, or leave it out with --page=false")
         text = bringup.description(values)
         words = {spec.name: ros_arguments(spec, values) for spec in specs}
         from pkm_control.run.prepare import build, prepare  # heavy: what is wrong with the options is said before

@@ -13,6 +13,7 @@ from pkm_control.hardware import SimulatedMachine
 from pkm_control.hardware.realism import realistic_machine
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
 from pkm_control.realism import NOTE, RESERVE
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
@@ -105,6 +106,11 @@ def _warm_up(robot: Robot) -> None:
 
 
 def _open_page(robot: Robot, options: Options, planned: Array) -> ViewerProcess | None:
+    try:
+        need("the browser page", PAGE, PAGE_REMEDY)
+    except NotInstalledError as error:
+        print(f"{error}; going on without it", flush=True)
+        return None
     names = tuple(robot.kinematics.joint_names)
     viewer = ViewerProcess(robot.mechanism, names, robot.machine.joints, options.port, planned, options.host)
     if viewer.alive:

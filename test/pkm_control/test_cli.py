@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pkm_control import optional
 from pkm_control.command_line import completion, options, reference
 from pkm_control.run import bringup
 from pkm_control.run.cli import COMMANDS, main
@@ -161,3 +163,17 @@ def test_numbers_are_checked() -> None:
     for text, kind in (("0", options.count), ("nan", options.number), ("0", options.positive), ("1", options.share)):
         with pytest.raises(argparse.ArgumentTypeError):
             kind(text)
+
+
+def test_what_is_optional_and_missing_is_named_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    present = importlib.util.find_spec
+    for absent, word in (("rclpy", "pkm simulate"), ("viser", "pip install viser trimesh")):
+        monkeypatch.setattr(
+            optional, "find_spec", lambda name, absent=absent: None if name == absent else present(name)
+        )
+        assert main(["run", "delta", "--page=true"]) == 2
+        said = capsys.readouterr().err
+        assert f"needs {absent}, not installed here" in said
+        assert word in said

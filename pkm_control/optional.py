@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What only some of a user's installations have, and what to say where it is missing."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from pkm_description.errors import PkmError
+
+ROS = ("rclpy", "pkm_interfaces")
+ROS_REMEDY = (
+    "./pkm run in a clone of the repository brings ROS 2 along, and so does a ROS 2 workspace; "
+    "'pkm simulate' does the same motion without ROS"
+)
+PAGE = ("viser", "trimesh")
+PAGE_REMEDY = "pip install viser trimesh"
+
+
+class NotInstalledError(PkmError):
+    """Something optional is asked for and not installed.
+
+    Args:
+        what: that was asked for.
+        modules: that are missing.
+        remedy: how to get them.
+    """
+
+    def __init__(self, what: str, modules: tuple[str, ...], remedy: str) -> None:
+        self.modules = modules
+        super().__init__(f"{what} needs {' and '.join(modules)}, not installed here: {remedy}")
+
+
+def need(what: str, modules: tuple[str, ...], remedy: str) -> None:
+    """Confirm that modules can be imported, without importing them.
+
+    Args:
+        what: that needs them.
+        modules: by name.
+        remedy: how to get them.
+
+    Raises:
+        NotInstalledError: some cannot.
+    """
+    missing = tuple(name for name in modules if find_spec(name) is None)
+    if missing:
+        raise NotInstalledError(what, missing, remedy)
