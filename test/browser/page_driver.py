@@ -29,6 +29,8 @@ FIND = """(() => {
   }
   return null;
 })()"""
+_NO_NOTES = """document.head.insertAdjacentHTML('beforeend',
+  '<style>.mantine-Notifications-root {display: none !important}</style>')"""  # viser's own, which come and go
 
 
 class PageDriver:
@@ -46,6 +48,7 @@ class PageDriver:
         browser.events.clear()
         browser.open(url)
         wait(lambda: browser.run("document.querySelector('canvas') !== null"))
+        browser.run(_NO_NOTES)
 
     def find(self, label: str, kind: str) -> tuple[float, float] | None:
         """Where the control with a label is, after scrolling to it; None where there is none."""

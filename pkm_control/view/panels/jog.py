@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,8 +53,8 @@ class JogPanel:
         self._coordinates = np.array([one.home for one in space.all])
         self._pose = np.array(space.kinematics.home, dtype=np.float64)
         self._rows = {one.index: one for one in space.independent}
-        self._moved_slider = 0
-        self._moved_gizmo: Any = None
+        self._moved_slider = 0, 0.0  # which one, and its value
+        self._moved_gizmo: Any = None  # which one, its position and its quaternion w x y z
         self._by_slider = Newest(self._slide)
         self._by_gizmo = Newest(self._drag)
         with client.gui.add_folder("Jog", order=order):
@@ -60,9 +62,9 @@ class JogPanel:
             shown = client.gui.add_checkbox("Handles in the picture", True)
         self._gizmos = self._add_gizmos(client, _GIZMO_SHARE * size)
         for k, slider in self._sliders.items():
-            slider.on_update(lambda event, k=k: self._slider_moved(event, k))
+            slider.on_update(partial(self._slider_moved, k))
         for gizmo in self._gizmos:
-            gizmo.on_update(lambda event, gizmo=gizmo: self._gizmo_moved(event, gizmo))
+            gizmo.on_update(partial(self._gizmo_moved, gizmo))
         shown.on_update(lambda event: self._show_gizmos(bool(shown.value)))
 
     def follow(self, pose: Array, joints: Array) -> None:
@@ -82,17 +84,18 @@ class JogPanel:
         name = one.name.removeprefix("platform_").replace("_", " ")
         return client.gui.add_slider(f"{name} [{unit}]", float(low), float(high), step, at)
 
-    def _slider_moved(self, event: Any, k: int) -> None:
+    async def _slider_moved(self, k: int, event: Any) -> None:
+        """Note where a slider was put, on the page's own thread, before it can follow the robot; act on another."""
         if not self._desk.admits(event):
             return
         self._touched = time.monotonic()
-        self._moved_slider = k
-        self._by_slider()
+        self._moved_slider = k, float(self._sliders[k].value)
+        asyncio.get_running_loop().run_in_executor(None, self._by_slider)
 
     def _slide(self) -> None:
-        k = self._moved_slider
+        k, value = self._moved_slider
         wanted = self._coordinates.copy()
-        wanted[k] = float(self._sliders[k].value) / _UNITS[self._rows[k].slides][1]
+        wanted[k] = value / _UNITS[self._rows[k].slides][1]
         self._go(self._space.target(wanted, self._joints()))
 
     # Gizmo
@@ -127,23 +130,24 @@ class JogPanel:
                 gizmos.append(add(f"turn_{'xyz'[k]}", others, True, size))  # type: ignore[arg-type]
         return gizmos
 
-    def _gizmo_moved(self, event: Any, gizmo: Any) -> None:
+    async def _gizmo_moved(self, gizmo: Any, event: Any) -> None:
+        """As with a slider."""
         if not self._desk.admits(event):
             return
         self._touched = time.monotonic()
         if event.phase == "update":
-            self._moved_gizmo = gizmo
-            self._by_gizmo()
+            self._moved_gizmo = gizmo, np.array(gizmo.position), np.array(gizmo.wxyz, dtype=np.float64)
+            asyncio.get_running_loop().run_in_executor(None, self._by_gizmo)
         elif event.phase == "end":
             self._place(self._pose, self._coordinates)
 
     def _drag(self) -> None:
-        gizmo = self._moved_gizmo
+        gizmo, position, wxyz = self._moved_gizmo
         wanted = self._pose.copy()
         if gizmo.disable_rotations:
-            wanted[:3] = gizmo.position
+            wanted[:3] = position
         else:
-            wanted[3:] = np.roll(np.asarray(gizmo.wxyz, dtype=np.float64), -1)
+            wanted[3:] = np.roll(wxyz, -1)
             wanted[3:] /= np.linalg.norm(wanted[3:]) or 1.0
         self._go(self._space.target_at(wanted, self._joints()), held=gizmo)
 
