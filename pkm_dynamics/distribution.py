@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy.optimize
+import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError

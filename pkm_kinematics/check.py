@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check a robot's description and print what the suite makes of it.
 
-`python -m pkm_kinematics.check my_robot.urdf.xacro` (installed: `check_pkm`) prints the graph, the mobility, how each
+`python -m pkm_kinematics.check my_robot.urdf.xacro` (installed: `pkm check`) prints the graph, the mobility, how each
 limb is solved, the home pose, the modes, the margins from singularities, and whatever is wrong or worth a second look.
 The exit status is 0 for a robot that can be used, 1 for one that cannot.
 """

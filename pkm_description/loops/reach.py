@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
-from scipy.optimize import lsq_linear
+import scipy  # whose parts load when they are first used
 
 from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, LoopType
 from pkm_description.rotations import inverse_transform
@@ -67,7 +67,7 @@ class _Side:
         fixed = rigid + directions[:, ~wide] @ lower[~wide]
         least = float(np.linalg.norm(fixed))
         if wide.any():
-            nearest = lsq_linear(directions[:, wide], -fixed, (lower[wide], upper[wide]))
+            nearest = scipy.optimize.lsq_linear(directions[:, wide], -fixed, (lower[wide], upper[wide]))
             least = float(np.sqrt(2.0 * nearest.cost))
         if not (np.isfinite(lower) & np.isfinite(upper)).all() or len(self.slides) > MOST_SLIDES:
             return least, np.inf

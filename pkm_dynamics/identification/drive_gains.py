@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
+import scipy  # whose parts load when they are first used
 import scipy.stats
 
 from pkm_description.errors import PkmError

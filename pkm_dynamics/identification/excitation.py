@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # whose parts load when they are first used
 import scipy.linalg
-import scipy.optimize
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array

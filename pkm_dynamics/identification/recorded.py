@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.interpolate
-import scipy.signal
+import scipy  # whose parts load when they are first used
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array

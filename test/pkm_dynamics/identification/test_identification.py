@@ -203,9 +203,8 @@ def test_command_writes_a_file_that_can_be_read(tmp_path: Path, capsys: pytest.C
     output = tmp_path / "parameters.yaml"
     status = main(
         [
-            str(tmp_path / "recorded.csv"),
-            "--robot",
             "delta",
+            str(tmp_path / "recorded.csv"),
             "-o",
             str(output),
             "--validate",
