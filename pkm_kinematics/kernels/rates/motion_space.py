@@ -6,6 +6,7 @@ from math import sqrt
 import numpy as np
 
 from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.position.chain import chain_motion
 from pkm_kinematics.kernels.position.positions import closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
 from pkm_kinematics.kernels.rates.limb_system import limb_system
@@ -17,7 +18,8 @@ from pkm_kinematics.kernels.rates.motion import (
     velocities,
 )
 from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
-from pkm_kinematics.kernels.vectors import cross, get, sub
+from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.vectors import add, cross, get, sub
 
 RANK = 1e-9  # left null vectors of a limb: singular values below this part of the largest. J mixes lengths and angles
 INDEPENDENT = 1e-7  # wrenches that span what the platform cannot do, against rounding in overconstrained robots
@@ -36,6 +38,17 @@ def allowed_twists(model, data, pose):
             allowed[c, i - 1] = linear[c]
             allowed[3 + c, i - 1] = 0.0 if chain[i].prismatic == 1 else axis[c]
     return allowed
+
+
+@allocating
+def branch_drift(model, data):
+    """Acceleration (6,) of the platform, moving as the data says, while the joints of its branch do not accelerate."""
+    chain_motion(model, data)
+    last = data.chain[model.chain.shape[0] - 1]
+    w = get(last.w)
+    arm = sub(get(data.state[PLATFORM].p), get(last.p))
+    linear = add(get(last.dv), add(cross(get(last.dw), arm), cross(w, cross(w, arm))))
+    return np.array((linear[0], linear[1], linear[2], last.dw[0], last.dw[1], last.dw[2]))
 
 
 @allocating
@@ -99,6 +112,11 @@ def motion_space(model, data, allowed, twist, space, bias):
     rates = np.zeros(n_rows)
     closure_accelerations(closures, state, rows, rates)
     right = np.dot(null[:count], rates)
+    if allowed.shape[1] < 6 and model.task[0].constant == 0:  # the branch turns what it blocks: a universal joint does
+        drift = branch_drift(model, data)
+        for k in range(6 - allowed.shape[1]):
+            for c in range(6):
+                right[k] -= wrenches[k, c] * scale[c] * drift[c]
     for k in range(values.shape[0]):
         if values[k] > INDEPENDENT * values[0]:
             share = np.dot(np.ascontiguousarray(left[:, k]), right) / values[k]

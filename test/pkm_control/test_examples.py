@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The robots of docs/examples with their motions: loaded, checked, and run on the simulated machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_control.motion.default_motion import motion_named
+from pkm_control.run.main_job import Robot, plan_cycle, run_motion
+from pkm_description import load_mechanism
+from pkm_description.rotations import pose_distance
+from pkm_dynamics import Dynamics
+from pkm_kinematics import check
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+RUNS = {"ankle": ("ankle_step.csv", 250.0), "hobby_hexapod": ("hobby_hexapod_greeting.csv", 500.0)}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_check_has_nothing_against_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check.main([str(EXAMPLES / f"{name}.urdf.xacro"), "--no-modes"]) == 0
+    verdicts = capsys.readouterr().out.split("Verdicts")[1].splitlines()[1:-2]
+    assert verdicts
+    assert all(line.strip().startswith("ok:") for line in verdicts)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_it_runs_its_motion(name: str) -> None:
+    motion, rate = RUNS[name]
+    robot = Robot(load_mechanism(EXAMPLES / f"{name}.urdf.xacro"), rate=rate)
+    job = plan_cycle(robot.planner, motion_named(str(EXAMPLES / motion), robot.kinematics))
+    robot.start()
+    recording = run_motion(robot, job.cycle)
+    robot.stop()
+    assert recording.faults == ()
+    assert len(recording) > 0.99 * job.cycle.duration * rate
+    off = pose_distance(recording.rows.measured, recording.rows.reference, 0.1)
+    assert off.max() < 5e-4  # m, angles at 0.1 m
+
+
+def test_hexapod_by_hand() -> None:
+    """With level horns every rod has its length, and the platform stands where Pythagoras puts it."""
+    kinematics = Dynamics(load_mechanism(EXAMPLES / "hobby_hexapod.urdf.xacro")).kinematics
+    servo, corner = np.radians(20.0), np.radians(50.0)
+    ball = 0.065 * np.array([np.cos(servo), np.sin(servo)]) + 0.020 * np.array([-np.sin(servo), np.cos(servo)])
+    across = 0.055 * np.array([np.cos(corner), np.sin(corner)]) - ball
+    np.testing.assert_allclose(kinematics.home[2], np.sqrt(0.130**2 - across @ across), atol=1e-12)
+    np.testing.assert_allclose(kinematics.inverse(kinematics.home).actuated, np.zeros(6), atol=1e-9)
+
+
+def test_ankle_by_hand() -> None:
+    """The rods are as long as between the points that both angles put on the foot."""
+    kinematics = Dynamics(load_mechanism(EXAMPLES / "ankle.urdf.xacro")).kinematics
+    for pitch, roll in ((0.0, 0.0), (0.4, 0.0), (-0.2, 0.15), (0.3, -0.2)):
+        cp, sp, cr, sr = np.cos(pitch), np.sin(pitch), np.cos(roll), np.sin(roll)
+        turn = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]]) @ np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
+        lengths = [np.linalg.norm(turn @ [-0.06, y, 0.0] - [-0.06, y, 0.26]) for y in (0.04, -0.04)]
+        np.testing.assert_allclose(kinematics.inverse([pitch, roll]).actuated, lengths, atol=1e-12)
+
+
+def test_a_foot_that_pitches_and_rolls_yaws_as_the_universal_joint_bids() -> None:
+    """The motion space of a branch that turns what it blocks: acceleration at constant speeds of the drives."""
+    kinematics = Dynamics(load_mechanism(EXAMPLES / "ankle.urdf.xacro")).kinematics
+    speed, step = np.array([0.3, -0.2]), 1e-5
+    poses = [kinematics.forward(np.array([0.245, 0.255]) + t * speed, near=kinematics.home) for t in (-step, 0.0, step)]
+    twists = [kinematics.platform_twist(one.pose, speed, seed=one.joints) for one in poses]
+    slope = (twists[2] - twists[0]) / (2.0 * step)
+    found = kinematics.platform_acceleration(poses[1].pose, twists[1], np.zeros(2), seed=poses[1].joints)
+    assert abs(slope[5]) > 1.0
+    np.testing.assert_allclose(found, slope, atol=1e-6)
