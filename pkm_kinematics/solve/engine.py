@@ -476,6 +476,8 @@ class Engine:
     def space_in(self, model: Model, data: Data, pose: Array, twist: Array) -> tuple[Array, Array]:
         """As `spaces_at`, at the one pose (7,) whose positions stand in the data, its blocks inverted."""
         space, bias = np.empty((6, self.mobility)), np.empty(6)
+        if not self.task.constant:  # the branch moves along, and with it what it blocks
+            read_chain(model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
         motion_space(model, data, np.ascontiguousarray(self.allowed_at(pose)), twist, space, bias)
         return space, bias
 

@@ -11,8 +11,11 @@ import pytest
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
 from pkm_description import load_mechanism
+from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
+from pkm_dynamics.energy import energy
+from pkm_dynamics.simulation import simulate
 from pkm_kinematics import check
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
@@ -71,3 +74,22 @@ def test_a_foot_that_pitches_and_rolls_yaws_as_the_universal_joint_bids() -> Non
     found = kinematics.platform_acceleration(poses[1].pose, twists[1], np.zeros(2), seed=poses[1].joints)
     assert abs(slope[5]) > 1.0
     np.testing.assert_allclose(found, slope, atol=1e-6)
+
+
+def test_a_falling_foot_moves_the_same_in_every_form() -> None:
+    """The task form closes the loops at every step, the joint form integrates the joints: both with the drift."""
+    dynamics = Dynamics(load_mechanism(EXAMPLES / "ankle.urdf.xacro"), friction=False)
+    kinematics = dynamics.kinematics
+    start, twist = kinematics.home, kinematics.task_twists(kinematics.home) @ [2.0, 1.5]
+    times = np.linspace(0.0, 0.15, 4)
+    runs = [simulate(dynamics, start, twist, times, unloaded, form=form) for form in ("task", "joint")]
+    assert all((run.status == 0).all() for run in runs)
+    assert pose_distance(runs[0].pose[-1], start, 1.0) > 0.2
+    np.testing.assert_allclose(runs[1].pose, runs[0].pose, atol=1e-7)
+    work = [energy(dynamics, pose, rate) for pose, rate in zip(runs[0].pose, runs[0].twist, strict=True)]
+    total = [one.kinetic + one.potential for one in work]
+    np.testing.assert_allclose(total, total[0], rtol=1e-7)
+
+
+def unloaded(time: float, pose: Array, twist: Array) -> tuple[Array, Array]:
+    return np.zeros(2), np.zeros(6)
