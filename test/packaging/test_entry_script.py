@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import json
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import venv
 from pathlib import Path
 from types import ModuleType
 
@@ -128,3 +131,87 @@ def test_uv_looks_where_pip_is_told_to_look(script: ModuleType, monkeypatch: pyt
         "UV_INDEX_STRATEGY": "unsafe-best-match",
         "SSL_CERT_FILE": "/etc/ca.pem",
     }
+
+
+@pytest.fixture
+def set_up_clone(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment that is up to date, in which no job may be started."""
+    place = tmp_path / "venv"
+    (place / "bin").mkdir(parents=True)
+    monkeypatch.setattr(script, "VENV", place)
+    monkeypatch.setattr(script, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(script, "STAMPS", place / "stamps.json")
+    monkeypatch.setattr(script, "mend_caches", lambda root: None)
+    (place / "stamps.json").write_text(json.dumps(script.wanted_stamps(testing=True)))
+
+    def no_job(*words: object, **options: object) -> None:
+        raise AssertionError(f"started {words}")
+
+    monkeypatch.setattr(script, "Job", no_job)
+    monkeypatch.setattr(script.subprocess, "check_call", no_job)
+    return place
+
+
+def test_a_second_start_needs_no_network_and_writes_nothing(
+    script: ModuleType, set_up_clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(script, "open_lock", lambda path: pytest.fail("wants to write into the clone"))
+    before = {file: file.stat().st_mtime_ns for file in set_up_clone.rglob("*")}
+    script.set_up(testing=True)
+    script.set_up(testing=False)
+    assert {file: file.stat().st_mtime_ns for file in set_up_clone.rglob("*")} == before
+
+
+def test_a_clone_of_another_owner_that_is_not_set_up_is_told(
+    script: ModuleType, set_up_clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (set_up_clone / "stamps.json").write_text("{")  # cut off while it was written: nothing counts as done
+    opened = script.open_lock
+    monkeypatch.setattr(script, "open_lock", lambda path: opened(tmp_path / "of_another" / path.name))
+    with pytest.raises(script.SetupError, match="cannot be written"):
+        script.set_up(testing=False)
+
+
+def test_a_moved_clone_is_installed_again_at_its_place(
+    script: ModuleType, set_up_clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = script.wanted_stamps(testing=True)
+    monkeypatch.setattr(script, "VENV", set_up_clone.with_name("moved"))
+    changed = {step for step, value in script.wanted_stamps(testing=True).items() if value != there[step]}
+    assert changed == {"package", "kernels"}  # libraries and interfaces stay, so no network is needed
+
+
+def test_programs_of_a_moved_environment_start_its_own_python(script: ModuleType, tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    venv.create(old)
+    program = old / "bin" / "where"
+    program.write_text(f"#!{old}/bin/python3\nimport sys; print(sys.prefix)\n")
+    (old / "bin" / "shell").write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    shutil.copytree(old, new, symlinks=True)
+    assert subprocess.check_output([new / "bin" / "where"], text=True).strip() == str(old)  # the trap
+    script.mend_moved(new)
+    assert subprocess.check_output([new / "bin" / "where"], text=True).strip() == str(new)
+    assert (new / "bin" / "shell").read_text() == "#!/bin/sh\n"
+    shutil.rmtree(old)
+    assert subprocess.call([new / "bin" / "where"], stdout=subprocess.DEVNULL) == 0
+
+
+def test_two_first_starts_at_once_wait_for_each_other(script: ModuleType, tmp_path: Path) -> None:
+    program = (
+        "import importlib.machinery, importlib.util, sys;"
+        f"loader = importlib.machinery.SourceFileLoader('pkm_script', {str(ROOT / 'pkm')!r});"
+        "module = importlib.util.module_from_spec(importlib.util.spec_from_loader('pkm_script', loader));"
+        "loader.exec_module(module);"
+        "module.wait_for_turn(open(sys.argv[1], 'w')); print('mine', flush=True)"
+    )
+    with (tmp_path / "lock").open("w") as lock:
+        script.wait_for_turn(lock)
+        command = [sys.executable, "-c", program, str(tmp_path / "lock")]
+        other = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert other.stderr is not None
+        assert "waiting" in other.stderr.readline()
+        time.sleep(0.1)
+        assert other.poll() is None
+    said, _ = other.communicate(timeout=20)  # closing the file is the end of its turn
+    assert said.strip() == "mine"
