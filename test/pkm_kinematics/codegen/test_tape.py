@@ -9,12 +9,13 @@ from math import atan2, cos, hypot, isfinite, nan, sin, sqrt, tanh
 import numpy as np
 import pytest
 
-from pkm_kinematics.codegen import MachineCode, Recording, Tape, recorded
+from pkm_kinematics.codegen import AVAILABLE, MachineCode, Recording, Tape, recorded
 from pkm_kinematics.codegen.call_code import ANOTHER_BRANCH
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import solve_in_place
 from pkm_kinematics.kernels.position.closures import worse
 
+pytestmark = pytest.mark.skipif(not AVAILABLE, reason="numba brings an LLVM before 16: no machine code for one robot")
 TWO = np.array([0.4, -1.3])
 
 
