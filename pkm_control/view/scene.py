@@ -30,6 +30,7 @@ _TRAIL_COLOUR = (225, 85, 15)
 _SKY, _GROUND = (205, 217, 229), (242, 245, 248)  # of the background, top and bottom
 _CELL_COLOUR, _SECTION_COLOUR = (176, 187, 198), (120, 134, 148)
 _FOV = 0.75  # rad, from the top to the bottom of the picture
+_EYES = 4  # places that are remembered
 _SHARP = 0.6  # rad: edges between facets that turn by more are seen as edges
 _MESHES = (".stl", ".obj", ".ply", ".dae", ".glb", ".gltf", ".off")
 
@@ -53,6 +54,7 @@ class Scene:
         self._points: Array = np.empty((0, 3))  # the corners of what was seen then
         self._planned: Array = np.empty((0, 3))
         self._placed_clients: dict[int, tuple[Array, int, int]] = {}
+        self._eyes: dict[int, deque[Array]] = {}  # where cameras were put lately: a browser tells its own place late
         self._updates = 0
         self._light()
         self._draw_links()
@@ -176,6 +178,7 @@ class Scene:
 
     def _farewell(self, client: Any) -> None:
         self._placed_clients.pop(client.client_id, None)
+        self._eyes.pop(client.client_id, None)
 
     def _resized(self, client: Any) -> None:
         placed = self._placed_clients.get(client.client_id)
@@ -188,11 +191,13 @@ class Scene:
             return
         camera = client.camera
         placed = self._placed_clients.get(client.client_id)
-        if placed is not None and np.linalg.norm(camera.position - placed[0]) > 1e-3 * self.size:
+        recent = self._eyes.setdefault(client.client_id, deque(maxlen=_EYES))
+        if placed is not None and all(np.linalg.norm(camera.position - eye) > 1e-3 * self.size for eye in recent):
             return
         width, height = camera.image_width, camera.image_height
         eye, middle = fitting.view_of(self._shown(), _FOV, width / max(height, 1))
         self._placed_clients[client.client_id] = (eye, width, height)
+        recent.append(eye)
         camera.position, camera.look_at = tuple(eye), tuple(middle)
 
     # Paths

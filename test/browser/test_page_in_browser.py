@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from scipy.ndimage import binary_opening
 
 from pkm_control.view.jog_space import Coordinate
 from pkm_description import load_mechanism
@@ -35,6 +36,7 @@ ROBOTS = (
     "wrist_3ups_s",
     "delta_rr",
 )
+SHEET = np.s_[round(0.4 * PHONE[1]) :, 120:]  # of the phone's page, where the controls are
 _HUE = 0.07  # of a turn: how far the light may shift a colour
 
 
@@ -59,7 +61,8 @@ def robot_in(page: Page) -> tuple[np.ndarray, np.ndarray]:
     for frame in scene.frames.values():
         frame.visible = True
     seen = np.abs(with_robot.astype(int) - without).max(axis=2) > 12
-    return with_robot, seen
+    # viser lowers the resolution while it is slow: lines of the floor change by a pixel's width, the robot is wider
+    return with_robot, binary_opening(seen, np.ones((3, 3)))
 
 
 def hues(colours: np.ndarray) -> np.ndarray:
@@ -73,6 +76,8 @@ def test_the_robot_is_seen_whole_by_its_colours(page: Page, size: tuple[int, int
     page.resize(size)
     page.tick("Handles in the picture")
     picture, seen = robot_in(page)
+    if size == PHONE:
+        seen[SHEET] = False  # its scroll bar comes and goes
     page.tick("Handles in the picture")
     height, width, _ = picture.shape
     assert (width, height) == size
