@@ -99,6 +99,7 @@ class Dynamics(Introduced):
         Raises:
             ShapeError: an array has another shape.
             ModeError: the robot has no such mode.
+            PkmError: the payload is no body.
             DistributionError: the distribution means nothing for this robot.
         """
         problem = Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
@@ -131,6 +132,7 @@ class Dynamics(Introduced):
         Raises:
             ShapeError: an array has another shape.
             ModeError: the robot has no such mode.
+            PkmError: the payload is no body.
         """
         return direct(Problem.of(self.robot, pose, twist, None, wrench, payload, seed, mode), effort)
 
@@ -155,6 +157,7 @@ class Dynamics(Introduced):
         Raises:
             ShapeError: an array has another shape.
             ModeError: the robot has no such mode.
+            PkmError: the payload is no body.
         """
         return inverse(Problem.of(self.robot, pose, payload=payload, seed=seed, mode=mode))
 
@@ -188,7 +191,7 @@ class Dynamics(Introduced):
         Raises:
             ShapeError: an array has another shape.
             ModeError: the robot has no such mode.
-            PkmError: the platform is carried by a branch that turns with the pose.
+            PkmError: the payload is no body, or the platform is carried by a branch that turns with the pose.
         """
         return inverse_derivatives(Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode))
 
@@ -225,6 +228,7 @@ class Dynamics(Introduced):
         Raises:
             ShapeError: an array has another shape.
             ModeError: the robot has no such mode.
+            PkmError: the payload is no body.
             DistributionError: the distribution means nothing for this robot.
         """
         problem = Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
@@ -391,6 +395,7 @@ class Dynamics(Introduced):
         Raises:
             ShapeError: an array has another shape.
             ModeError: the robot has no such mode.
+            PkmError: the payload is no body.
         """
         return Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
 
@@ -402,6 +407,9 @@ class Dynamics(Introduced):
 
         Returns:
             The model, read-only.
+
+        Raises:
+            PkmError: the payload is no body.
         """
         return self.robot.model(payload)
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.codegen.step_code import SOLVED
 from pkm_dynamics.kernels.over_rows import seed_joints
@@ -75,13 +74,10 @@ class Problem:
         Raises:
             ShapeError: an array has another shape.
             ModeError: the robot has no such mode.
-            PkmError: the payload is no `Inertial`.
+            PkmError: the payload is no body.
         """
         k = robot.kinematics
-        if payload is not None and not isinstance(payload, Inertial):
-            raise PkmError(
-                f"payload: expected an Inertial(mass, com, inertia), got an object of type {type(payload).__name__}"
-            )
+        model = robot.model(payload)
         poses, shape = k.engine.poses(pose)
         n = len(poses)
         motions = np.empty((n, 25))
@@ -99,7 +95,7 @@ class Problem:
         if mode is not None and not choice.certain.all():
             status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
         plain = seed is None and payload is None
-        return cls(robot, motions, shape, status, choice, robot.model(payload), plain)
+        return cls(robot, motions, shape, status, choice, model, plain)
 
     def __len__(self) -> int:
         """Return the number of rows."""

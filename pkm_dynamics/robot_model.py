@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.mechanism import Inertial
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Inertial, frozen
+from pkm_description.urdf.inertia import ROUNDING, inertia_problem
 from pkm_dynamics.kernels.over_rows import check_motions
 from pkm_kinematics import Kinematics
+from pkm_kinematics.batch import numbers, wrong_shape
 from pkm_kinematics.codegen import MachineCode, Recording
 from pkm_kinematics.kernels.binding import Prepared, WithScratch
 from pkm_kinematics.kernels.model_and_data import Model
@@ -41,8 +44,18 @@ class RobotModel:
         return RobotModel(self.kinematics, friction=False) if self.friction else self
 
     def model(self, payload: Inertial | None = None) -> Model:
-        """The robot as the kernels of the dynamics take it: with a payload, and with friction where it counts."""
-        return self._unloaded if payload is None else self._loaded(payload)
+        """The robot as the kernels of the dynamics take it: with a payload, and with friction where it counts.
+
+        Args:
+            payload: in the platform's frame.
+
+        Returns:
+            The model, read-only.
+
+        Raises:
+            PkmError: the payload is no body.
+        """
+        return self._unloaded if payload is None else self._loaded(checked_payload(payload))
 
     @cached_property
     def _unloaded(self) -> Model:
@@ -115,3 +128,41 @@ class RobotModel:
 
 
 Record = Callable[[RobotModel, int], Recording | None]  # of a kernel for one robot, in a branch
+
+
+def checked_payload(payload: Inertial) -> Inertial:
+    """A payload as a body that may exist, by the rules of bodies in a description.
+
+    Args:
+        payload: what a caller gave.
+
+    Returns:
+        The same in arrays of numbers.
+
+    Raises:
+        ShapeError: its mass, centre of mass or inertia has another shape.
+        PkmError: it is no `Inertial`, or no body has it.
+    """
+    if not isinstance(payload, Inertial):
+        raise PkmError(
+            f"payload: expected an Inertial(mass, com, inertia), got an object of type {type(payload).__name__}"
+        )
+    shapes: dict[str, tuple[int, ...]] = {"mass": (), "com": (3,), "inertia": (3, 3)}
+    given = {}
+    for name, shape in shapes.items():
+        value, what = getattr(payload, name), f"payload.{name}"
+        expected = f"an array of shape {shape}" if shape else "one number"
+        array = numbers(value, expected, what)
+        if np.shape(value) != shape:
+            raise wrong_shape(value, expected, what)
+        if not np.isfinite(array).all():
+            raise PkmError(f"{what}: not finite")
+        given[name] = array
+    inertia = given["inertia"]
+    if np.abs(inertia - inertia.T).max() > ROUNDING * np.abs(inertia).max():
+        raise PkmError("payload.inertia: not symmetric")
+    body = Inertial(float(given["mass"][0]), given["com"], frozen(0.5 * (inertia + inertia.T)))
+    problem = inertia_problem(body)
+    if problem:
+        raise PkmError(f"payload: {problem}")
+    return body

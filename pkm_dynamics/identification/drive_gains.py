@@ -24,6 +24,7 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.identification.least_squares import CONFIDENCE
 from pkm_dynamics.linear_form.base_parameters import BaseParameters
 from pkm_dynamics.linear_form.regressor import INERTIAL, ParameterSet
+from pkm_dynamics.robot_model import checked_payload
 
 
 class NoKnownLoadError(PkmError):
@@ -50,6 +51,7 @@ class DriveGains:
 
 def payload_parameters(parameters: ParameterSet, platform: str, payload: Inertial) -> Array:
     """What a payload in the platform's frame adds to all parameters (n,)."""
+    payload = checked_payload(payload)
     com, m = payload.com, payload.mass
     about = payload.inertia + m * (com @ com * np.eye(3) - np.outer(com, com))
     added = np.zeros(len(parameters))
@@ -74,6 +76,7 @@ def drive_gains(
 
     Raises:
         NoKnownLoadError: no payload is known, so that only ratios can be found.
+        PkmError: a payload is no body.
     """
     if not any(r.payload is not None and r.payload.mass > 0.0 for r in recordings):
         raise NoKnownLoadError("drive gains need a recording with a known payload: without, only ratios can be found")
