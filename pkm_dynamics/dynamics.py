@@ -247,7 +247,7 @@ class Dynamics(Introduced):
             regular configuration.
 
         Raises:
-            ShapeError: an array has another shape.
+            ShapeError: an array has another shape, or there are several poses.
             ModeError: the robot has no such mode.
         """
         return motion_space_form.mass_matrix(self.robot, pose, seed, mode)
@@ -269,7 +269,7 @@ class Dynamics(Introduced):
             (mobility,) [N, N m] in the basis of `Kinematics.subspace`.
 
         Raises:
-            ShapeError: an array has another shape.
+            ShapeError: an array has another shape, or there are several poses.
             ModeError: the robot has no such mode.
         """
         return motion_space_form.coriolis(self.robot, pose, twist, seed, mode)

@@ -15,9 +15,10 @@ from pkm_dynamics.robot_model import RobotModel
 def mass_matrix(robot: RobotModel, pose: ArrayLike, seed: ArrayLike | None, mode: int | None) -> Array:
     """See `Dynamics.mass_matrix`."""
     k, robot = robot.kinematics, robot.frictionless
+    pose = k.engine.one_pose(pose)
     S = k.subspace(pose, seed, mode)
     accelerations = np.vstack([np.zeros(6), S.T])
-    poses = np.tile(k.engine.poses(pose)[0][:1], (len(accelerations), 1))
+    poses = np.tile(pose, (len(accelerations), 1))
     efforts = efforts_of(Problem.of(robot, poses, None, accelerations, seed=seed, mode=mode))
     return np.asarray(k.motion_jacobian(pose, seed, mode).T @ (efforts[1:] - efforts[0]).T)
 
@@ -25,6 +26,7 @@ def mass_matrix(robot: RobotModel, pose: ArrayLike, seed: ArrayLike | None, mode
 def coriolis(robot: RobotModel, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None, mode: int | None) -> Array:
     """See `Dynamics.coriolis`."""
     k, robot = robot.kinematics, robot.frictionless
+    pose = k.engine.one_pose(pose)
     moving = Problem.of(robot, pose, twist, seed=seed, mode=mode)
     moving.keep_velocity()
     still = efforts_of(Problem.of(robot, pose, seed=seed, mode=mode))

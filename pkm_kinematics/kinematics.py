@@ -115,6 +115,9 @@ class Kinematics(Introduced):
 
         Returns:
             A sign per limb with two branches, limb by limb, `+` for home's branch.
+
+        Raises:
+            ModeError: no such working mode.
         """
         return self.modes.label(mode)
 
@@ -162,12 +165,8 @@ class Kinematics(Introduced):
         Raises:
             ShapeError: not a single pose.
         """
-        poses, _ = self.engine.poses(pose)
-        if len(poses) != 1:
-            raise ShapeError(f"pose: expected a single pose, got {len(poses)}")
-        return [
-            self._inverse_solution(solved, (), mode, label) for mode, label, solved in self.modes.solutions(poses[0])
-        ]
+        found = self.modes.solutions(self.engine.one_pose(pose))
+        return [self._inverse_solution(solved, (), mode, label) for mode, label, solved in found]
 
     def _inverse_solution(
         self, solved: Solved, shape: tuple[int, ...], mode: int | None, label: str | None = None
@@ -242,11 +241,11 @@ class Kinematics(Introduced):
             The pose (7,) and the joints there.
 
         Raises:
-            ShapeError: an array of the wrong shape.
+            ShapeError: an array of the wrong shape, or not a single pose.
         """
-        poses, _ = self.engine.poses(pose)
+        wanted = self.engine.one_pose(pose)
         joints = rows_for(self.home_joints if seed is None else seed, len(self.joint_names), 1, "seed")[0]
-        return self._forward_solution(self._forward.nearest(poses[0], joints), ())
+        return self._forward_solution(self._forward.nearest(wanted, joints), ())
 
     def forward_all(self, q: ArrayLike) -> AssemblyModes:
         """All assembly modes of a single set of actuated joint positions.
@@ -300,9 +299,16 @@ class Kinematics(Introduced):
             joints: positions (n_joints,) [rad, m].
 
         Returns:
-            One sentence per limb joint that is.
+            One sentence per joint that is. A NaN, as the joints of a pose without a configuration are, is nowhere, and
+            so outside no range: the answer's status says that there is none.
+
+        Raises:
+            ShapeError: an array of the wrong shape, or not a single set.
         """
-        return limit_violations(self.engine, np.asarray(joints, dtype=np.float64))
+        rows, _ = as_rows(joints, len(self.joint_names), "joints")
+        if len(rows) != 1:
+            raise ShapeError(f"joints: expected a single set of joint positions, got {len(rows)}")
+        return limit_violations(self.engine, rows[0])
 
     # -- motion -----------------------------------------------------------------------------------------------------
 
@@ -525,9 +531,14 @@ class Kinematics(Introduced):
             ShapeError: an array of the wrong shape.
             ModeError: no such working mode.
         """
-        return np.einsum(
-            "...ij,...j->...i", self.forward_jacobian(pose, seed, mode), np.asarray(rates, dtype=np.float64)
-        )
+        F = self.forward_jacobian(pose, seed, mode)
+        rows, shape = as_rows(rates, F.shape[-1], "rates")
+        try:
+            np.broadcast_shapes(shape, F.shape[:-2])
+        except ValueError as error:
+            axes = f"{shape} do not go with those of the poses, {F.shape[:-2]}"
+            raise ShapeError(f"rates: leading axes {axes}") from error
+        return np.einsum("...ij,...j->...i", F, rows.reshape(*shape, -1))
 
     def platform_acceleration(
         self,

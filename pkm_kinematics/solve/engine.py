@@ -20,7 +20,7 @@ from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import pose_from_transform, transform_from_pose
-from pkm_kinematics.batch import BATCH, nans, numbers, over_cores, rows_for, wrong_shape
+from pkm_kinematics.batch import BATCH, ShapeError, nans, numbers, over_cores, rows_for, wrong_shape
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.binding import Prepared, WithScratch
 from pkm_kinematics.kernels.model_and_data import (
@@ -223,6 +223,23 @@ class Engine:
             coordinates = array.reshape(-1, array.shape[-1])
             return self.poses_at(coordinates), array.shape[:-1]
         raise wrong_shape(pose, self._pose_in_words, "pose")
+
+    def one_pose(self, pose: ArrayLike) -> Array:
+        """The pose of a call that takes a single one.
+
+        Args:
+            pose: (7,), or task coordinates (k,).
+
+        Returns:
+            (7,).
+
+        Raises:
+            ShapeError: another shape, or not a single pose.
+        """
+        poses, _ = self.poses(pose)
+        if len(poses) != 1:
+            raise ShapeError(f"pose: expected a single pose, got {len(poses)}")
+        return poses[0]
 
     @cached_property
     def _pose_in_words(self) -> str:

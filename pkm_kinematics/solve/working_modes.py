@@ -74,7 +74,8 @@ class WorkingModes:
         return self._closed * int(np.prod([len(c) for c in self._home_choices]))
 
     def label(self, mode: int) -> str:
-        """One character per limb with more than one branch."""
+        """One character per limb with more than one branch. Raises `ModeError`."""
+        self.branch(mode)
         return self.label_of(mode, self._digits(mode))
 
     def choose(self, poses: Array, seed: ArrayLike | None = None, mode: int | None = None) -> Choice:
@@ -113,7 +114,7 @@ class WorkingModes:
         Raises:
             ModeError: no such working mode.
         """
-        if not isinstance(mode, int | np.integer):
+        if not isinstance(mode, int | np.integer) or isinstance(mode, bool):  # True is no number of a mode
             raise ModeError(mode, self.count)
         if not 0 <= mode < self._closed and not (mode >= 0 and mode < self.count):
             raise ModeError(mode, self.count)

@@ -8,6 +8,7 @@ import pytest
 
 from pkm_description.errors import PkmError
 from pkm_kinematics import ShapeError, Status
+from pkm_kinematics.solve.working_modes import ModeError
 
 NAN, INF = float("nan"), float("inf")
 
@@ -203,3 +204,46 @@ def test_inputs_are_left_alone(delta):
     effort.setflags(write=False)
     delta.dynamics.direct(pose, twist, effort)
     assert (pose == states.pose[:5]).all()
+
+
+def test_calls_for_a_single_pose_refuse_several(delta):
+    k, d = delta.kinematics, delta.dynamics
+    poses, twists = np.tile(k.home, (2, 1)), np.zeros((2, 6))
+    calls = (
+        lambda: k.nearest(poses),
+        lambda: k.inverse_all(poses),
+        lambda: d.mass_matrix(poses),
+        lambda: d.coriolis(poses, twists),
+        lambda: d.coriolis(poses, twists[0]),
+    )
+    for call in calls:
+        with pytest.raises(ShapeError, match="pose: expected a single pose, got 2"):
+            call()
+    with pytest.raises(ShapeError, match="twist"):
+        d.coriolis(k.home, twists)
+    assert np.array_equal(d.mass_matrix(k.home[None]), d.mass_matrix(k.home))
+
+
+def test_rates_and_joints_of_the_wrong_shape(delta):
+    k = delta.kinematics
+    n = len(k.actuated_names)
+    for rates in (np.ones(n + 1), 1.0, "fast"):
+        with pytest.raises(ShapeError, match=rf"rates: expected an array of shape \(\.\.\., {n}\)"):
+            k.platform_twist(k.home, rates)
+    with pytest.raises(ShapeError, match=r"rates: leading axes \(3,\) do not go with those of the poses, \(2,\)"):
+        k.platform_twist(np.tile(k.home, (2, 1)), np.ones((3, n)))
+    joints = k.inverse(k.home).joints
+    with pytest.raises(ShapeError, match="joints: expected an array"):
+        k.limit_violations(joints[:n])
+    with pytest.raises(ShapeError, match="joints: expected a single set of joint positions, got 2"):
+        k.limit_violations(np.tile(joints, (2, 1)))
+    assert k.limit_violations(np.full_like(joints, NAN)) == []  # nowhere, and so outside nothing
+
+
+@pytest.mark.parametrize("mode", [-1, 8, 100_000, True, 0.5])
+def test_working_modes_that_are_none(mode, delta):
+    k = delta.kinematics
+    assert k.n_modes == 8
+    for call in (k.mode_label, lambda mode: k.inverse(k.home, mode=mode), k.lean_inverse):
+        with pytest.raises(ModeError, match=f"no working mode {mode!r}: the robot has 8"):
+            call(mode)
