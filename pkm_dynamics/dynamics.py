@@ -10,7 +10,7 @@ of a working `mode`; without either, the one that continues home.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike, NDArray
@@ -52,6 +52,10 @@ class Dynamics(Introduced):
         self.mechanism = self.kinematics.mechanism
         self.friction = friction
         self.robot = RobotModel(self.kinematics, friction=friction)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the kinematics, from which the rest is made again."""
+        return partial(type(self), friction=self.friction), (self.kinematics,)
 
     def _summary(self) -> str:
         return self.mechanism._summary()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,10 @@ class RobotModel:
         self.friction = friction
         self.codes: dict[tuple[Record, int], MachineCode | None] = {}
         self._prepared: dict[Any, WithScratch] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled without code, which cannot leave its process and is made again."""
+        return partial(type(self), friction=self.friction), (self.kinematics,)
 
     @property
     def n_actuated(self) -> int:

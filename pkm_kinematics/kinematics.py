@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,6 +78,10 @@ class Kinematics(Introduced):
         self.home_joints: Array = self.engine.home_joints
         self.modes = WorkingModes(self.engine)
         self._forward = Forward(self.engine, self.modes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the mechanism, from which the rest is made again in some milliseconds."""
+        return type(self), (self.mechanism,)
 
     def _summary(self) -> str:
         return self.mechanism._summary()

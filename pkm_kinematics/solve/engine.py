@@ -123,6 +123,10 @@ class Engine:
         self.size = self._size()
         self.model = self.model.replace(task=_with(self.model.task, size=self.size))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as the mechanism: all else follows from it, and compiled calls cannot leave their process."""
+        return type(self), (self.mechanism,)
+
     def _model(self) -> Model:
         m = len(self.actuated_names)
         task = _with(
