@@ -28,6 +28,7 @@ from pkm_kinematics.model.task import Task
 from pkm_kinematics.solve.nearest import nearest_closed
 from pkm_kinematics.status import Status
 
+PIECES = 16  # of a path that is followed with care
 FREE = floating_freedoms("platform/")  # of a platform without a branch
 
 
@@ -97,6 +98,7 @@ class WholeGraph:
     def follow(self, start: dict[str, float], actuated: Sequence[str], q: Array, size: float) -> Followed:
         """Move joints straight to given positions from a closed configuration, the others free.
 
+        In PIECES at least: who comes here has met a singularity, and a step as long as the path may lead over the next.
         See `kernels/path/follow.py`.
 
         Args:
@@ -110,7 +112,16 @@ class WholeGraph:
         """
         home = self.tables.bodies["home"]
         positions = np.array([[start.get(name, float(x)) for name, x in zip(self.names, home, strict=True)]])
-        end = self.follow_many(positions, actuated, q[None], size)
+        columns = [self.names.index(name) for name in actuated]
+        span = q - positions[0, columns]
+        turning = self.tables.bodies["prismatic"][columns] == 0
+        span = np.where(turning, np.angle(np.exp(1j * span)), span)
+        for left in range(PIECES - 1, -1, -1):
+            end = self.follow_many(positions, actuated, (q - left / PIECES * span)[None], size)
+            if end.status[0] != Status.CONVERGED:
+                end.residual[0] += left / PIECES * np.abs(span).max() if end.status[0] == Status.SINGULAR else 0.0
+                break
+            positions = end.positions
         status, residual, iterations = Status(int(end.status[0])), float(end.residual[0]), int(end.iterations[0])
         if status != Status.CONVERGED:
             return Followed(status, None, {}, residual, iterations)
