@@ -89,7 +89,9 @@ class Dynamics(Introduced):
         Args:
             pose: platform poses (..., 7) in the base frame.
             twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None.
+            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
+                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
+                5 % away; None is that of a constant velocity in the motion space.
             wrench: on the platform from outside (..., 6) [N, N m]; none where None.
             payload: what the platform carries, in its frame; nothing where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
@@ -183,7 +185,9 @@ class Dynamics(Introduced):
         Args:
             pose: platform poses (..., 7) in the base frame.
             twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None.
+            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
+                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
+                5 % away; None is that of a constant velocity in the motion space.
             wrench: on the platform from outside (..., 6) [N, N m]; none where None.
             payload: what the platform carries, in its frame; nothing where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
@@ -218,7 +222,9 @@ class Dynamics(Introduced):
         Args:
             pose: platform poses (..., 7) in the base frame.
             twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None.
+            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
+                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
+                5 % away; None is that of a constant velocity in the motion space.
             wrench: on the platform from outside (..., 6) [N, N m]; none where None.
             payload: what the platform carries, in its frame; nothing where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
@@ -293,7 +299,9 @@ class Dynamics(Introduced):
         Args:
             pose: platform poses (..., 7) in the base frame.
             twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None.
+            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
+                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
+                5 % away; None is that of a constant velocity in the motion space.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
 
@@ -387,7 +395,9 @@ class Dynamics(Introduced):
         Args:
             pose: platform poses (..., 7) in the base frame.
             twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None.
+            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
+                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
+                5 % away; None is that of a constant velocity in the motion space.
             wrench: on the platform from outside (..., 6) [N, N m]; none where None.
             payload: what the platform carries, in its frame; nothing where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.

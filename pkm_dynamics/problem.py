@@ -95,7 +95,10 @@ class Problem:
         if mode is not None and not choice.certain.all():
             status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
         plain = seed is None and payload is None
-        return cls(robot, motions, shape, status, choice, model, plain)
+        problem = cls(robot, motions, shape, status, choice, model, plain)
+        if not k.constant_space:
+            problem._take_nearest(acceleration is not None)
+        return problem
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -123,6 +126,18 @@ class Problem:
     def biases(self) -> Array:
         """Accelerations (k, 6) of the platform while its velocity in the motion space is constant."""
         return self._spaces[1]
+
+    def _take_nearest(self, asked: bool) -> None:
+        """In a motion space that turns, the nearest possible accelerations; the biases where none were asked for."""
+        rows = np.flatnonzero(self.status == Status.CONVERGED)
+        spaces, biases = (part[rows] for part in self._spaces)
+        if asked:
+            engine, asked_for = self.robot.kinematics.engine, self.motions[rows, ACCELERATION]
+            nearest, astray = engine.nearest_accelerations(asked_for, spaces, biases)
+            self.motions[rows, ACCELERATION] = nearest
+            self.status[rows[astray]] = Status.INVALID_INPUT
+        else:
+            self.motions[rows, ACCELERATION] = biases
 
     def keep_velocity(self) -> None:
         """Take the biases for accelerations: the velocity in the motion space shall be constant."""

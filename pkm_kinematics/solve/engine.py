@@ -58,6 +58,7 @@ from pkm_kinematics.status import Status, closes
 NO_RATES = np.empty((0, 6))
 EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
+ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of a motion space that turns
 OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
 
 
@@ -529,6 +530,30 @@ class Engine:
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
         left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)
         return np.asarray((np.linalg.norm(left, axis=1) > allowance) & np.isfinite(spaces).all(axis=(1, 2)))
+
+    def nearest_accelerations(self, accelerations: Array, spaces: Array, biases: Array) -> tuple[Array, Array]:
+        """The possible accelerations nearest to given ones, where the motion space turns with the pose.
+
+        A moving platform has `biases` even at constant velocity in the space, and who commands it rarely knows them
+        exactly: feedback and interpolated trajectories miss them by up to a percent.
+
+        Args:
+            accelerations: asked for (n, 6).
+            spaces: of the twists (n, 6, k), from `spaces_at`, NaN where there is none.
+            biases: (n, 6), from there as well.
+
+        Returns:
+            The nearest (n, 6), NaN where there is no space, and which (n,) of those asked for are ASTRAY from there.
+        """
+        scale = self.rate_scale
+        Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
+        free = (accelerations - biases) * scale
+        kept = np.einsum("nik,njk,nj->ni", Q, Q, free)
+        size = 1.0 + np.linalg.norm(accelerations * scale, axis=1) + np.linalg.norm(biases * scale, axis=1)
+        with np.errstate(invalid="ignore"):
+            astray = np.asarray(np.linalg.norm(free - kept, axis=1) > ASTRAY * size)
+        known = np.asarray(np.isfinite(spaces).all(axis=(1, 2), keepdims=True))[:, :, 0]
+        return np.where(known, biases + kept / scale, np.nan), astray
 
     @cached_property
     def _off_space(self) -> Callable[..., None]:

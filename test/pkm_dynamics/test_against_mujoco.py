@@ -27,8 +27,9 @@ def test_inverse_dynamics_with_its_mass_matrix_and_bias(robot, every):
         N = robot.judge.free_directions(q)
         expected = np.linalg.lstsq(N[robot.judge.actuated].T, N.T @ force, rcond=None)[0]
         found = robot.dynamics.inverse(states.pose[k], states.twist[k], states.acceleration[k]).effort
-        # massless bodies weigh 1e-12 kg there
-        assert np.abs(found - expected).max() < 1e-8 * np.abs(expected).max() + 1e-9
+        # rounding grows with the condition near a singularity; massless bodies weigh 1e-12 kg there
+        allowed = 1e-9 * max(10.0, np.linalg.cond(N[robot.judge.actuated]))
+        assert np.abs(found - expected).max() < allowed * np.abs(expected).max() + 1e-9
 
 
 # Whose platform is a free body, with loops that MuJoCo has an equality for: all closed by ball joints.
