@@ -10,24 +10,29 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status
 
+BAD_SEED = ", or the seed is not finite or too large to close loops with"
 
-def explain_inverse(engine: Engine, status: int, joints: Array, residual: float) -> str:
-    """Why an inverse solve ended with `status`; `joints` (n_joints,), `residual` [m]."""
+
+def explain_inverse(engine: Engine, status: int, joints: Array, residual: float, *, seeded: bool = False) -> str:
+    """Why an inverse solve, `seeded` or not, ended with `status`; `joints` (n_joints,), `residual` [m]."""
     if status == Status.JOINT_LIMIT:
         return "; ".join(limit_violations(engine, joints)) or Status(status).meaning
     if status == Status.INVALID_INPUT and residual > 0.0:
-        return f"the pose lies {residual:.3g} m or rad outside the platform's motion space"
+        off = f"{residual:.3g} m or rad" if isfinite(residual) else "immeasurably far"
+        return f"the pose lies {off} outside the platform's motion space"
     if status == Status.INVALID_INPUT:
-        return "the pose is not finite, or its quaternion is not of unit length"
+        return "the pose is not finite, or its quaternion is not of unit length" + BAD_SEED * seeded
     if status in (Status.UNREACHABLE, Status.DIVERGED):
-        return f"{Status(status).meaning} (a loop stays open by {residual:.3g} m)"
+        gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to tell the gap"
+        return f"{Status(status).meaning} ({gap})"
     return Status(status).meaning
 
 
-def explain_motion(engine: Engine, status: int, joints: Array, residual: float) -> str:
+def explain_motion(engine: Engine, status: int, joints: Array, residual: float, *, seeded: bool = False) -> str:
     """Why a motion has the status it has; arguments as in `explain_inverse`."""
     if status == Status.INVALID_INPUT:
-        return "the pose, the twist or the acceleration is not finite, or outside the platform's motion space"
+        what = "the pose, the twist or the acceleration is not finite, or outside the platform's motion space"
+        return what + BAD_SEED * seeded
     return explain_inverse(engine, status, joints, residual)
 
 
@@ -36,7 +41,9 @@ def explain_forward(engine: Engine, status: int, joints: Array, residual: float)
     if status == Status.JOINT_LIMIT:
         return "; ".join(limit_violations(engine, joints)) or Status(status).meaning
     if status == Status.INVALID_INPUT:
-        return "a joint position is not finite, or the pose to start from is not usable"
+        return (
+            "a joint position is not finite or too large to close loops with, or the pose to start from is not usable"
+        )
     if status == Status.UNREACHABLE:
         return "the limbs do not reach the pose to start from, nor one next to it"
     if status == Status.SINGULAR and not isfinite(joints).all():

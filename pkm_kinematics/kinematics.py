@@ -47,6 +47,8 @@ from pkm_kinematics.status import Status
 
 __all__ = ["Kinematics", "ShapeError"]
 
+Explanation = Callable[[int, Array, float], str]  # of a status, joints and a residual
+
 
 class Kinematics(Introduced):
     """Kinematics of one mechanism. Immutable after construction; calls may run in several threads at once.
@@ -153,7 +155,7 @@ class Kinematics(Introduced):
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
         if mode is not None:
             drop_uncertain(choice, solved)
-        return self._inverse_solution(solved, shape, mode)
+        return self._inverse_solution(solved, shape, mode, seeded=seed is not None)
 
     def inverse_all(self, pose: ArrayLike) -> list[InverseSolution]:
         """All working modes at one pose, those without a real configuration included.
@@ -173,7 +175,13 @@ class Kinematics(Introduced):
         return [self._inverse_solution(solved, (), mode, label) for mode, label, solved in found]
 
     def _inverse_solution(
-        self, solved: Solved, shape: tuple[int, ...], mode: int | None, label: str | None = None
+        self,
+        solved: Solved,
+        shape: tuple[int, ...],
+        mode: int | None,
+        label: str | None = None,
+        *,
+        seeded: bool = False,
     ) -> InverseSolution:
         if label is None:
             label = "nearest" if mode is None else self.mode_label(mode)
@@ -186,19 +194,19 @@ class Kinematics(Introduced):
             mode,
             label,
             self.engine.names,
-            self._explain_inverse,
+            self._explain_inverse[seeded],
         )
 
     @cached_property
-    def _explain_inverse(self) -> Callable[[int, Array, float], str]:
-        return partial(explain_inverse, self.engine)
+    def _explain_inverse(self) -> tuple[Explanation, Explanation]:  # without a seed, and with one
+        return partial(explain_inverse, self.engine), partial(explain_inverse, self.engine, seeded=True)
 
     @cached_property
-    def _explain_motion(self) -> Callable[[int, Array, float], str]:
-        return partial(explain_motion, self.engine)
+    def _explain_motion(self) -> tuple[Explanation, Explanation]:  # without a seed, and with one
+        return partial(explain_motion, self.engine), partial(explain_motion, self.engine, seeded=True)
 
     @cached_property
-    def _explain_forward(self) -> Callable[[int, Array, float], str]:
+    def _explain_forward(self) -> Explanation:
         return partial(explain_forward, self.engine)
 
     def forward(self, q: ArrayLike, near: ArrayLike | None = None, seed: ArrayLike | None = None) -> ForwardSolution:
@@ -362,7 +370,7 @@ class Kinematics(Introduced):
             solved.residual.reshape(shape),
             solved.regularity.reshape(shape),
             e.names,
-            self._explain_motion,
+            self._explain_motion[seed is not None],
         )
 
     def inverse_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:

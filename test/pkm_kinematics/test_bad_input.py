@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
-from pkm_kinematics import ShapeError, Status
+from pkm_kinematics import Kinematics, ShapeError, Status
 from pkm_kinematics.solve.working_modes import ModeError
 
 NAN, INF = float("nan"), float("inf")
@@ -247,3 +248,26 @@ def test_working_modes_that_are_none(mode, delta):
     for call in (k.mode_label, lambda mode: k.inverse(k.home, mode=mode), k.lean_inverse):
         with pytest.raises(ModeError, match=f"no working mode {mode!r}: the robot has 8"):
             call(mode)
+
+
+@pytest.mark.parametrize("value", [NAN, 1e12])
+def test_reasons_name_the_seed_where_there_is_one(value, delta):
+    k = delta.kinematics
+    seed = np.full(len(k.joint_names), value)
+    for answer in (k.inverse(k.home, seed=seed), k.motion(k.home, np.zeros(6), seed=seed)):
+        assert answer.status == Status.INVALID_INPUT
+        assert "the seed is not finite or too large" in answer.reason()
+    for answer in (k.inverse(k.home * NAN), k.motion(k.home * NAN, np.zeros(6))):
+        assert "seed" not in answer.reason()
+
+
+@pytest.mark.parametrize("name", ["delta", "five_bar", "gough_stewart", "agile_eye", "wrist_3ups_s"])
+def test_reasons_of_what_is_too_large(name):
+    k = Kinematics(load_mechanism(name))
+    assert "too large" in k.forward(np.full(len(k.actuated_names), 1e9)).reason()
+    for far in (1e160, 1e300):
+        pose = k.home.copy()
+        pose[0] += far
+        reason = k.inverse(pose).reason()
+        assert "nan" not in reason
+        assert "inf" not in reason
