@@ -22,15 +22,27 @@ from pkm_kinematics import Kinematics
 from .chromium import Chromium
 from .conftest import DESKTOP, PHONE, FakeRobot, Page
 
-OFTEN = ("five_bar", "gough_stewart", "agile_eye")  # plane, space, turning
-NIGHTLY = (
-    "delta", "quattro", "orthoglide", "tripod_3prs", "planar_3rrr", "irsbot2", "cable_8", "wrist_3ups_s", "delta_rr"
-)  # fmt: skip
+pytestmark = pytest.mark.slow  # a browser with software rendering beside other tests takes its time
+
+ROBOTS = (
+    "five_bar",
+    "delta",
+    "gough_stewart",
+    "quattro",
+    "orthoglide",
+    "agile_eye",
+    "tripod_3prs",
+    "planar_3rrr",
+    "irsbot2",
+    "cable_8",
+    "wrist_3ups_s",
+    "delta_rr",
+)
 SHEET = np.s_[round(0.4 * PHONE[1]) :, 120:]  # of the phone's page, where the controls are
 _HUE = 0.07  # of a turn: how far the light may shift a colour
 
 
-@pytest.fixture(scope="module", params=[*OFTEN, *(pytest.param(name, marks=pytest.mark.slow) for name in NIGHTLY)])
+@pytest.fixture(scope="module", params=ROBOTS)
 def page(request: pytest.FixtureRequest, browser: Chromium) -> Iterator[Page]:
     """The page of each robot in turn."""
     robot = FakeRobot(Kinematics(load_mechanism(request.param)))

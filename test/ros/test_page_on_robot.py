@@ -26,6 +26,8 @@ from browser.page_driver import PageDriver
 if program() is None:
     pytest.skip("no Chromium is installed (Debian: apt-get install chromium)", allow_module_level=True)
 
+pytestmark = pytest.mark.slow  # a browser with software rendering beside the loops takes its time
+
 PORT = 8950
 RATE = "250"
 
@@ -43,7 +45,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageDriver]:
     """The page of a running Delta that waits for what it is asked."""
     reports = tmp_path_factory.mktemp("reports")
     command = [sys.executable, "-m", "pkm_control.run.runner", "delta", "--motion", "none", "--stay", "--rate", RATE]
-    command += ["--port", str(PORT), "--report", str(reports), "--natural_frequency", "40", "--browser", "false"]
+    command += ["--port", str(PORT), "--report", str(reports), "--natural-frequency", "40", "--browser", "false"]
     environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 51) % 101)}
     with open(reports / "log", "w") as log:
         run = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
