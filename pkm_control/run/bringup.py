@@ -41,7 +41,7 @@ class NodeSpec:
     `fixed`: parameters that follow from several knobs. `wanted` says whether these values ask for the node. What it
     means for the run that a node ends by itself: where it is not `needed`, nothing; where it does not have to `last`,
     nothing as long as it ends well; else the run is over. `leads`: the run is over when this node ends, in whichever
-    manner.
+    manner. `keeps_time`: it has a loop, and goes before the others where the computer is busy.
     """
 
     name: str
@@ -54,6 +54,7 @@ class NodeSpec:
     leads: bool = False
     needed: bool = True
     last: bool = True
+    keeps_time: bool = False
 
     def stops_run(self, code: int, leads: bool = False) -> bool:
         """Whether the run is over when this node has ended with an exit code; `leads` where the run waits for it."""
@@ -152,6 +153,7 @@ NODES = (
         "pkm_control.nodes.hardware_node",
         {"rate": "rate", "start": "start", "realistic": "realistic", "realtime_priority": "realtime_priority"},
         wanted=_is("hardware", "simulated"),
+        keeps_time=True,
     ),
     NodeSpec(
         "kinematics",
@@ -176,6 +178,7 @@ NODES = (
         lambda values: {"command_delay": 1.0 + DELAY} if _realistic(values) else {},  # periods: 1 is the way over ROS
         {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"},
         wanted=_is_not("controller", "none"),
+        keeps_time=True,
     ),
     NodeSpec(
         "page",

@@ -33,6 +33,7 @@ from pkm_description import PkmError
 
 _PATIENCE = (10.0, 2.0, 1.0)  # s, after SIGINT (a report may be written), SIGTERM and SIGKILL
 _AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
+_AFTER_LOOPS = 10  # niceness of nodes that keep no time: loops without real-time priority go first
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 
 
@@ -200,6 +201,10 @@ def _become(spec: bringup.NodeSpec, arguments: Sequence[str]) -> NoReturn:
         os.setsid()
         _die_with_parent()
         _name_process(f"pkm {spec.name}")
+        if not spec.keeps_time:
+            os.nice(_AFTER_LOOPS)
+            with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
+                Path("/proc/self/autogroup").write_text(str(_AFTER_LOOPS))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         with open(os.devnull) as nothing:
