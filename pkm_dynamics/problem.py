@@ -96,8 +96,10 @@ class Problem:
             status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
         plain = seed is None and payload is None
         problem = cls(robot, motions, shape, status, choice, model, plain)
-        if not k.constant_space:
-            problem._take_nearest(acceleration is not None)
+        if not k.constant_space and acceleration is None:
+            problem.keep_velocity()
+        elif not k.constant_space:
+            problem._take_nearest()
         return problem
 
     def __len__(self) -> int:
@@ -127,17 +129,14 @@ class Problem:
         """Accelerations (k, 6) of the platform while its velocity in the motion space is constant."""
         return self._spaces[1]
 
-    def _take_nearest(self, asked: bool) -> None:
-        """In a motion space that turns, the nearest possible accelerations; the biases where none were asked for."""
+    def _take_nearest(self) -> None:
+        """Take the possible accelerations that are nearest to those asked for; refuse what is far from any."""
         rows = np.flatnonzero(self.status == Status.CONVERGED)
         spaces, biases = (part[rows] for part in self._spaces)
-        if asked:
-            engine, asked_for = self.robot.kinematics.engine, self.motions[rows, ACCELERATION]
-            nearest, astray = engine.nearest_accelerations(asked_for, spaces, biases)
-            self.motions[rows, ACCELERATION] = nearest
-            self.status[rows[astray]] = Status.INVALID_INPUT
-        else:
-            self.motions[rows, ACCELERATION] = biases
+        engine, asked_for = self.robot.kinematics.engine, self.motions[rows, ACCELERATION]
+        nearest, astray = engine.nearest_accelerations(asked_for, spaces, biases)
+        self.motions[rows, ACCELERATION] = nearest
+        self.status[rows[astray]] = Status.INVALID_INPUT
 
     def keep_velocity(self) -> None:
         """Take the biases for accelerations: the velocity in the motion space shall be constant."""
