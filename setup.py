@@ -25,6 +25,8 @@ def shared_files() -> list[tuple[str, list[str]]]:
     return pairs
 
 
+SHIPPED = ("xacro", "urdf", "csv", "html", "xml")  # kinds of files beside the modules
+
 setup(
     name=NAME,
     version="0.1.0",
@@ -37,7 +39,9 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["pkm_description*", "pkm_kinematics*", "pkm_dynamics*", "pkm_control*"]),
-    package_data={"": ["py.typed", "*.xacro", "**/*.xacro", "*.urdf", "**/*.urdf", "*.csv", "**/*.csv", "**/*.html"]},
+    package_data={
+        "": ["py.typed", "*.xacro", "**/*.xacro", "*.urdf", "**/*.urdf", "*.csv", "**/*.csv", "**/*.html", "**/*.xml"]
+    },
     data_files=shared_files(),
     install_requires=[*LIBRARIES, "matplotlib>=3.8,<3.12"],
     extras_require={

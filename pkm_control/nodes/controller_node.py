@@ -17,7 +17,7 @@ from sensor_msgs.msg import JointState
 
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
-from pkm_control.loop.fixed_rate import AIR, OVERLOADED
+from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
 from pkm_control.loop.follower import Action, Mode, Outcome, TrajectoryFollower, rehearse
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.motion.limits import ActuatorLimits
@@ -33,13 +33,15 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.row_publisher import RowPublisher
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory
+from pkm_kinematics import Kinematics
 
 FALLBACKS = ("gravity", "zero")
 _IN_USE = 1.0  # s since the last measured state: as long the robot is not exchanged
-_LOOK_EVERY = 5e-5  # s, between two looks for a message that is due
+_LOOK_EVERY = 1e-4  # s, between two looks for a message that is due
 
 
 class ControllerNode(Node):
@@ -140,8 +142,26 @@ class ControllerNode(Node):
             if self._controls.follower is not None:
                 self._controls.follower.end(Outcome.PREEMPTED, "a new robot description has come")
             self._kinematics = kinematics
+            self._command_rows, self._reference_rows = self._streams(kinematics)
             self._controls.follower = follower
             self._controls.action = None
+
+    def _streams(self, kinematics: Kinematics) -> tuple[RowPublisher, RowPublisher]:
+        """What publishes efforts and references of a robot in every period."""
+        names, base_link = kinematics.actuated_names, kinematics.mechanism.base_link
+
+        def command(stamp: Any, efforts: Any) -> JointState:
+            message = JointState(name=names, effort=efforts)
+            message.header.stamp = stamp
+            return message
+
+        def reference(stamp: Any, numbers: Any) -> PlatformReference:
+            return motion_messages.reference_message(numbers, stamp, base_link)
+
+        return (
+            RowPublisher(self._commands, command, len(names)),
+            RowPublisher(self._reference, reference, motion_messages.REFERENCE_NUMBERS),
+        )
 
     def _busy(self) -> str:
         """Why no other robot can be taken now."""
@@ -156,6 +176,7 @@ class ControllerNode(Node):
         heard = time.monotonic()
         slow = 0  # periods in a row that took too long
         self._realtime.request()
+        sleep_precisely()
         try:
             while not self._stop.is_set() and self.context.ok():
                 message = self._states.take()
@@ -167,7 +188,7 @@ class ControllerNode(Node):
                     busy = time.monotonic() - now
                     slow = slow + 1 if busy > period else 0
                     # until the next one is due; where this computer does not keep the rate, others get a share of it
-                    self._stop.wait(AIR * busy if slow > OVERLOADED else max(0.0, 0.7 * period - busy))
+                    time.sleep(AIR * busy if slow > OVERLOADED else max(0.0, 0.7 * period - busy))
                 elif now - heard > self._max_age:
                     heard = now
                     with self._lock:
@@ -202,13 +223,10 @@ class ControllerNode(Node):
         """Publish what one period decided."""
         self._controls.action = action
         if action.mode is not Mode.WAITING:
-            command = JointState(name=self._kinematics.actuated_names, effort=action.efforts)
-            command.header.stamp = stamp
-            self._commands.publish(command)
+            self._command_rows.publish(stamp, action.efforts)
         if action.reference is not None:
-            self._reference.publish(
-                motion_messages.reference_message(action.reference, stamp, self._kinematics.mechanism.base_link)
-            )
+            wanted = action.reference
+            self._reference_rows.publish(stamp, np.concatenate((wanted.pose, wanted.twist, wanted.acceleration)))
         now = time.monotonic()
         if now >= self._next_state:
             self._next_state = now + 1.0 / self._value("state_rate")

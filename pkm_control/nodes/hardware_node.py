@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
+from builtin_interfaces.msg import Time
+from numpy.typing import NDArray
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.time import Time
 from sensor_msgs.msg import JointState
 
 from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
@@ -34,6 +36,7 @@ from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.row_publisher import RowPublisher
 from pkm_dynamics.dynamics import shared_dynamics
 
 STARTS = ("on_command", "active", "manual")
@@ -181,6 +184,7 @@ class HardwareNode(LifecycleNode):
         most = max(1, round(self._catch_up * self._rate))
         names = list(machine.limits.names)
         epoch = self.get_clock().now().nanoseconds - round(machine.time * 1e9)
+        states = RowPublisher(self._states, partial(_states_message, names), 3 * len(names), groups=3, gap=8)
         loop = FixedRateLoop(self._rate)
         self._realtime.request()
         loop.restart()
@@ -189,7 +193,7 @@ class HardwareNode(LifecycleNode):
             with self._lock:
                 state = machine.read()
                 try:
-                    self._publish(names, state, epoch)
+                    self._publish(states, state, epoch)
                     self._write(machine, names)
                 except rclpy_implementation.RCLError:
                     if self.context.ok():
@@ -203,10 +207,10 @@ class HardwareNode(LifecycleNode):
             else:
                 self._monitor.cycle(loop, time.monotonic() - loop.last_wake)
 
-    def _publish(self, names: list[str], state: Any, epoch: int) -> None:
-        message = JointState(name=names, position=state.positions, velocity=state.velocities, effort=state.efforts)
-        message.header.stamp = Time(nanoseconds=epoch + round(state.time * 1e9)).to_msg()
-        self._states.publish(message)
+    def _publish(self, states: RowPublisher, state: Any, epoch: int) -> None:
+        seconds, nanoseconds = divmod(epoch + round(state.time * 1e9), 1_000_000_000)
+        numbers = np.concatenate((state.positions, state.velocities, state.efforts))
+        states.publish(Time(sec=seconds, nanosec=nanoseconds), numbers)
 
     def _write(self, machine: SimulatedMachine, names: list[str]) -> None:
         """Give the newest command to the machine, if one has come."""
@@ -248,6 +252,14 @@ class HardwareNode(LifecycleNode):
         if np.any(machine.saturated):
             return diagnostics.WARN, "a drive is at its limit", values
         return diagnostics.OK, machine.lifecycle.value, values
+
+
+def _states_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:
+    """Positions, velocities and efforts, one after the other, as a message."""
+    position, velocity, effort = np.split(numbers, 3)
+    message = JointState(name=names, position=position, velocity=velocity, effort=effort)
+    message.header.stamp = stamp
+    return message
 
 
 def main(args: list[str] | None = None) -> int:

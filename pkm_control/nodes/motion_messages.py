@@ -10,7 +10,6 @@ import numpy as np
 from builtin_interfaces.msg import Duration
 from numpy.typing import NDArray
 
-from pkm_control.controllers.controller import Reference
 from pkm_control.loop.follower import Action, Motion, Tolerances
 from pkm_control.motion.curve_check import rounded
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
@@ -25,6 +24,7 @@ from pkm_kinematics.status import closes
 Array = NDArray[np.float64]
 
 MOST_POINTS = 50_000  # of one trajectory
+REFERENCE_NUMBERS = 19  # of one reference: pose, twist, acceleration
 
 
 def seconds(message: Any) -> float:
@@ -131,12 +131,12 @@ def tolerances_of(goal: FollowPlatformTrajectory.Goal) -> Tolerances:
     )
 
 
-def reference_message(reference: Reference, stamp: Any, base_link: str) -> PlatformReference:
-    """Return the reference of one period."""
+def reference_message(numbers: Array, stamp: Any, base_link: str) -> PlatformReference:
+    """Return the reference of one period: pose, twist and acceleration, `REFERENCE_NUMBERS` in a row."""
     message = PlatformReference(
-        pose=messages.to_pose(reference.pose),
-        twist=messages.to_twist(reference.twist),
-        acceleration=messages.to_acceleration(reference.acceleration),
+        pose=messages.to_pose(numbers[:7]),
+        twist=messages.to_twist(numbers[7:13]),
+        acceleration=messages.to_acceleration(numbers[13:]),
     )
     message.header.stamp = stamp
     message.header.frame_id = base_link

@@ -262,6 +262,7 @@ class MotionPlayer(Node):
         self._order = self._streams = None
         self._loops_at_end = -1
         run = self._run
+        self.get_logger().info("the robot goes to the start of the motion")
         run.begin(messages.pose_of(reference.pose), lambda: self._recorder(run))
 
     def _recorder(self, run: MotionRun) -> RunRecorder:

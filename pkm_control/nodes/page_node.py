@@ -135,8 +135,7 @@ class PageNode(Node):
         if self._viewer is None or joints is None or platform is None:
             return
         readings = _readings(platform, controller)
-        self._viewer.update(joints.name, np.array(joints.position), readings.pose)
-        self._viewer.show(readings)
+        self._viewer.look(joints.name, np.array(joints.position), readings)
         if readings.pose is not None and platform.working_mode:
             self._ask_modes(readings, platform.working_mode)
 

@@ -257,7 +257,7 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
         except ValueError as error:
             raise ValueError(f"{knob} is '{values[knob]}', not a number like {default[knob]}") from error
     if node.leads:
-        typed["wait_for"] = [other.name for other in nodes(values) if other is not node]
+        typed["wait_for"] = [other.name for other in nodes(values) if other is not node and other.needed]
     return {**typed, **node.fixed(values), "use_sim_time": values["use_sim_time"] == "true"}
 
 

@@ -33,7 +33,8 @@ from pkm_description import PkmError
 
 _PATIENCE = (10.0, 2.0, 1.0)  # s, after SIGINT (a report may be written), SIGTERM and SIGKILL
 _AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
-_AFTER_LOOPS = 10  # niceness of nodes that keep no time: loops without real-time priority go first
+_NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
+_PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")  # in older and in newer releases
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 
 
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: read the knobs, expand the robot's file, run the nodes, end them."""
     values = read_knobs(arguments)
     specs = [*([bringup.DESCRIPTION] if values["description"] == "own" else []), *bringup.nodes(values)]
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    set_up_discovery()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
     try:
         bringup.check(values)
@@ -60,20 +61,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     group = ProcessGroup()
     with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
-        if bringup.DESCRIPTION.name in words:
-            words[bringup.DESCRIPTION.name] += ["--params-file", str(file)]
+        if bringup.DESCRIPTION.name in words:  # nobody needs to wait for what it says: it is the same for all
+            for arguments_of_node in words.values():
+                arguments_of_node += ["--params-file", str(file)]
+
+        gate = Gate()
 
         def start(spec: bringup.NodeSpec) -> None:
-            group.start(spec, Forked(spec, words[spec.name]), spec.leads and values["stay"] != "true")
+            group.start(spec, Forked(spec, words[spec.name], gate), spec.leads and values["stay"] != "true")
 
         try:
-            pictures = [spec for spec in specs if not spec.needed]
-            for spec in pictures:  # these import libraries of their own, for seconds, while this process goes on
-                start(spec)
+            for spec in specs:
+                if not spec.needed:  # these import libraries of their own, for seconds, while this process goes on
+                    start(spec)
             needed = [spec for spec in specs if spec.needed]
             prepare(dynamics, needed, values)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, group.ask_to_stop)
+            gate.open()
             for spec in needed:
                 start(spec)
             return group.wait()
@@ -83,6 +88,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 130
         finally:
             group.stop()
+
+
+def set_up_discovery() -> None:
+    """Keep to this computer, and have nodes hear of each other soon, where the environment does not say otherwise."""
+    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
+    if not any(name in os.environ for name in _PROFILES):
+        os.environ.update(dict.fromkeys(_PROFILES, str(Path(__file__).with_name("fastdds.xml"))))
 
 
 def refused(error: Exception) -> int:
@@ -167,6 +179,29 @@ class Process(Protocol):
         """Its exit code, None while it runs."""
 
 
+class Gate:
+    """Keeps forked processes back until it is opened here, or until this process is gone.
+
+    Participants of DDS that come up together hear each other's first announcements; one that is there long before the
+    others may have to wait for the next, which is seconds later.
+    """
+
+    def __init__(self) -> None:
+        self._inner, self._outer = os.pipe()
+        self._open = False
+
+    def open(self) -> None:
+        """Let everybody pass."""
+        if not self._open:
+            self._open = True
+            os.close(self._outer)
+
+    def wait(self) -> None:
+        """In a forked process: until it is opened."""
+        self.open()  # this process's own end; what counts is the parent's
+        os.read(self._inner, 1)
+
+
 class Forked:
     """A node in a process that is forked from this one, with all that has been made and imported here.
 
@@ -175,15 +210,16 @@ class Forked:
     Args:
         spec: the node.
         arguments: for ROS.
+        gate: the node is imported at once, and begins when this is open.
     """
 
-    def __init__(self, spec: bringup.NodeSpec, arguments: Sequence[str]) -> None:
+    def __init__(self, spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> None:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()  # else the child writes it again
         self._code: int | None = None
         self.pid = os.fork()
         if self.pid == 0:
-            _become(spec, arguments)
+            _become(spec, arguments, gate)
 
     def poll(self) -> int | None:
         """Exit code, None while it runs."""
@@ -194,23 +230,26 @@ class Forked:
         return self._code
 
 
-def _become(spec: bringup.NodeSpec, arguments: Sequence[str]) -> NoReturn:
+def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> NoReturn:
     """In the child: run the node, and end."""
     code = 1
     try:
         os.setsid()
         _die_with_parent()
         _name_process(f"pkm {spec.name}")
-        if not spec.keeps_time:
-            os.nice(_AFTER_LOOPS)
-            with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
-                Path("/proc/self/autogroup").write_text(str(_AFTER_LOOPS))
+        niceness = -_NICENESS if spec.keeps_time else _NICENESS
+        with contextlib.suppress(OSError):  # less is for who may raise priorities
+            os.nice(niceness)
+        with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
+            Path("/proc/self/autogroup").write_text(str(niceness))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
         sys.argv = [spec.executable, *arguments]
-        code = importlib.import_module(spec.module).main()
+        module = importlib.import_module(spec.module)
+        gate.wait()
+        code = module.main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
     except BaseException:

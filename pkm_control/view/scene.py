@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 import trimesh
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from pkm_control.view import fitting
 from pkm_control.view.page_server import PageServer
 from pkm_description.mechanism import Mechanism
+from pkm_description.rotations import quaternion_from_rotation
 from pkm_description.urdf.visuals import Visual, visuals_of
 
 Array = NDArray[np.float64]
 
 _TRAIL_POINTS = 600
 _TRAIL_SHARE = 1e-3  # of the robot's size, between two points of the trail
+_UNSEEN = 1e-5  # of the robot's size: links that move less are left where they are
 _TRAIL_EVERY = 3  # updates between two drawings of the trail
 _PLANNED_COLOUR = (30, 90, 200)
 _TRAIL_COLOUR = (225, 85, 15)
@@ -55,7 +56,9 @@ class Scene:
         self._planned: Array = np.empty((0, 3))
         self._placed_clients: dict[int, tuple[Array, int, int]] = {}
         self._eyes: dict[int, deque[Array]] = {}  # where cameras were put lately: a browser tells its own place late
+        self._shown_poses: dict[str, Array] = {}
         self._updates = 0
+        self._trail_drawn: tuple[float, ...] = ()
         self._light()
         self._draw_links()
         server.on_client_connect(self._welcome)
@@ -66,16 +69,17 @@ class Scene:
         """Diagonal of the robot [m]; 1 before it was shown."""
         return 1.0 if self._box is None else fitting.diagonal(*self._box)
 
-    def show(self, poses: Mapping[str, Array], platform: Array | None) -> None:
-        """Show links at poses (4, 4) by name, and add the platform's place (3,) [m], where known, to its trail."""
+    def show(self, poses: Mapping[str, Array]) -> None:
+        """Show links at poses (4, 4) by name."""
         for link, frame in self.frames.items():
-            frame.position = poses[link][:3, 3]
-            frame.wxyz = Rotation.from_matrix(poses[link][:3, :3]).as_quat()[[3, 0, 1, 2]]
+            pose, shown = poses[link], self._shown_poses.get(link)
+            if shown is not None and np.abs(pose - shown).max() < _UNSEEN * self.size:
+                continue
+            self._shown_poses[link] = pose
+            frame.position = pose[:3, 3]
+            frame.wxyz = np.roll(quaternion_from_rotation(pose[:3, :3]), 1)
         if self._box is None:
             self._surround(poses)
-        if platform is not None:
-            self._extend_trail(platform)
-        self._updates += 1
 
     def show_planned(self, positions: Array) -> None:
         """Draw the path (n, 3) [m] that the platform is to take; none where there are fewer than two points."""
@@ -202,11 +206,22 @@ class Scene:
 
     # Paths
 
-    def _extend_trail(self, position: Array) -> None:
+    def pass_by(self, platform: Array | None) -> None:
+        """Add a place of the platform, the first three numbers (n,) [m] of a pose, to its trail, where it is known."""
+        if platform is None or not np.isfinite(platform).all():
+            return
+        position = np.array(platform[:3], dtype=np.float64)
         if not self.trail or np.linalg.norm(position - self.trail[-1]) > _TRAIL_SHARE * self.size:
             self.trail.append(position)
-        if len(self.trail) >= 2 and self._updates % _TRAIL_EVERY == 0:
-            self._lines("/trail", np.array(self.trail), _TRAIL_COLOUR, 3.0)
+
+    def draw_trail(self) -> None:
+        """Draw the trail, with every third call: each takes a new object in the browser."""
+        self._updates += 1
+        if len(self.trail) >= 2 and self._updates % _TRAIL_EVERY == 1:
+            end = (len(self.trail), *self.trail[-1])
+            if end != self._trail_drawn:
+                self._trail_drawn = end
+                self._lines("/trail", np.array(self.trail), _TRAIL_COLOUR, 3.0)
 
     def _lines(self, name: str, points: Array, colour: tuple[int, int, int], width: float) -> None:
         """Draw a line through points (n, 3) in the place of the one that has this name."""

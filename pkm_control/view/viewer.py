@@ -39,6 +39,7 @@ from pkm_description.picture import link_poses
 Array = NDArray[np.float64]
 
 _TEXTS_EVERY, _PLOTS_EVERY = 0.2, 0.4  # s
+_UNSEEN_EVERY = 1.0  # s, between two pictures that no browser shows
 _ORDER = {"status": 0.0, "run": 1.0, "jog": 2.0, "record": 3.0}
 _WIDTH, _WIDTH_MEASURED = 320, 310  # pixels
 _WATCHES = "This browser may watch. Commands are taken from others: see the argument operate."
@@ -78,7 +79,7 @@ class RobotViewer:
         self._actuated = [self._column[name] for name in mechanism.actuated_joints]
         self._index: dict[tuple[str, ...], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
         self._readings = Readings()
-        self._next_texts = self._next_plots = 0.0  # s, monotonic
+        self._next_texts = self._next_plots = self._next_unseen = 0.0  # s, monotonic
         self._desk: Desk | None = None
         self._space: JogSpace | None = None
         self._modes: tuple[Sequence[str], str] = ((), "")
@@ -120,6 +121,23 @@ class RobotViewer:
 
     # What is shown
 
+    def look(self, joint_names: Sequence[str], positions: Array, readings: Readings) -> None:
+        """Take in a look at the robot: `update` and `show` where somebody sees it, and now and then where nobody does.
+
+        Args:
+            joint_names: of the positions; those of other robots are left out.
+            positions: of these joints (n,) [rad or m]; what is not finite is left out.
+            readings: what else is known.
+        """
+        now = time.monotonic()
+        if now >= self._next_unseen or self.capture.running or self.server.get_clients():
+            self._next_unseen = now + _UNSEEN_EVERY
+            self.update(joint_names, positions, readings.pose)
+            self.show(readings)
+        else:  # drawing costs a sixth of a core, which a control loop beside it may need
+            self.scene.pass_by(readings.pose)
+            self.plots.take(readings)
+
     def update(self, joint_names: Sequence[str], positions: Array, platform_pose: Array | None = None) -> None:
         """Show joint positions, and add the platform's pose to its trail.
 
@@ -137,10 +155,10 @@ class RobotViewer:
         values = np.asarray(positions, dtype=np.float64)[source]
         good = np.isfinite(values)
         self._joints[target[good]] = values[good]
-        known = platform_pose is not None and bool(np.all(np.isfinite(platform_pose)))
-        place = np.asarray(platform_pose, dtype=np.float64)[:3] if known and platform_pose is not None else None
         with self.server.atomic():
-            self.scene.show(link_poses(self._mechanism, self._joints), place)
+            self.scene.show(link_poses(self._mechanism, self._joints))
+            self.scene.pass_by(platform_pose)
+            self.scene.draw_trail()
         self.updates += 1
 
     def show(self, readings: Readings) -> None:

@@ -113,16 +113,14 @@ def _serve(
         if values[-1] != shown:
             shown = values[-1]
             seen = values.copy()
-            viewer.update(joint_names, seen[:n], seen[n : n + 7])
-            viewer.show(
-                Readings(
-                    time=float(seen[n + 7]),
-                    mode="TRACKING",
-                    pose=seen[n : n + 7],
-                    error=float(seen[n + 8]),
-                    speed=float(seen[n + 9]),
-                    efforts=seen[n + 10 : -1],
-                )
+            readings = Readings(
+                time=float(seen[n + 7]),
+                mode="TRACKING",
+                pose=seen[n : n + 7],
+                error=float(seen[n + 8]),
+                speed=float(seen[n + 9]),
+                efforts=seen[n + 10 : -1],
             )
+            viewer.look(joint_names, seen[:n], readings)
         time.sleep(1.0 / _PICTURES_PER_SECOND)
     viewer.close()

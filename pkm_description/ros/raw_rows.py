@@ -21,6 +21,25 @@ _STAMP = slice(4, 12)  # s and ns, four bytes each
 _LITTLE_ENDIAN = 1  # second byte
 
 
+def places(message: bytes, n: int, groups: int = 1, gap: int = 0) -> list[slice]:
+    """Where the numbers of a serialised message stand, if they stand at its end.
+
+    Args:
+        message: serialised, with a header first.
+        n: how many numbers of eight bytes.
+        groups: number of groups of equal size that they make.
+        gap: bytes between groups.
+
+    Returns:
+        The bytes of each group; none where the message cannot be like that.
+    """
+    size, left = divmod(8 * n, groups)
+    begins = [len(message) - (k + 1) * size - k * gap for k in reversed(range(groups))]
+    if left or not size or begins[0] < _STAMP.stop or message[1] != _LITTLE_ENDIAN:
+        return []
+    return [slice(begin, begin + size) for begin in begins]
+
+
 class RawRows:
     """Reads the messages of one stream.
 
@@ -55,12 +74,10 @@ class RawRows:
     def _learn(self, first: bytes) -> None:
         """Find the numbers of the first message in its bytes; leave the layout unknown where they are not there."""
         stamps, numbers = self._in_full([first])
-        size, left = divmod(8 * numbers.shape[1], self._groups)
-        begins = [len(first) - (k + 1) * size - k * self._gap for k in reversed(range(self._groups))]
-        if left or not size or begins[0] < _STAMP.stop or first[1] != _LITTLE_ENDIAN:
+        at = places(first, numbers.shape[1], self._groups, self._gap)
+        if not at:
             return
-        self._like, self._head = first, slice(_STAMP.stop, begins[0])
-        self._at = [slice(begin, begin + size) for begin in begins]
+        self._like, self._head, self._at = first, slice(_STAMP.stop, at[0].start), at
         found = self.rows([first])
         if found[0][0] != stamps[0] or not np.array_equal(found[1], numbers, equal_nan=True):
             self._at = []

@@ -43,12 +43,17 @@ class RobotDescription:
         self._text = ""
         self.mechanism: Mechanism | None = None
         self.problem = f"no robot description has come on {node.resolve_topic_name(ROBOT_DESCRIPTION)} yet"
-        text = declare(node, "robot_description", "", "URDF+ text; empty: the topic robot_description", fixed=True)
+        text = declare(
+            node,
+            "robot_description",
+            "",
+            "URDF+ text to begin with; the topic robot_description is heard too",
+            fixed=True,
+        )
         self._reminder = node.create_timer(_REMIND_EVERY, self._remind)
+        self._subscription = node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, LATCHED)
         if text:
             self._take(text)
-        else:
-            self._subscription = node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, LATCHED)
 
     def _heard(self, message: String) -> None:
         self._take(message.data)

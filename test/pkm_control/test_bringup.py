@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pkm_control.run import bringup
+from pkm_control.run import bringup, runner
 from pkm_control.run.bringup import NodeSpec
-from pkm_control.run.runner import Forked, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
+from pkm_control.run.runner import Forked, Gate, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
 from pkm_description import DescriptionError, mechanism_from_urdf
 
 
@@ -143,8 +143,12 @@ def test_a_forked_node_is_a_process_of_its_own(
 ) -> None:
     (tmp_path / f"node_{code}.py").write_text(NODE_THAT_ENDS.format(how=how))
     monkeypatch.syspath_prepend(tmp_path)
-    process = Forked(NodeSpec("n", "n_node", f"node_{code}"), ["--ros-args", "-p", "rate:=3"])
+    gate = Gate()
+    process = Forked(NodeSpec("n", "n_node", f"node_{code}"), ["--ros-args", "-p", "rate:=3"], gate)
     assert process.pid != os.getpid()
+    time.sleep(0.2)
+    assert process.poll() is None, "the gate was not open yet"
+    gate.open()
     while (ended := process.poll()) is None:
         time.sleep(0.01)
     assert ended == process.poll() == code
@@ -188,6 +192,21 @@ def test_files_are_expanded_before_nodes_start(capfd: pytest.CaptureFixture[str]
     assert "no such robot" in capfd.readouterr().err
 
 
+def test_discovery_is_set_up_where_nobody_else_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = "FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"
+    for name in names:
+        monkeypatch.setenv(name, "")  # to be restored
+        monkeypatch.delenv(name)
+    runner.set_up_discovery()
+    assert len({os.environ[name] for name in names}) == 1
+    assert Path(os.environ[names[0]]).is_file()
+    monkeypatch.delenv(names[1])
+    monkeypatch.setenv(names[0], "mine.xml")
+    runner.set_up_discovery()
+    assert os.environ[names[0]] == "mine.xml"
+    assert names[1] not in os.environ
+
+
 def test_long_texts_reach_a_node_by_a_file(tmp_path: Path) -> None:
     text = '<robot name="ü">\n' + " \"'{}: \\\t" * 20_000 + "</robot>"
     file = write_parameters(tmp_path / "parameters.yaml", robot_description=text)
@@ -198,15 +217,15 @@ def test_nodes_die_with_a_killed_runner(tmp_path: Path) -> None:
     (tmp_path / "node_that_sleeps.py").write_text("import time\n\ndef main():\n    time.sleep(60)\n")
     script = (
         f"import sys, time; sys.path.insert(0, {str(tmp_path)!r});"
-        "from pkm_control.run.runner import Forked, bringup;"
-        "print(Forked(bringup.NodeSpec('node', '', 'node_that_sleeps'), []).pid, flush=True); time.sleep(60)"
+        "from pkm_control.run.runner import Forked, Gate, bringup; gate = Gate(); gate.open();"
+        "print(Forked(bringup.NodeSpec('node', '', 'node_that_sleeps'), [], gate).pid, flush=True); time.sleep(60)"
     )
-    runner = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert runner.stdout is not None
-    child = int(runner.stdout.readline())
+    running = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    child = int(running.stdout.readline())
     time.sleep(0.3)
-    runner.kill()
-    runner.wait()
+    running.kill()
+    running.wait()
     deadline = time.monotonic() + 5.0
     while Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split(")")[1]:
         assert time.monotonic() < deadline, "the node outlived its runner"

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from builtin_interfaces.msg import Time
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
 from pkm_description.ros.raw_rows import RawRows
+from pkm_description.ros.row_publisher import RowPublisher
 from pkm_interfaces.msg import PlatformReference
 
 
@@ -78,3 +80,47 @@ def test_references() -> None:
     np.testing.assert_array_equal(rows, [pose(one) for one in references])
     assert stamps.tolist() == [k * 10**9 for k in range(20)]
     assert stream.rows([])[0].size == 0
+
+
+class Sent:
+    """Stands for a publisher: keeps what is published."""
+
+    def __init__(self) -> None:
+        self.messages: list[object] = []
+
+    def publish(self, message: object) -> None:
+        self.messages.append(message)
+
+
+@pytest.mark.parametrize("names", [["a"], ["limb1", "limb22", "limb333"], [f"joint_{k}" for k in range(8)]])
+@pytest.mark.parametrize("frame", ["", "base", "base_link"])
+def test_numbers_put_into_a_message_are_the_message_with_these_numbers(names: list[str], frame: str) -> None:
+    def make(stamp: Time, numbers: np.ndarray) -> JointState:
+        message = JointState(name=names)
+        message.position, message.velocity, message.effort = (part.tolist() for part in np.split(numbers, 3))
+        message.header.stamp, message.header.frame_id = stamp, frame
+        return message
+
+    sent = Sent()
+    stream = RowPublisher(sent, make, 3 * len(names), groups=3, gap=8)
+    assert stream.quick
+    for k in range(5):
+        stamp, numbers = Time(sec=1_790_000_000 + k, nanosec=999_999_999 - k), np.arange(3.0 * len(names)) / (k + 1)
+        numbers[0] = np.nan if k == 2 else numbers[0]
+        stream.publish(stamp, numbers[::-1])  # not contiguous
+        assert sent.messages[-1] == serialize_message(make(stamp, numbers[::-1]))
+
+
+def test_a_layout_that_is_not_the_expected_one_is_not_used() -> None:
+    """Numbers that do not stand at the end, or in another order, are published by messages made in full."""
+
+    def make(stamp: Time, numbers: np.ndarray) -> JointState:
+        message = JointState(name=["a", "b"], position=numbers[::-1].tolist())
+        message.header.stamp = stamp
+        return message
+
+    sent = Sent()
+    stream = RowPublisher(sent, make, 2)
+    assert not stream.quick
+    stream.publish(Time(sec=1), np.array([1.0, 2.0]))
+    assert sent.messages == [make(Time(sec=1), np.array([1.0, 2.0]))]
