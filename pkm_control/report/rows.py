@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-MOST = 100_000  # rows that are kept of a whole run; of a longer one every second, then every fourth, ...
+MOST = 65_536  # rows that are kept of a whole run; of a longer one every second, then every fourth, ...
 RECENT = 8192  # rows that are kept of its end, every one
 
 _HEAD = 17  # time, wake, period, reference (7), measured (7)
