@@ -9,6 +9,7 @@ from pathlib import Path
 from pkm_description.errors import DescriptionError
 
 ROBOTS = Path(__file__).resolve().parent / "robots"
+LIMBS = ROBOTS.with_name("limbs")  # which they are made of
 SUFFIX = ".urdf.xacro"
 
 

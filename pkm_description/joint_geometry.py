@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pkm_description.mechanism import Array, Joint, JointType, Mechanism
-from pkm_description.rotations import rotation_about, rpy_from_rotation, vector_from_rotation
+from pkm_description.rotations import cross, rotation_about, rpy_from_rotation, vector_from_rotation
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def frame_along(axis: Array) -> Array:
     near = np.eye(3)[1 if abs(z[0]) > 0.9 else 0]
     x = near - z * float(z @ near)
     x /= np.linalg.norm(x)
-    return np.column_stack((x, np.cross(z, x), z))
+    return np.column_stack((x, cross(z, x), z))
 
 
 def freedoms(joint: Joint) -> tuple[Freedom, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pkm_description import graph
 from pkm_description.errors import DescriptionError
-from pkm_description.gallery import robot_path
+from pkm_description.gallery import ROBOTS, robot_path
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.home import HomeRequest, find_home
 from pkm_description.loops.limb_partition import LimbGraph
@@ -18,6 +18,7 @@ from pkm_description.loops.mobility import check_moves_mass, mobility
 from pkm_description.mechanism import Mechanism, frozen
 from pkm_description.mjcf.importer import import_mjcf, is_mjcf
 from pkm_description.urdf import urdf_plus, xacro_expansion
+from pkm_description.urdf.kept_expansions import expand_robot
 from pkm_description.xml_text import check_length, read_file
 
 
@@ -64,7 +65,8 @@ def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None 
     if is_mjcf(text):
         return import_mjcf(path, **_named_bodies(xacro_args)), str(path)
     if path.suffix == ".xacro" or xacro_expansion.needs_expansion(text):
-        text = xacro_expansion.expand_file(path, xacro_args)
+        own = path.resolve().parent == ROBOTS
+        text = (expand_robot if own else xacro_expansion.expand_file)(path, xacro_args)
     return text, str(path)
 
 

@@ -33,8 +33,15 @@ def cross(u: Array, v: Array) -> Array:
 
 def rotation_about(axis: Array, angle: float) -> Array:
     """Rotation (3, 3) about the unit vector `axis` (3,) by `angle` [rad] (Rodrigues' formula)."""
-    k = skew(axis)
-    return np.asarray(np.eye(3) + np.sin(angle) * k + 2.0 * np.sin(0.5 * angle) ** 2 * (k @ k))
+    x, y, z = axis.tolist()
+    s, t = float(np.sin(angle)), 2.0 * float(np.sin(0.5 * angle)) ** 2  # t = 1 - cos(angle), better rounded
+    return np.array(
+        [
+            [1.0 - t * (y * y + z * z), t * x * y - s * z, t * x * z + s * y],
+            [t * x * y + s * z, 1.0 - t * (x * x + z * z), t * y * z - s * x],
+            [t * x * z - s * y, t * y * z + s * x, 1.0 - t * (x * x + y * y)],
+        ]
+    )
 
 
 def rotation_from_vector(vector: Array) -> Array:

@@ -17,7 +17,7 @@ import numpy as np
 
 from pkm_description.joint_geometry import child_frame, frame_along, freedoms, position_at
 from pkm_description.mechanism import Array, Joint, JointType, Link, Loop, LoopType
-from pkm_description.rotations import cross, rotation_from_vector, vector_from_rotation
+from pkm_description.rotations import cross, rotation_from_vector, skew, vector_from_rotation
 
 
 class ClosureModel:
@@ -47,6 +47,7 @@ class ClosureModel:
             self.slices[joint.name] = slice(start, start + joint.type.dof)
             start += joint.type.dof
         self.size = start
+        self._steps = {joint.name: _step_directions(joint) for joint in self.joints}
         self.length = self._characteristic_length()
         self.scale = np.ones(self.size)
         for joint in self.free:
@@ -96,9 +97,12 @@ class ClosureModel:
         columns: list[Array] = []
         for joint in self.joints:
             frame = poses[self.link_index[joint.parent]] @ joint.origin
+            if joint.type is JointType.FIXED:
+                poses[self.link_index[joint.child]] = frame
+                continue
             motion = child_frame(joint, self.value(joint, q))
             poses[self.link_index[joint.child]] = frame @ motion
-            for linear, angular in _step_directions(joint):
+            for linear, angular in self._steps[joint.name]:
                 omega = frame[:3, :3] @ angular
                 # Rotations act at the moved joint origin (it differs from the frame's for planar and floating joints).
                 point = frame[:3, :3] @ motion[:3, 3] + frame[:3, 3]
@@ -184,7 +188,7 @@ class ClosureModel:
         poses, columns = self.forward(q)
         twist = self.twists(columns)[self.link_index[link]]
         origin = poses[self.link_index[link]][:3, 3]
-        linear = twist[:3] - np.cross(origin, twist[3:], axisa=0, axisb=0, axisc=0)
+        linear = twist[:3] - skew(origin) @ twist[3:]
         return np.vstack((linear / self.length, twist[3:])) * self.scale
 
     def joint_map(self, names: Sequence[str]) -> Array:
@@ -220,17 +224,17 @@ def loop_equations(loop: Loop, first: Array, second: Array, twist: Array, length
     rotation = first[:3, :3]
     point = second[:3, 3]
     # Velocity of the successor's loop origin as seen from the predecessor, in the predecessor's loop frame.
-    linear = rotation.T @ (twist[:3] - np.cross(point, twist[3:], axisa=0, axisb=0, axisc=0)) / length
-    angular = rotation.T @ twist[3:]
+    linear = rotation.T @ (twist[:3] - skew(point) @ twist[3:]) / length
     gap = rotation.T @ (point - first[:3, 3]) / length
-    relative = rotation.T @ second[:3, :3]
-    axis, image = loop.axis, relative @ loop.axis2
-    across = frame_along(axis).T[:2]
     kind = loop.type
     if kind is LoopType.SPHERICAL:
         return gap, linear
+    angular = rotation.T @ twist[3:]
+    relative = rotation.T @ second[:3, :3]
+    axis, image = loop.axis, relative @ loop.axis2
+    across = frame_along(axis).T[:2]
     if kind is LoopType.UNIVERSAL:
-        return np.append(gap, axis @ image), np.vstack((linear, np.cross(image, axis) @ angular))
+        return np.append(gap, axis @ image), np.vstack((linear, cross(image, axis) @ angular))
     if kind is LoopType.REVOLUTE:
         tilt, tilt_rows = _alignment(axis, image, across, angular)
         return np.concatenate((gap, tilt)), np.vstack((linear, tilt_rows))
@@ -248,7 +252,7 @@ def loop_equations(loop: Loop, first: Array, second: Array, twist: Array, length
 
 def _alignment(axis: Array, image: Array, across: Array, angular: Array) -> tuple[Array, Array]:
     """Angle between two directions that shall coincide, as two components across `axis`, and its rate."""
-    sine_vector = np.cross(axis, image)
+    sine_vector = cross(axis, image)
     sine = float(np.linalg.norm(sine_vector))
     angle = float(np.arctan2(sine, axis @ image))
     if sine > 1e-9:

@@ -19,7 +19,7 @@ from pkm_description.loops.closure import ClosureModel, advance
 from pkm_description.loops.home import CLOSED, close
 from pkm_description.loops.rank import null_space, rank
 from pkm_description.mechanism import Array, Joint, JointType, Mechanism, Mobility, frozen
-from pkm_description.rotations import inverse_transform
+from pkm_description.rotations import inverse_transform, skew
 
 SAMPLES = 4
 STRAY = 0.05  # rad, or in units of the characteristic length
@@ -285,7 +285,7 @@ def check_moves_mass(model: ClosureModel, home: Array, platform: str, actuated: 
             continue
         rotation = poses[index][:3, :3]
         com = poses[index][:3, :3] @ body.com + poses[index][:3, 3]
-        linear = twists[index][:3] - np.cross(com, twists[index][3:], axisa=0, axisb=0, axisc=0)
+        linear = twists[index][:3] - skew(com) @ twists[index][3:]
         angular = twists[index][3:]
         inertia += body.mass * linear.T @ linear
         inertia += angular.T @ (rotation @ body.inertia @ rotation.T) @ angular
