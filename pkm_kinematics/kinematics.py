@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +18,6 @@ from numpy.typing import ArrayLike
 from pkm_description.errors import PkmError
 from pkm_description.introduction import Introduced
 from pkm_description.mechanism import Array, Mechanism
-from pkm_kinematics.assembly.all_modes import all_modes
-from pkm_kinematics.assembly.choose import choose_method
-from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.batch import ShapeError, as_rows, rows_for
 from pkm_kinematics.codegen import AVAILABLE, MachineCode
 from pkm_kinematics.codegen.newton_recording import record_newton_step
@@ -44,6 +41,9 @@ from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import Singularity, margins
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status
+
+if TYPE_CHECKING:
+    from pkm_kinematics.assembly.method import AssemblyMethod
 
 __all__ = ["Kinematics", "ShapeError"]
 
@@ -280,11 +280,17 @@ class Kinematics(Introduced):
         targets, _ = as_rows(q, len(self.actuated_names), "q")
         if len(targets) != 1:
             raise ShapeError(f"q: expected a single set of joint positions, got {len(targets)}")
+        from pkm_kinematics.assembly.all_modes import all_modes  # late, as in `assembly`
+
         return all_modes(self.assembly, np.array(targets[0]))  # a copy: kernels take no read-only array
 
     @cached_property
     def assembly(self) -> AssemblyMethod:
         """The method that finds all assembly modes, and names their sides."""
+        from pkm_kinematics.assembly.choose import (
+            choose_method,
+        )  # late: with SciPy, it takes as long as numba to import
+
         return choose_method(self.engine)
 
     @property

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.binding import WithScratch
@@ -105,6 +105,7 @@ class Continuation:
 
     def _along(self, paths: Array, fraction: Array) -> Array:
         """Poses (n, 7) at fractions (n,) of the paths (n, 6) from home."""
+        Rotation = scipy.spatial.transform.Rotation
         turned = Rotation.from_rotvec(fraction[:, None] * paths[:, 3:]) * Rotation.from_quat(self.home[3:])
         return np.hstack([self.home[:3] + fraction[:, None] * paths[:, :3], turned.as_quat().reshape(-1, 4)])
 

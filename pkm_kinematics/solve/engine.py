@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.transform import Rotation
 
 from pkm_description.introduction import listed
 from pkm_description.joint_geometry import home_positions
@@ -262,7 +262,7 @@ class Engine:
         place_chains(self.model, self.data(), known, R, p)
         if n:
             poses[usable, :3] = p[usable]
-            poses[usable, 3:] = Rotation.from_matrix(R).as_quat(canonical=True)[usable]
+            poses[usable, 3:] = scipy.spatial.transform.Rotation.from_matrix(R).as_quat(canonical=True)[usable]
         return poses
 
     def branch_at(self, pose: Array) -> dict[str, float]:
@@ -275,6 +275,7 @@ class Engine:
         """Positions (n,) by name, at poses (n, 7), of the six joints that stand for a branch where there is none."""
         if self.task.names or not len(poses):
             return {}
+        Rotation = scipy.spatial.transform.Rotation
         home = Rotation.from_quat(self.home[3:])
         away = home.inv().apply(poses[:, :3] - self.home[:3])
         angles = (home.inv() * Rotation.from_quat(poses[:, 3:])).as_euler("ZYX")

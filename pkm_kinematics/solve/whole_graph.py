@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from pkm_description.joint_geometry import floating_freedoms
 from pkm_description.mechanism import Array, Mechanism
@@ -145,7 +145,7 @@ class WholeGraph:
         ended = status == Status.CONVERGED
         if ended.any():
             poses[ended, :3] = found.p[ended] + found.R[ended] @ self._tail[:3, 3]
-            turned = Rotation.from_matrix(found.R[ended] @ self._tail[:3, :3])
+            turned = scipy.spatial.transform.Rotation.from_matrix(found.R[ended] @ self._tail[:3, :3])
             poses[ended, 3:] = turned.as_quat(canonical=True)
         return FollowedRows(poses, positions, status, residual, iterations)
 

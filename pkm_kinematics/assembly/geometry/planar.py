@@ -7,14 +7,14 @@ The five-bar and its relatives, with two or more limbs; 2-D coordinates of the p
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
+from pkm_kinematics.kernels.compiled import plain
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANGENCY, TANGENT, TWO
 
 
-@njit(cache=True)
+@plain
 def two_circles(centres: Array, radii: Array, points: Array) -> int:
     """Both points at given distances from two centres.
 

@@ -8,16 +8,16 @@ orthoglide) satisfies |p - c_i| = l_i with centres c_i = a_i - R b_i that the lo
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
+from pkm_kinematics.kernels.compiled import plain
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANGENCY, TANGENT, TWO, three_spheres
 
 GAUSS_NEWTON_STEPS = 10
 
 
-@njit(cache=True)
+@plain
 def largest_errors(centres: Array, radii: Array, points: Array) -> Array:
     """Largest errors (n,) [m] of the distances radii (k,) of points (n, 3) from centres (k, 3)."""
     errors = np.zeros(len(points))

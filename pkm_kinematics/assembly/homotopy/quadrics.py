@@ -18,8 +18,9 @@ Wampler, 1991), which also yields the winding number.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from pkm_kinematics.kernels.compiled import plain
 
 Complex = NDArray[np.complex128]
 Terms = tuple[Complex, Complex, Complex]  # a series (ORDER + 1, n + 1), and M(t) and the slope times each of its terms
@@ -30,7 +31,7 @@ SMALLEST_STEP = 1e-11  # fraction of a segment; below it a path counts as stalle
 MAX_STEPS = 2000
 
 
-@njit(cache=True)
+@plain
 def _factor(matrix: Complex, pivots: NDArray[np.int64]) -> bool:
     """LU decomposition with partial pivoting, in place; False where a pivot vanishes."""
     n = matrix.shape[0]
@@ -55,7 +56,7 @@ def _factor(matrix: Complex, pivots: NDArray[np.int64]) -> bool:
     return True
 
 
-@njit(cache=True)
+@plain
 def _solve(matrix: Complex, pivots: NDArray[np.int64], x: Complex) -> None:
     """Solve with the factors of `_factor`, in place."""
     n = matrix.shape[0]
@@ -75,7 +76,7 @@ def _solve(matrix: Complex, pivots: NDArray[np.int64], x: Complex) -> None:
         x[i] = total / matrix[i, i]
 
 
-@njit(cache=True)
+@plain
 def _apply(matrices: Complex, z: Complex, out: Complex) -> None:
     """out[i] = matrices[i] @ z."""
     n, size = matrices.shape[0], z.shape[0]
@@ -87,7 +88,7 @@ def _apply(matrices: Complex, z: Complex, out: Complex) -> None:
             out[i, r] = total
 
 
-@njit(cache=True)
+@plain
 def _norm(z: Complex) -> float:
     total = 0.0
     for k in range(z.shape[0]):
@@ -95,7 +96,7 @@ def _norm(z: Complex) -> float:
     return np.sqrt(total)
 
 
-@njit(cache=True)
+@plain
 def _newton_step(
     matrices: Complex, z: Complex, image: Complex, lu: Complex, pivots: NDArray[np.int64], dz: Complex
 ) -> float:
@@ -122,14 +123,14 @@ def _newton_step(
     return length / _norm(z)
 
 
-@njit(cache=True)
+@plain
 def _normalise(z: Complex) -> None:
     scale = 1.0 / _norm(z)
     for k in range(z.shape[0]):
         z[k] *= scale
 
 
-@njit(cache=True)
+@plain
 def refine(matrices: Complex, z: Complex, iterations: int) -> float:
     """Newton's method on one system; z in place, unit norm; returns the length of the last step."""
     n, size = matrices.shape[0], z.shape[0]
@@ -147,7 +148,7 @@ def refine(matrices: Complex, z: Complex, iterations: int) -> float:
     return length
 
 
-@njit(cache=True)
+@plain
 def _taylor(
     here: Complex, slope: Complex, z: Complex, factors: tuple[Complex, NDArray[np.int64]], dz: Complex, terms: Terms
 ) -> None:
@@ -178,7 +179,7 @@ def _taylor(
             series[k, c] = dz[c]
 
 
-@njit(cache=True)
+@plain
 def _safe_stride(series: Complex, tolerance: float, caution: float) -> float:
     """Step that the last terms of a series allow; see `track`. NaN where they are not finite, infinite where zero."""
     last, before = _norm(series[ORDER]), _norm(series[ORDER - 1])
@@ -189,7 +190,7 @@ def _safe_stride(series: Complex, tolerance: float, caution: float) -> float:
     return min((tolerance / last) ** (1.0 / ORDER), caution * before / last)
 
 
-@njit(cache=True)
+@plain
 def _predict(series: Complex, s: float, guess: Complex) -> None:
     """Unit vector of the series at s, written into `guess`."""
     for c in range(guess.shape[0]):
@@ -200,7 +201,7 @@ def _predict(series: Complex, s: float, guess: Complex) -> None:
     _normalise(guess)
 
 
-@njit(cache=True)
+@plain
 def _correct(
     here: Complex, guess: Complex, tolerance: float, image: Complex, lu: Complex, pivots: NDArray[np.int64], dz: Complex
 ) -> bool:
@@ -214,7 +215,7 @@ def _correct(
     return good
 
 
-@njit(cache=True)
+@plain
 def track(start: Complex, end: Complex, z: Complex, tolerance: float, caution: float) -> tuple[int, float, int]:
     """Follow one solution of a system of quadrics along the straight line of coefficients to another system.
 
@@ -277,7 +278,7 @@ def track(start: Complex, end: Complex, z: Complex, tolerance: float, caution: f
     return STALLED, t, MAX_STEPS
 
 
-@njit(cache=True)
+@plain
 def track_all(
     start: Complex, end: Complex, points: Complex, tolerance: float, caution: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from pkm_kinematics.kernels.compiled import plain
 
 Array = NDArray[np.float64]
 
@@ -14,7 +15,7 @@ TANGENCY = 1e-14  # squared height over squared size below which two points coun
 COLLINEARITY = 1e-12  # sine of the angle at the first centre
 
 
-@njit(cache=True)
+@plain
 def three_spheres(centres: Array, radii: Array, points: Array) -> int:
     """Points (2, 3), written in place, at distances radii (3,) from centres (3, 3), all in m.
 

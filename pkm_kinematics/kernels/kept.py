@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where compiled kernels are kept from one process to the next, and how they come back.
+
+numba keeps them beside their sources, or in the user's cache where that folder cannot be written. Here moreover:
+
+- what is kept beside the sources is read by those who cannot write there, so that an installation compiles for all;
+- where neither folder can be written, kernels go to a temporary folder, and a line says so; numba refuses the import;
+- loading a kernel does not make numba ready to compile one, which takes longer than to load all that a Delta needs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from numba import core
+from numba.core.runtime import rtsys
+
+caching: Any = core.caching
+config: Any = core.config
+_LOG = logging.getLogger(__name__)  # without a handler, warnings are lines on stderr
+
+
+class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
+    """The folder in which kernels of a source file are kept.
+
+    Args:
+        function: the kernel.
+        file: that it stands in.
+    """
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file = file
+        self._lineno = function.__code__.co_firstlineno
+        self._folder = writable_folder(os.path.dirname(os.path.abspath(file)))
+
+    def get_cache_path(self) -> str:
+        """The folder."""
+        return self._folder
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder, if somebody took it away."""
+        os.makedirs(self._folder, exist_ok=True)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Locator | None:
+        """The locator; None for a function that stands in no file."""
+        return cls(function, file) if os.path.exists(file) else None
+
+
+class _Kept(caching.CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _OneKernel(caching.FunctionCache):
+    _impl_class = _Kept
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        locator = self._impl.locator
+        beside = os.path.join(os.path.dirname(os.path.abspath(locator._py_file)), "__pycache__")
+        self._installed: caching.IndexDataCacheFile | None = None
+        if not config.CACHE_DIR and beside != self._cache_path:
+            self._installed = caching.IndexDataCacheFile(
+                cache_path=beside, filename_base=self._impl.filename_base, source_stamp=locator.get_source_stamp()
+            )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # numba's own refreshes the context here. Compilers do so themselves (`CompilerBase`); what they have compiled
+        # needs none of it but the functions of numba's reference counting.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        if self._installed is not None:
+            data = None
+            with suppress(OSError):  # not to be read either
+                data = self._installed.load(self._index_key(sig, target_context.codegen()))
+            if data is not None:
+                return self._impl.rebuild(target_context, data)
+        return super()._load_overload(sig, target_context)
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super()._save_overload(sig, data)
+        except OSError as error:
+            _say_that_nothing_is_kept(str(error))
+
+
+class KeptKernels(caching._Cache):
+    """What is kept of one kernel, for each signature; where, is looked for when it is first called.
+
+    Args:
+        function: the kernel in Python.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    @cached_property
+    def _kept(self) -> _OneKernel:
+        return _OneKernel(self._function)
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(self._kept.cache_path)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled kernel for a signature, or None."""
+        return self._kept.load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, cres: Any) -> None:
+        """Keep a compiled kernel."""
+        self._kept.save_overload(sig, cres)
+
+    def enable(self) -> None:
+        """Keep kernels again."""
+        self._kept.enable()
+
+    def disable(self) -> None:
+        """Keep none, and load none."""
+        self._kept.disable()
+
+    def flush(self) -> None:
+        """Forget what is kept."""
+        self._kept.flush()
+
+
+@cache
+def writable_folder(sources: str) -> str:
+    """Where kernels of the sources in a folder are kept: the first of the places that can be written."""
+    name = caching._CacheLocator.get_suitable_cache_subpath(os.path.join(sources, "any.py"))
+    if config.CACHE_DIR:
+        places = [os.path.join(config.CACHE_DIR, name)]
+    else:
+        users = caching.AppDirs(appname="numba", appauthor=False).user_cache_dir
+        places = [os.path.join(sources, "__pycache__"), os.path.join(users, name)]
+    for place in places:
+        if _can_write(place):
+            return place
+    return os.path.join(_temporary_folder(), name)
+
+
+def _can_write(folder: str) -> bool:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _temporary_folder() -> str:
+    """A folder that this user alone can write, because what is read from it is run. Says that it is used."""
+    folder = Path(tempfile.gettempdir()) / f"pkm_kernels_{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+    except OSError:
+        own = False
+    if not (own and _can_write(str(folder))):
+        folder = Path(tempfile.mkdtemp(prefix="pkm_kernels_"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        kept = "until this process ends"
+    else:
+        kept = "until the machine clears it"
+    _LOG.warning(
+        "pkm: compiled kernels are kept in %s, %s: neither the package's folder nor %s can be written. "
+        "NUMBA_CACHE_DIR names another place.",
+        folder,
+        kept,
+        "~/.cache/numba" if not config.CACHE_DIR else config.CACHE_DIR,
+    )
+    return str(folder)
+
+
+@cache
+def _say_that_nothing_is_kept(reason: str) -> None:
+    _LOG.warning("pkm: compiled kernels cannot be kept, so that the next start compiles them again: %s", reason)

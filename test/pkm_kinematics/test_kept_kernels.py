@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled kernels are kept from one process to the next wherever that is possible, and load without a compiler."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pkm_description import load_mechanism
+from pkm_kinematics import Kinematics
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNEL = """
+from pkm_kinematics.kernels.compiled import compiled
+@compiled
+def twice(x):
+    return 2 * x
+"""
+CALL = """
+import pkm_kinematics.kernels.kept as kept
+{before}
+from kernel import twice
+assert twice(1.5) == 3.0
+assert twice({second}) == 2
+print(sum(twice.stats.cache_hits.values()), sum(twice.stats.cache_misses.values()), twice.stats.cache_path)
+"""
+
+
+def call(folder: Path, before: str = "", second: str = "1", **environment: str) -> tuple[int, int, Path, list[str]]:
+    """Call a kernel in another process: how often it was found and missed, where it is kept, and what was said."""
+    (folder / "kernel.py").write_text(KERNEL)
+    clean = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    path = os.pathsep.join([str(ROOT), str(folder)])
+    done = subprocess.run(
+        [sys.executable, "-c", CALL.format(before=before, second=second)],
+        env={**clean, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    hits, misses, where = done.stdout.split()
+    return int(hits), int(misses), Path(where), done.stderr.splitlines()
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> dict[str, str]:
+    """A package's folder and a home that cannot be written, also by root: files stand in the way."""
+    for name in ("__pycache__", "home"):
+        (tmp_path / name).touch()
+    (tmp_path / "temporary").mkdir()
+    return {"HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path / "temporary")}
+
+
+def test_kernels_are_kept_beside_their_sources(tmp_path: Path) -> None:
+    assert call(tmp_path) == (0, 2, tmp_path / "__pycache__", [])
+    assert call(tmp_path) == (2, 0, tmp_path / "__pycache__", [])
+
+
+def test_a_kernel_is_compiled_after_another_was_loaded(tmp_path: Path) -> None:
+    call(tmp_path)
+    assert call(tmp_path, second="1 + 0j")[:2] == (1, 1)
+
+
+def test_where_nothing_can_be_written_a_temporary_folder_keeps_them_and_a_line_says_so(tmp_path, closed) -> None:
+    place = tmp_path / "temporary" / f"pkm_kernels_{os.getuid()}"
+    for hits in (0, 2):
+        found, _, where, (said,) = call(tmp_path, **closed)
+        assert found == hits
+        assert where.parent == place
+        assert said.startswith(f"pkm: compiled kernels are kept in {place}, until the machine clears it: ")
+        assert "NUMBA_CACHE_DIR" in said
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_temporary_folder_that_others_can_write_is_not_used(tmp_path: Path, closed: dict[str, str]) -> None:
+    place = tmp_path / "temporary" / f"pkm_kernels_{os.getuid()}"
+    place.mkdir()
+    place.chmod(0o777)
+    _, _, where, (said,) = call(tmp_path, **closed)
+    assert where.parent != place
+    assert "until this process ends" in said
+    assert [*(tmp_path / "temporary").iterdir()] == [place]
+
+
+def test_a_place_that_the_user_names_is_used(tmp_path: Path, closed: dict[str, str]) -> None:
+    assert call(tmp_path, **closed, NUMBA_CACHE_DIR=str(tmp_path / "named"))[2].parent == tmp_path / "named"
+
+
+def test_kernels_of_an_installation_are_read_by_those_who_cannot_write_there(tmp_path: Path) -> None:
+    call(tmp_path)
+    home = tmp_path / "home"
+    barred = f"old = kept._can_write; kept._can_write = lambda f: not f.startswith({str(tmp_path / '__pycache__')!r})"
+    hits, _, where, said = call(tmp_path, barred, HOME=str(home))
+    assert (hits, said) == (2, [])
+    assert home in where.parents
+
+
+def test_a_full_disk_ends_nothing(tmp_path: Path) -> None:
+    full = "def fail(*_): raise OSError(28, 'No space left on device')\nkept.caching.IndexDataCacheFile.save = fail"
+    hits, misses, _, (said,) = call(tmp_path, full)
+    assert (hits, misses) == (0, 2)
+    assert said.startswith("pkm: compiled kernels cannot be kept")
+
+
+FIRST = """
+import sys
+import pkm_kinematics
+imported = set(sys.modules)
+from pkm_description import load_mechanism
+kinematics = pkm_kinematics.Kinematics(load_mechanism("delta"))
+assert kinematics.inverse(kinematics.home).ok
+for modules in (imported, set(sys.modules)):
+    print(*sorted(modules))
+"""
+
+
+def test_what_a_first_inverse_does_without() -> None:
+    """The imports that made `import pkm_kinematics` and a first answer slow: SciPy's parts and numba's compiler."""
+    kinematics = Kinematics(load_mechanism("delta"))
+    kinematics.inverse(kinematics.home)  # compiled, if it was not
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True, cwd=ROOT)
+    imported, used = (set(line.split()) for line in done.stdout.splitlines())
+    assert "pkm_kinematics.kernels.position.solve_poses" in imported
+    late = {"scipy.linalg", "scipy.spatial", "scipy.special", "scipy.sparse", "matplotlib", "xacro"}
+    late |= {"pkm_kinematics.assembly", "numba.np.linalg", "numba.typed.typeddict"}
+    assert not late & used
