@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -174,11 +175,13 @@ class Page(PageDriver):
         return 0.5 * (left + right) + focal * x / z, 0.5 * (top + bottom) + focal * y / z
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Chromium]:
-    """The one browser of all tests."""
+@contextlib.contextmanager
+def started_chromium() -> Iterator[Chromium]:
+    """A browser; skips the test where there is none."""
     if program() is None:
         pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
     one = Chromium()
-    yield one
-    one.close()
+    try:
+        yield one
+    finally:
+        one.close()

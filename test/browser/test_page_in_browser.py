@@ -19,8 +19,7 @@ from pkm_description import load_mechanism
 from pkm_description.urdf.visuals import visuals_of
 from pkm_kinematics import Kinematics
 
-from .chromium import Chromium
-from .conftest import DESKTOP, PHONE, FakeRobot, Page
+from .conftest import DESKTOP, PHONE, FakeRobot, Page, started_chromium
 
 pytestmark = pytest.mark.slow  # a browser with software rendering beside other tests takes its time
 
@@ -43,13 +42,13 @@ _HUE = 0.07  # of a turn: how far the light may shift a colour
 
 
 @pytest.fixture(scope="module", params=ROBOTS)
-def page(request: pytest.FixtureRequest, browser: Chromium) -> Iterator[Page]:
-    """The page of each robot in turn."""
-    robot = FakeRobot(Kinematics(load_mechanism(request.param)))
-    browser.size(*DESKTOP)
-    yield Page(browser, robot)
-    browser.open("about:blank")
-    robot.viewer.close()
+def page(request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The page of each robot in turn, in a browser of its own: one keeps the pictures of pages that it has left."""
+    with started_chromium() as browser:
+        robot = FakeRobot(Kinematics(load_mechanism(request.param)))
+        browser.size(*DESKTOP)
+        yield Page(browser, robot)
+        robot.viewer.close()
 
 
 def robot_in(page: Page) -> tuple[np.ndarray, np.ndarray]:
