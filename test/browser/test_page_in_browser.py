@@ -52,18 +52,28 @@ def page(request: pytest.FixtureRequest) -> Iterator[Page]:
 
 
 def robot_in(page: Page) -> tuple[np.ndarray, np.ndarray]:
-    """The picture, and where in it the robot is seen: what changes when the robot is hidden."""
-    scene = page.robot.viewer.scene
-    page.robot.step()
-    with_robot = page.still()
-    for frame in scene.frames.values():
-        frame.visible = False
-    without = page.still()
-    for frame in scene.frames.values():
-        frame.visible = True
-    seen = np.abs(with_robot.astype(int) - without).max(axis=2) > 12
-    # viser lowers the resolution while it is slow: lines of the floor change by a pixel's width, the robot is wider
-    return with_robot, binary_opening(seen, np.ones((3, 3)))
+    """The picture, and where in it the robot is seen: what changes when the robot is hidden, and back when it is not.
+
+    viser lowers the resolution while it is slow, and raises it later: then every line in the picture changes, and it is
+    looked at again.
+    """
+    frames = page.robot.viewer.scene.frames.values()
+
+    def differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.asarray(np.abs(one.astype(int) - other).max(axis=2) > 12)
+
+    for _ in range(8):
+        page.robot.step()
+        with_robot = page.still()
+        for frame in frames:
+            frame.visible = False
+        without = page.still()
+        for frame in frames:
+            frame.visible = True
+        again = page.still()
+        if differ(with_robot, again).mean() < 1e-3:
+            return again, binary_opening(differ(again, without), np.ones((3, 3)))
+    raise AssertionError("the picture does not come to rest")
 
 
 def hues(colours: np.ndarray) -> np.ndarray:
