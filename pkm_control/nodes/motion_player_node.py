@@ -242,6 +242,8 @@ class MotionPlayer(Node):
             self._loops_at_end = len(self._loops)
             if run.fault:
                 self.get_logger().error(run.fault)
+            elif run.stopped:
+                self.get_logger().info(f"the motion was ended: {run.stopped}")
         # the report follows when the machine has said how its loop ran until then, and all is in
         if len(self._loops) > self._loops_at_end or time.monotonic() - run.ended_at > _LOOP_PATIENCE:
             self._finish(run)
@@ -302,6 +304,9 @@ class MotionPlayer(Node):
         if run.recorder is not None:
             try:
                 recording = run.recorder.recording((run.fault,) if run.fault else ())
+                if run.stopped:
+                    notes = (*recording.run.notes, f"ended early: {run.stopped}")
+                    recording = recording.about(recording.run.motion, notes)
                 kinematics = run.plan.planner.kinematics
                 report = self._with_loop(Report.of(recording, kinematics), recording.tally)
                 name = f"{recording.run.robot}_{Path(recording.run.motion).stem}"

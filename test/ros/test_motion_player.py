@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rcl_interfaces.msg import Log
 
+from pkm_control.loop.follower import Outcome
 from pkm_control.nodes import motion_player_node
+from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
@@ -97,3 +100,22 @@ def test_a_player_that_stays_answers_what_it_cannot_run(graph: Graph, tmp_path: 
     large.write_bytes(b" " * 20_000_000)
     assert "larger" in play(graph, str(large)).message
     assert player.exit_code is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fault", "stopped"),
+    [
+        (Outcome.PREEMPTED, "", "the operator stopped it"),
+        (Outcome.PATH_TOLERANCE_VIOLATED, "PATH_TOLERANCE_VIOLATED: the operator stopped it", ""),
+    ],
+)
+def test_what_somebody_stops_is_no_fault(outcome: Outcome, fault: str, stopped: str) -> None:
+    begun: list[str] = []
+    run = MotionRun(Order("auto", 1, begun.append, plan=SimpleNamespace()), None, None, 0.0)
+    result = SimpleNamespace(error_code=int(outcome), error_string="the operator stopped it")
+    went_on: list[bool] = []
+    run._done(SimpleNamespace(result=lambda: SimpleNamespace(result=result)), lambda: went_on.append(True))
+    assert run.ended_at > 0.0
+    assert (run.fault, run.stopped, went_on) == (fault, stopped, [])
+    assert len(begun) == 1
+    assert begun[0]  # who asked for it hears that it did not run to its end

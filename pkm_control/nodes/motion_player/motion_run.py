@@ -57,6 +57,7 @@ class MotionRun:
         self.streams = streams
         self.recorder: RunRecorder | None = None
         self.fault = ""
+        self.stopped = ""  # by whom or what, where somebody ended it on purpose
         self.ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
         self._client = client
         self._tolerance = tolerance
@@ -118,7 +119,11 @@ class MotionRun:
         result = done.result().result
         if self.ended_at:
             return
-        if result.error_code != Outcome.SUCCESSFUL:
+        if result.error_code == Outcome.PREEMPTED:  # somebody wanted that: nothing is at fault
+            self.stopped = result.error_string or "another motion took over"
+            self._tell(f"the motion was ended: {self.stopped}")
+            self.end()
+        elif result.error_code != Outcome.SUCCESSFUL:
             self.end(f"{Outcome(result.error_code).name}: {result.error_string}")
         else:
             then()
