@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A still picture of a robot at home, drawn with matplotlib from the primitives of its `<visual>` elements.
+"""A still picture of a robot, drawn with matplotlib from the primitives of its `<visual>` elements.
 
-`python -m pkm_description.picture delta delta.png` writes one; no screen is needed.
+It is seen along parallel rays, so that its scale bar holds everywhere across them. `python -m pkm_description.picture
+delta delta.png` writes one of a robot at home; no screen is needed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +19,12 @@ from pkm_description.load import load_mechanism
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.urdf.visuals import Visual, visuals_of
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 SIDES = 14  # facets around a cylinder
+CUTS = 6  # of the edges of a box
 LIGHT = np.array([0.4, -0.5, 0.77])
 
 
@@ -58,36 +65,143 @@ def extent(mechanism: Mechanism, joints: Array | None = None) -> tuple[Array, Ar
     return points.min(0), points.max(0)
 
 
-def draw(mechanism: Mechanism, path: str | os.PathLike[str], joints: Array | None = None, size: int = 600) -> None:
-    """Write a picture of a robot.
+class View:
+    """From where a robot is seen: parallel rays, so that lengths across them are true, and how far the picture reaches.
+
+    Args:
+        points: (n, 3) [m] in the base frame that the picture must hold; flat robots are seen from above.
+    """
+
+    def __init__(self, points: Array) -> None:
+        spans = np.ptp(points, axis=0)
+        flat = spans[2] < 0.2 * max(spans[0], spans[1])
+        height, turn = np.radians((65.0, -90.0) if flat else (20.0, -60.0))
+        self.right = np.array([-np.sin(turn), np.cos(turn), 0.0])
+        self.back = np.array([np.cos(height) * np.cos(turn), np.cos(height) * np.sin(turn), np.sin(height)])
+        self.up = np.cross(self.back, self.right)
+        seen = self.seen(points)[:, :2]
+        self.size = 1.12 * float(np.ptp(seen, axis=0).max()) or 1.0
+        self.middle = 0.5 * (seen.max(0) + seen.min(0))
+
+    def seen(self, points: Array) -> Array:
+        """Points as they are seen.
+
+        Args:
+            points: (..., 3) [m] in the base frame.
+
+        Returns:
+            How far right, up, and towards the eye (..., 3) [m].
+        """
+        return np.stack((points @ self.right, points @ self.up, points @ self.back), axis=-1)
+
+
+def held(mechanism: Mechanism, joints: Array | None = None) -> Array:
+    """What a picture of a robot must hold.
+
+    Args:
+        mechanism: the robot.
+        joints: as for `link_poses`.
+
+    Returns:
+        Corners (n, 3) [m] in the base frame of what is drawn, and the frames of base and platform.
+    """
+    poses = link_poses(mechanism, joints)
+    polygons, _ = _polygons(mechanism, poses)
+    return np.concatenate([*polygons, *(poses[link][None, :3, 3] for link in _framed(mechanism))])
+
+
+def paint(axes: Axes, mechanism: Mechanism, view: View, joints: Array | None = None) -> None:
+    """Draw a robot into axes: its visuals, the frames of base and platform, a scale bar.
+
+    Args:
+        axes: of matplotlib, square.
+        mechanism: the robot.
+        view: from where.
+        joints: as for `link_poses`.
+    """
+    from matplotlib.collections import PolyCollection
+
+    poses = link_poses(mechanism, joints)
+    polygons, colours = _polygons(mechanism, poses)
+    seen = [view.seen(polygon) for polygon in polygons]
+    order = np.argsort([polygon[:, 2].mean() for polygon in seen])  # the farthest first
+    shades = [colours[k] for k in order]
+    axes.add_collection(
+        PolyCollection([seen[k][:, :2] for k in order], facecolors=shades, edgecolors=shades, linewidths=0.3)
+    )
+    base, platform = (poses[link] for link in _framed(mechanism))
+    together = float(np.linalg.norm(view.seen(platform[:3, 3] - base[:3, 3])[:2])) < 0.05 * view.size
+    _draw_frame(axes, view, base, "" if together else "base")
+    _draw_frame(axes, view, platform, "base, platform" if together else "platform")
+    _draw_scale(axes, view)
+    axes.set_xlim(view.middle[0] - 0.5 * view.size, view.middle[0] + 0.5 * view.size)
+    axes.set_ylim(view.middle[1] - 0.5 * view.size, view.middle[1] + 0.5 * view.size)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
+def draw(mechanism: Mechanism, path: str | os.PathLike[str], joints: Array | None = None, size: int = 840) -> None:
+    """Write a picture of a robot, with the frames of base and platform, and a scale bar.
 
     Args:
         mechanism: the robot.
         path: the file, PNG or SVG by its ending.
         joints: as for `link_poses`.
-        size: width in pixels, about.
+        size: width and height in pixels.
     """
-    import matplotlib
+    figure, axes = canvas(size)
+    paint(axes, mechanism, View(held(mechanism, joints)), joints)
+    figure.savefig(path)
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    polygons, colours = _polygons(mechanism, link_poses(mechanism, joints))
-    figure = pyplot.figure(figsize=(5, 5), dpi=size / 5)
-    axes = figure.add_subplot(projection="3d")
-    if polygons:
-        axes.add_collection3d(Poly3DCollection(polygons, facecolors=colours, edgecolors="none"), autolim=False)
-    points = np.array(extent(mechanism, joints))
-    middle, half = 0.5 * (points.max(0) + points.min(0)), 0.5 * float(np.ptp(points, axis=0).max()) or 1.0
-    for setter, centre in zip((axes.set_xlim, axes.set_ylim, axes.set_zlim), middle, strict=True):
-        setter(centre - half, centre + half)
-    axes.set_box_aspect((1, 1, 1), zoom=1.2)
-    flat = np.ptp(points[:, 2]) < 0.2 * np.ptp(points[:, 0])
-    axes.view_init(elev=65.0 if flat else 18.0, azim=-90.0 if flat else -60.0)
-    axes.set_axis_off()
-    figure.savefig(path, bbox_inches="tight", pad_inches=0.0)
-    pyplot.close(figure)
+def canvas(size: int, inches: float = 6.0) -> tuple[Figure, Axes]:
+    """An empty square picture that needs no screen.
+
+    Args:
+        size: width and height in pixels.
+        inches: width and height as letters and lines see them; on fewer they are larger.
+
+    Returns:
+        The figure, and axes that fill it.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(inches, inches), dpi=size / inches, facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_axes((0.0, 0.0, 1.0, 1.0))
+
+
+def _framed(mechanism: Mechanism) -> tuple[str, str]:
+    return mechanism.base_link, mechanism.platform_link
+
+
+def _draw_frame(axes: Axes, view: View, pose: Array, name: str) -> None:
+    """Three arrows, red, green, blue for x, y, z."""
+    origin = view.seen(pose[:3, 3])
+    length = 0.11 * view.size
+    for letter, colour, axis in zip("xyz", ("#d62728", "#1f9d2c", "#1f4fd6"), pose[:3, :3].T, strict=True):
+        tip = view.seen(pose[:3, 3] + length * axis)
+        arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.6, "shrinkA": 0.0, "shrinkB": 0.0, "mutation_scale": 9.0}
+        axes.annotate("", (tip[0], tip[1]), (origin[0], origin[1]), arrowprops=arrow, zorder=5)
+        place = origin[:2] + 1.18 * (tip[:2] - origin[:2])
+        axes.text(place[0], place[1], letter, color=colour, fontsize=9, ha="center", va="center", zorder=6)
+    axes.text(
+        origin[0], origin[1] - 0.03 * view.size, name, fontsize=10, ha="center", va="top", zorder=6, color="#222222"
+    ).set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 1.0})
+
+
+def _draw_scale(axes: Axes, view: View) -> None:
+    """A bar of a round length, a fifth of the picture at most, in its lower left corner."""
+    rounds = [digit * 10.0**power for power in range(-5, 4) for digit in (1, 2, 5)]
+    length = max(one for one in rounds if one <= 0.22 * view.size)
+    left = view.middle[0] - 0.47 * view.size
+    low = view.middle[1] - 0.46 * view.size
+    axes.plot((left, left + length), (low, low), color="#222222", lw=2.5, solid_capstyle="butt", zorder=6)
+    for end in (left, left + length):
+        axes.plot((end, end), (low, low + 0.012 * view.size), color="#222222", lw=1.2, zorder=6)
+    text = f"{length:g} m" if length >= 1.0 else f"{1000.0 * length:g} mm"
+    axes.text(left + 0.5 * length, low + 0.018 * view.size, text, fontsize=10, ha="center", va="bottom", zorder=6)
 
 
 def _polygons(mechanism: Mechanism, poses: dict[str, Array]) -> tuple[list[Array], list[tuple[float, ...]]]:
@@ -136,8 +250,17 @@ def _facets(visual: Visual) -> list[Array]:
     if visual.shape == "box":
         corner = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * 0.5 * visual.size
         faces = ((0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5))
-        return [corner[list(face)] for face in faces]
+        return [tile for face in faces for tile in _tiles(corner[list(face)])]
     return []
+
+
+def _tiles(face: Array) -> Array:
+    """A quadrilateral (4, 3) cut into (n, 4, 3), small enough to be sorted by depth."""
+    u, v = np.meshgrid(*2 * (np.linspace(0.0, 1.0, CUTS + 1),), indexing="ij")
+    a, b, c, d = face
+    grid = a + u[..., None] * (b - a) + v[..., None] * (d - a) + (u * v)[..., None] * (a - b + c - d)
+    corners = np.stack((grid[:-1, :-1], grid[1:, :-1], grid[1:, 1:], grid[:-1, 1:]), axis=2)
+    return np.asarray(corners.reshape(-1, 4, 3))
 
 
 if __name__ == "__main__":
