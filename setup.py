@@ -48,6 +48,7 @@ setup(
         "page": ["viser==1.1.1", "trimesh>=4.6,<6"],
         "identification": ["clarabel>=0.9,<1"],
         "completion": ["shtab"],
+        "docs": ["sphinx>=8.1,<10", "myst-parser>=4,<6", "furo"],
         "test": ["pytest", "pytest-xdist", "hypothesis", "pin", "mujoco", "toppra"],
     },
     zip_safe=False,

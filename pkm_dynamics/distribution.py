@@ -5,10 +5,10 @@ With m actuators for n < m freedoms, `K_a^T tau = b` leaves m - n efforts free: 
 K_a^T. Dasgupta ("Force redundancy in parallel manipulators: theoretical and practical issues", 2002) compares the
 choices offered here: pseudo-inverse, minimax, and the norms between them. In z they are small convex programmes:
 
-    norm 2            least distance to a polyhedron (Lawson and Hanson, Solving Least Squares Problems, ch. 23), by
-                      `scipy.optimize.nnls`
-    norms 1 and inf   linear programmes, by `scipy.optimize.linprog` (HiGHS)
-    other norms       `scipy.optimize.minimize` (SLSQP) with the exact gradient, from the answer for norm 2
+* norm 2: least distance to a polyhedron (Lawson and Hanson, Solving Least Squares Problems, ch. 23), by
+  `scipy.optimize.nnls`;
+* norms 1 and inf: linear programmes, by `scipy.optimize.linprog` (HiGHS);
+* other norms: `scipy.optimize.minimize` (SLSQP) with the exact gradient, from the answer for norm 2.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class OwnThread:
     Args:
         node: in whose log errors go.
         period: s.
-        work: takes nothing; may use publishers and `PolledSubscription`s.
+        work: takes nothing; may use publishers and each `PolledSubscription`.
     """
 
     def __init__(self, node: Node, period: float, work: Callable[[], None]) -> None:

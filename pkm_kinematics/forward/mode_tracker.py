@@ -76,8 +76,7 @@ class ModeTracker:
 
         Returns:
             Labels, empty where the configuration is singular or does not close; the next one then is a new beginning,
-                but
-            still compared with the last one that had labels.
+            but still compared with the last one that had labels.
         """
         pose, joints = np.ascontiguousarray(pose, dtype=np.float64), np.ascontiguousarray(joints, dtype=np.float64)
         status, read = self._reader.read(pose, joints)

@@ -51,8 +51,7 @@ class Continuation:
 
         Returns:
             Joint positions (n, n_joints), and which arrived (n,); where the path is blocked, those of the last step
-                that was
-            not.
+            that was not.
         """
         joints, paths, lengths, done, blocked = self._in_whole_steps(poses, start, branch, False)
         if blocked:

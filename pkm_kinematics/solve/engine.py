@@ -485,8 +485,7 @@ class Engine:
 
         Returns:
             Bases S (n, 6, mobility), and accelerations (n, 6) that the twists impose through them; NaN where a pose has
-                no
-            regular configuration.
+            no regular configuration.
         """
         n, task = len(poses), self.task
         if self.constant_space:

@@ -142,7 +142,7 @@ def set_up_clone(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(script, "PYTHON", Path(sys.executable))
     monkeypatch.setattr(script, "STAMPS", place / "stamps.json")
     monkeypatch.setattr(script, "mend_caches", lambda root: None)
-    (place / "stamps.json").write_text(json.dumps(script.wanted_stamps(testing=True)))
+    (place / "stamps.json").write_text(json.dumps(script.wanted_stamps(script.extra_libraries("test"))))
 
     def no_job(*words: object, **options: object) -> None:
         raise AssertionError(f"started {words}")
@@ -157,8 +157,9 @@ def test_a_second_start_needs_no_network_and_writes_nothing(
 ) -> None:
     monkeypatch.setattr(script, "open_lock", lambda path: pytest.fail("wants to write into the clone"))
     before = {file: file.stat().st_mtime_ns for file in set_up_clone.rglob("*")}
-    script.set_up(testing=True)
-    script.set_up(testing=False)
+    script.set_up(script.extra_libraries("test"))
+    script.set_up(script.extra_libraries("docs"))
+    script.set_up(script.extra_libraries("run"))
     assert {file: file.stat().st_mtime_ns for file in set_up_clone.rglob("*")} == before
 
 
@@ -169,15 +170,24 @@ def test_a_clone_of_another_owner_that_is_not_set_up_is_told(
     opened = script.open_lock
     monkeypatch.setattr(script, "open_lock", lambda path: opened(tmp_path / "of_another" / path.name))
     with pytest.raises(script.SetupError, match="cannot be written"):
-        script.set_up(testing=False)
+        script.set_up({})
+
+
+def test_the_site_needs_its_own_libraries_and_tests_need_them_too(script: ModuleType) -> None:
+    assert script.extra_libraries("run") == {}
+    assert set(script.extra_libraries("docs")) == {"documentation libraries"}
+    assert set(script.extra_libraries("docs")) < set(script.extra_libraries("test"))
+    assert all(file.is_file() for file in script.extra_libraries("test").values())
 
 
 def test_a_moved_clone_is_installed_again_at_its_place(
     script: ModuleType, set_up_clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = script.wanted_stamps(testing=True)
+    there = script.wanted_stamps(script.extra_libraries("test"))
     monkeypatch.setattr(script, "VENV", set_up_clone.with_name("moved"))
-    changed = {step for step, value in script.wanted_stamps(testing=True).items() if value != there[step]}
+    changed = {
+        step for step, value in script.wanted_stamps(script.extra_libraries("test")).items() if value != there[step]
+    }
     assert changed == {"package", "kernels"}  # libraries and interfaces stay, so no network is needed
 
 

@@ -25,9 +25,8 @@ def two_circles(centres: Array, radii: Array, points: Array) -> int:
             right.
 
     Returns:
-        TWO; TANGENT where both are the same point (a type 2 singularity: both limbs are in line); APART where there is
-            no
-        real point, with both on the line of the centres; COLLINEAR where the centres coincide.
+        TWO; TANGENT where both are the same point (a type 2 singularity: both limbs are in line); APART where there
+        is no real point, with both on the line of the centres; COLLINEAR where the centres coincide.
     """
     dx, dy = centres[1, 0] - centres[0, 0], centres[1, 1] - centres[0, 1]
     dd = dx * dx + dy * dy
