@@ -40,6 +40,7 @@ class Problem:
     choice: Choice
     model: Model  # payload and friction included
     plain: bool  # no seed and no payload, as in straight-line code
+    seeded: bool
 
     @classmethod
     def of(
@@ -95,7 +96,7 @@ class Problem:
         if mode is not None and not choice.certain.all():
             status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
         plain = seed is None and payload is None
-        problem = cls(robot, motions, shape, status, choice, model, plain)
+        problem = cls(robot, motions, shape, status, choice, model, plain, seed is not None)
         if not k.constant_space and acceleration is None:
             problem.keep_velocity()
         elif not k.constant_space:
@@ -174,7 +175,20 @@ class Problem:
             self.solve_positions(kernel)
         if made is not None:
             self.status[self.status == SOLVED] = Status.CONVERGED
+        self._solve_where_seeds_are(kernel)
         self.refuse_overflow(out)
+
+    def _solve_where_seeds_are(self, kernel: Kernel) -> None:
+        """Solve rows on sides that no closed form takes, where the seed is a configuration: see `Engine.solve_near`."""
+        if not self.seeded or not (self.status == Status.UNREACHABLE).any():
+            return
+        engine = self.robot.kinematics.engine
+        rows = np.flatnonzero(self.status == Status.UNREACHABLE)
+        for i in engine.held_by_seeds(self.motions[:, POSE], self.choice, rows):
+            at = slice(int(i), int(i) + 1)
+            model = engine.iterating(self.model)
+            self.status[i] = Status.CONVERGED
+            kernel(model if engine.constant_space else model.replace(subspace=self.spaces[i]), self.choice.rows(at), at)
 
     def solve_positions(self, kernel: Kernel) -> None:
         """As `solve`, over all cores, by a kernel that does not look at the motion space.

@@ -137,7 +137,8 @@ class Kinematics(Introduced):
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted; those that close
+                the loops at the pose are the answer themselves, SINGULAR where a limb could leave them on its own.
             mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
 
         Returns:
@@ -150,7 +151,7 @@ class Kinematics(Introduced):
         e = self.engine
         poses, shape = e.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
-        solved = e.solve(poses, choice)
+        solved = e.solve(poses, choice) if seed is None else e.solve_near(poses, choice)
         if seed is None and e.continues and solved.status.any():  # the path from home ended where a limb does
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
         if mode is not None:
@@ -358,7 +359,7 @@ class Kinematics(Introduced):
         poses, shape = e.poses(pose)
         twists, accelerations = e.rates(twist, acceleration, len(poses))
         choice = self.modes.choose(poses, seed, mode)
-        solved = e.solve(poses, choice, twists, accelerations)
+        solved = (e.solve if seed is None else e.solve_near)(poses, choice, twists, accelerations)
         if mode is not None:
             drop_uncertain(choice, solved)
         astray = e.outside(poses, twists, choice)

@@ -19,7 +19,7 @@ from pkm_description.rotations import pose_distance
 from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.assembly.search.graph_search import passive_positions
-from pkm_kinematics.explain import explain_forward, limit_violations
+from pkm_kinematics.explain import explain_forward
 from pkm_kinematics.kernels.model_and_data import near
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution
 from pkm_kinematics.solve.engine import Engine, Solved
@@ -96,16 +96,10 @@ def _agree(engine: Engine, q: Array, pose: Array, k: int, solved: Solved, error:
     joints = _joints_at(engine, q, pose)
     if joints is None:
         return False
-    again = engine.solve(pose[None], near(joints, 1))
-    off = float(_actuator_errors(engine, again.q, q)[0])
-    solved.q[k], solved.iterations[k], error[k] = joints, again.iterations[0], 0.0
-    if not closes(again.status[0]):  # a branch that a limb's closed form does not take, such as a leg turned over
-        solved.status[k] = Status.JOINT_LIMIT if limit_violations(engine, joints) else Status.CONVERGED
-    elif off < ASSEMBLED:
-        solved.q[k], solved.status[k], error[k] = again.q[0], again.status[0], off
-    else:  # the pose leaves the actuator free: a limb is in a singularity of its own
-        solved.status[k] = Status.SINGULAR
-    return True
+    again = engine.solve_near(pose[None], near(joints, 1))
+    solved.q[k], solved.status[k], solved.iterations[k] = again.q[0], again.status[0], again.iterations[0]
+    error[k] = _actuator_errors(engine, again.q, q)[0]
+    return bool(error[k] < ASSEMBLED)
 
 
 def _joints_at(engine: Engine, q: Array, pose: Array) -> Array | None:

@@ -177,7 +177,7 @@ class Forward:
             return rows
         starts_here = starts[rows] if len(starts) > 1 else np.repeat(starts, len(rows), axis=0)
         own_seed = None if seed is None else seed[rows] if len(seed) > 1 else seed
-        at = e.solve(starts_here, near(self._at_starts(q[rows], starts_here, own_seed), len(rows)))
+        at = e.solve_near(starts_here, near(self._at_starts(q[rows], starts_here, own_seed), len(rows)))
         closed = closes(at.status)
         here = rows[closed]
         columns, names = self._whole_columns, self.engine.whole_graph.names
@@ -202,7 +202,7 @@ class Forward:
         """Row k of `found` by the path on the whole graph from a pose (7,), with joints near `seed` (n_joints,)."""
         e = self.engine
         size = e.characteristic_length
-        at = e.solve(pose[None], near(seed, 1))
+        at = e.solve_near(pose[None], near(seed, 1))
         if closes(at.status[0]):
             start = dict(zip(e.joint_names, at.q[0], strict=True))
             start.update(e.branch_at(pose))

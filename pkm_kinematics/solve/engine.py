@@ -36,6 +36,7 @@ from pkm_kinematics.kernels.model_and_data import (
 from pkm_kinematics.kernels.path.carry_on import LAST
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain
 from pkm_kinematics.kernels.position.closures import block_residual, closed
+from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
 from pkm_kinematics.kernels.position.solve_poses import (
     FARTHEST,
     INSIDE,
@@ -57,6 +58,7 @@ from pkm_kinematics.status import Status, closes
 
 NO_RATES = np.empty((0, 6))
 EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole
+SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are one
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of a motion space that turns
 OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
@@ -349,6 +351,60 @@ class Engine:
 
     # -- solves -----------------------------------------------------------------------------------------------------
 
+    def solve_near(
+        self, poses: Array, choice: Choice, twists: Array = NO_RATES, accelerations: Array = NO_RATES
+    ) -> Solved:
+        """As `solve`, for a choice of which somebody gave the seeds: those that close the loops are the answer.
+
+        Closed forms have sides that only home's are taken of (of a leg turned over, of a guide pushed through its
+        joint), and where the pose does not determine a limb's joints they take any. What a caller holds in hands is
+        nearer than these.
+        """
+        solved = self.solve(poses, choice, twists, accelerations)
+        if choice.branch != NEAREST or not len(poses):
+            return solved
+        columns = self.body_column[2:]
+        with np.errstate(invalid="ignore"):
+            there = np.abs(solved.q[:, columns] - choice.seeds[:, columns]) <= self._same
+        away = np.flatnonzero(~there.all(axis=1))
+        held, kept = self._kept(poses, choice, away, twists, accelerations)
+        for rows, better in zip(solved, kept, strict=True):
+            rows[held] = better
+        return solved
+
+    def held_by_seeds(self, poses: Array, choice: Choice, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of some rows whose seeds close the loops, to be solved by `iterating`, which leaves them there."""
+        return self._kept(poses, choice, rows, NO_RATES, NO_RATES)[0]
+
+    def _kept(
+        self, poses: Array, choice: Choice, rows: NDArray[np.int64], twists: Array, accelerations: Array
+    ) -> tuple[NDArray[np.int64], Solved]:
+        """Which of some rows stay where their seeds are, and their solution; none where a branch is asked for."""
+        kept = _unsolved(len(rows), len(self.joint_names), len(self.joint_names) if len(twists) else 0)
+        if choice.branch != NEAREST or not len(rows):
+            return rows[:0], kept.rows(slice(0))
+        v, a = (np.ascontiguousarray(x[rows]) if len(x) else x for x in (twists, accelerations))
+        seeds = near(choice.seeds_for(rows), len(rows))
+        self._keep_seeds(self.model, seeds, np.ascontiguousarray(poses[rows]), v, a, kept)
+        held = np.flatnonzero(kept.status != Status.UNREACHABLE)
+        return rows[held], kept.rows(held)
+
+    def iterating(self, model: Model) -> Model:
+        """A model of this robot whose limbs are all solved by iteration, and so stay on the sides of their seeds."""
+        blocks = self.tables.blocks.copy()
+        blocks["solver"] = records.NEWTON
+        return model.replace(blocks=blocks)
+
+    @cached_property
+    def _same(self) -> Array:
+        return np.where(self.joint_turning[self.body_column[2:]], SAME, SAME * self.size)
+
+    @cached_property
+    def _keep_seeds(self) -> WithScratch:
+        width = len(self.joint_names)
+        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), _unsolved(1, width, width)
+        return WithScratch(keep_seeds, self.data, self.model, self.any_choice, poses, rates, rates, solved)
+
     def solve(self, poses: Array, choice: Choice, twists: Array = NO_RATES, accelerations: Array = NO_RATES) -> Solved:
         """Positions of all joints at poses, and their rates where twists are given; on all cores if it pays.
 
@@ -466,6 +522,9 @@ class Engine:
             inverse_jacobians(self.model, self.data(), choice.rows(at), poses[at], out[at])
 
         over_cores(part, len(poses))
+        for k in self.held_by_seeds(poses, choice, np.flatnonzero(np.isnan(out).any(axis=(1, 2)))):
+            at = slice(int(k), int(k) + 1)
+            inverse_jacobians(self.iterating(self.model), self.data(), choice.rows(at), poses[at], out[at])
         return out
 
     # -- motion space -----------------------------------------------------------------------------------------------
@@ -492,7 +551,12 @@ class Engine:
             return np.broadcast_to(task.subspace, (n, *task.subspace.shape)), np.zeros((n, 6))
         spaces, biases = np.empty((n, 6, self.mobility)), np.empty((n, 6))
         at = np.zeros((n, 6)) if twists is None else np.ascontiguousarray(twists)
-        motion_spaces(self.model, self.data(), choice, np.ascontiguousarray(poses), at, spaces, biases)
+        poses = np.ascontiguousarray(poses)
+        motion_spaces(self.model, self.data(), choice, poses, at, spaces, biases)
+        for k in self.held_by_seeds(poses, choice, np.flatnonzero(np.isnan(spaces).any(axis=(1, 2)))):
+            row, data = slice(int(k), int(k) + 1), self.data()
+            model = self.iterating(self.model)
+            motion_spaces(model, data, choice.rows(row), poses[row], at[row], spaces[row], biases[row])
         return spaces, biases
 
     def space_in(self, model: Model, data: Data, pose: Array, twist: Array) -> tuple[Array, Array]:
@@ -525,10 +589,11 @@ class Engine:
             self._off_space(np.ascontiguousarray(rates), scale, self.onto_space, INSIDE, off)
             return off
         scaled = rates * scale
-        allowance = INSIDE * (1.0 + np.linalg.norm(scaled, axis=1))
         spaces = self.spaces_at(poses, choice)[0]
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
-        left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)
+        with np.errstate(invalid="ignore"):
+            allowance = INSIDE * (1.0 + np.linalg.norm(scaled, axis=1))
+            left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)
         return np.asarray((np.linalg.norm(left, axis=1) > allowance) & np.isfinite(spaces).all(axis=(1, 2)))
 
     def nearest_accelerations(self, accelerations: Array, spaces: Array, biases: Array) -> tuple[Array, Array]:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joint positions that close the loops at a pose as they are, whichever of the solutions there they are."""
+
+from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
+from pkm_kinematics.kernels.position.closures import closed, turned_over, worse
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import (
+    CONVERGED,
+    INVALID_INPUT,
+    JOINT_LIMIT,
+    SINGULAR,
+    UNREACHABLE,
+    place_block,
+    write_block_rows,
+)
+from pkm_kinematics.kernels.position.solve_poses import (
+    all_finite,
+    check_pose,
+    first_beyond_limit,
+    read_joints,
+    read_rates,
+    take_seed,
+    usable_seed,
+)
+from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
+from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.kernels.records import PLATFORM
+
+
+@compiled
+def gap_as_placed(model, data):
+    """Largest gap [m] of the loops with all joints where the state has them; -1 where one of them is open.
+
+    The platform is in place before.
+    """
+    blocks, state = model.blocks, data.state
+    worst = 0.0
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        place_block(model.bodies, block, state)
+        residual = write_block_rows(model.closures, block, state, data.rows)
+        if not closed(block, residual) or turned_over(model.closures, block, state):
+            return -1.0
+        worst = worse(worst, residual)
+    return worst
+
+
+@allocating
+def keep_seeds(model, data, choice, poses, twists, accelerations_, out):
+    """As `solve_many`, but with all joints where the seeds (n, n_joints) have them; UNREACHABLE where loops are open.
+
+    SINGULAR, besides where rates are not determined, is a configuration in which a limb can move on its own: the pose
+    does not determine its joints.
+    """
+    chain, state = model.chain, data.state
+    for k in range(poses.shape[0]):
+        seed = choice.seeds[k]
+        out.status[k] = UNREACHABLE
+        if not (usable_seed(model, seed) and check_pose(poses[k], data.work)):
+            continue
+        take_seed(model, data, seed)
+        place_platform(state, data.work)
+        if chain.shape[0] > 1:
+            platform = state[PLATFORM]
+            read_chain(model, data, platform.R, platform.p)
+            if chain.shape[0] < 7:
+                place_chain(model, data, platform.R, platform.p)
+        gap = gap_as_placed(model, data)
+        if gap < 0.0:
+            continue
+        out.residual[k], out.iterations[k] = gap, 0
+        read_joints(model, data, out.q[k])
+        beyond = first_beyond_limit(model.bodies, state, 2) >= 0 or first_beyond_limit(chain, data.chain, 1) >= 0
+        out.status[k] = JOINT_LIMIT if beyond else CONVERGED
+        out.regularity[k] = invert_blocks(model, data)
+        if not out.regularity[k] > NEARLY_SINGULAR:
+            out.status[k] = SINGULAR
+            continue
+        if twists.shape[0] == 0:
+            continue
+        if not (all_finite(twists[k]) and all_finite(accelerations_[k])):
+            out.status[k] = INVALID_INPUT
+            continue
+        move_platform(state, twists[k], accelerations_[k])
+        velocities(model, data)
+        accelerations(model, data)
+        if chain.shape[0] > 1:
+            chain_motion(model, data)
+        read_rates(model, data, out.qd[k], out.qdd[k])

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A seed that is a configuration at the pose is the nearest there is, and so the answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_kinematics.status import Status
+
+ROBOTS = ("agile_eye", "delta", "gough_stewart", "planar_3rpr", "planar_3rrr", "tricept", "tripod_3prs")
+SAME = 1e-6  # rad or m
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_assembly_mode_is_answered_with_its_own_joints(of_gallery, name: str) -> None:
+    k = of_gallery[name].kinematics
+    home = k.home_joints[k.engine.actuated_column]
+    random = np.random.default_rng(1)
+    for q in (home, home + 0.05 * random.normal(size=len(home))):
+        modes = k.forward_all(q)
+        assert len(modes) >= 2
+        for mode in modes:
+            solved = k.inverse(mode.pose, seed=mode.joints)
+            assert solved.status == mode.status, mode.label
+            np.testing.assert_allclose(solved.joints, mode.joints, atol=SAME, err_msg=mode.label)
+            moved = k.motion(mode.pose, np.zeros(6), seed=mode.joints)
+            np.testing.assert_allclose(moved.joints, mode.joints, atol=SAME, err_msg=mode.label)
+
+
+def test_many_poses_with_a_seed_each(of_gallery) -> None:
+    k = of_gallery["tricept"].kinematics
+    modes = k.forward_all(k.home_joints[k.engine.actuated_column])
+    assert len(modes) == 8
+    poses, joints = np.array([m.pose for m in modes]), np.array([m.joints for m in modes])
+    solved = k.inverse(poses, seed=joints)
+    assert solved.status.tolist() == [Status.CONVERGED] + 7 * [Status.JOINT_LIMIT]
+    np.testing.assert_allclose(solved.joints, joints, atol=SAME)
+    one_seed = k.inverse(poses, seed=joints[2])
+    np.testing.assert_allclose(one_seed.joints[[0, 2]], joints[[0, 2]], atol=SAME)
+    assert one_seed.status[1] == Status.UNREACHABLE  # a seed beside the configuration leads to the sides at home alone
+
+
+def test_rates_go_with_the_joints_of_the_seed(of_gallery) -> None:
+    """On sides that no closed form takes, rates are those of the joints returned: differences along the path agree."""
+    k = of_gallery["tricept"].kinematics
+    step = 1e-5
+    q = k.home_joints[k.engine.actuated_column]
+    before, at, after = (k.forward_all(q + d * np.array([1.0, -0.5, 0.3])) for d in (-step, 0.0, step))
+    for label in [mode.label for mode in at]:
+        first, middle, last = (next(m for m in modes if m.label == label) for modes in (before, at, after))
+        velocity = (last.pose[:3] - first.pose[:3]) / (2.0 * step)
+        a, b = first.pose[3:], last.pose[3:] * np.sign(first.pose[3:] @ last.pose[3:])
+        spin = 2.0 * (a[3] * b[:3] - b[3] * a[:3] - np.cross(b[:3], a[:3])) / (2.0 * step)  # of b after a
+        moved = k.motion(middle.pose, [*velocity, *spin], seed=middle.joints)
+        rates = moved.velocities[k.engine.actuated_column]
+        np.testing.assert_allclose(rates, [1.0, -0.5, 0.3], atol=1e-6, err_msg=label)
+
+
+def test_where_a_limb_can_move_on_its_own_the_seed_stays_and_is_singular(of_gallery) -> None:
+    k = of_gallery["agile_eye"].kinematics
+    modes = k.forward_all(k.home_joints[k.engine.actuated_column])
+    singular = [mode for mode in modes if mode.status == Status.SINGULAR]
+    assert len(singular) == 4
+    for mode in singular:
+        for angle in (0.0, 0.7, -2.0):  # any angle of the motor will do, the middle joint following
+            seed = mode.joints.copy()
+            seed[k.joint_names.index("limb1_motor")] += angle
+            solved = k.inverse(mode.pose, seed=seed)
+            assert solved.status == Status.SINGULAR
+            np.testing.assert_allclose(solved.joints, seed, atol=SAME)
+
+
+def test_jacobians_and_dynamics_are_those_of_the_seed(of_gallery) -> None:
+    """On sides that no closed form takes: power of the actuators is the power that the platform's motion takes."""
+    k, d = of_gallery["tricept"].kinematics, of_gallery["tricept"].dynamics
+    modes = k.forward_all(k.home_joints[k.engine.actuated_column] + np.array([0.02, -0.01, 0.03]))
+    assert len(modes) == 8
+    for mode in modes:
+        S = k.subspace(mode.pose, seed=mode.joints)
+        K = k.inverse_jacobian(mode.pose, seed=mode.joints)
+        twist = S @ np.array([0.3, -0.2, 0.5])
+        moved = k.motion(mode.pose, twist, seed=mode.joints)
+        np.testing.assert_allclose(moved.velocities[k.engine.actuated_column], K @ twist, atol=1e-9)
+        push = np.array([10.0, -20.0, 30.0, 1.0, 2.0, -3.0])
+        loaded = d.inverse(mode.pose, wrench=push, seed=mode.joints)
+        free = d.inverse(mode.pose, seed=mode.joints)
+        assert loaded.ok
+        assert free.ok
+        power = (loaded.effort - free.effort) @ (K @ twist)
+        np.testing.assert_allclose(power, -push @ twist, atol=1e-9)
+        back = d.direct(mode.pose, np.zeros(6), free.effort, seed=mode.joints)
+        np.testing.assert_allclose(back.acceleration, np.zeros(6), atol=1e-9)
