@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -124,86 +125,33 @@ def add_report(group: argparse._ArgumentGroup) -> None:
 # Numbers
 
 
-def number(text: str) -> float:
-    """A finite number.
+def within(lowest: float, highest: float, words: str, kind: type[float] | type[int] = float) -> Callable[[str], Any]:
+    """The parser of a number from one to another.
 
     Args:
-        text: of the command line.
+        lowest: that is taken.
+        highest: that is taken.
+        words: what the number has to be, for the message about one that is not.
+        kind: of the number.
 
     Returns:
-        The number.
-
-    Raises:
-        ArgumentTypeError: it is none.
+        What turns the text of an option into its number, and raises `ArgumentTypeError` where it is none of these.
     """
-    value = float(text)
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text} is not a finite number")
-    return value
 
-
-def positive(text: str) -> float:
-    """A number greater than zero.
-
-    Args:
-        text: of the command line.
-
-    Returns:
-        The number.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    if number(text) <= 0.0:
-        raise argparse.ArgumentTypeError(f"{text} is not greater than zero")
-    return number(text)
-
-
-def not_negative(text: str) -> float:
-    """A number that is zero or greater.
-
-    Args:
-        text: of the command line.
-
-    Returns:
-        The number.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    if number(text) < 0.0:
-        raise argparse.ArgumentTypeError(f"{text} is negative")
-    return number(text)
-
-
-def share(text: str) -> float:
-    """A part of a whole, 0 to 0.9.
-
-    Args:
-        text: of the command line.
-
-    Returns:
-        The number.
-
-    Raises:
-        ArgumentTypeError: it is none.
-    """
-    if not 0.0 <= number(text) <= 0.9:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 0.9")
-    return number(text)
-
-
-def whole(lowest: int, highest: int) -> Callable[[str], int]:
-    """A whole number from one to another."""
-
-    def integer(text: str) -> int:
-        value = int(text)
-        if not lowest <= value <= highest:
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {lowest} to {highest}")
+    def parse(text: str) -> float | int:
+        value = kind(text)
+        if not lowest <= value <= highest:  # true of NaN
+            raise argparse.ArgumentTypeError(f"{text} is not {words}")
         return value
 
-    return integer
+    parse.__name__ = "whole number" if kind is int else "number"  # which argparse calls a text that is none
+    return parse
 
 
-port = whole(1, 65535)
-count = whole(1, 1_000_000)
+_LARGEST, _SMALLEST = sys.float_info.max, math.ulp(0.0)
+number = within(-_LARGEST, _LARGEST, "a finite number")
+positive = within(_SMALLEST, _LARGEST, "a finite number greater than zero")
+not_negative = within(0.0, _LARGEST, "a finite number, zero or greater")
+share = within(0.0, 0.9, "between 0 and 0.9")
+port = within(1, 65535, "a whole number from 1 to 65535", int)
+count = within(1, 1_000_000, "a whole number from 1 to 1000000", int)

@@ -121,6 +121,26 @@ def test_a_frequency_that_the_rate_does_not_carry_is_lowered_and_told(capsys: py
     assert read_options(["delta"]).natural_frequency == 120.0
 
 
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--rate", "nan"], "nan is not a finite number greater than zero"),
+        (["--rate", "inf"], "inf is not a finite number greater than zero"),
+        (["--rate", "0"], "0 is not a finite number greater than zero"),
+        (["--rate", "fast"], "invalid number value: 'fast'"),
+        (["--hidden-payload", "-1"], "-1 is not a finite number, zero or greater"),
+        (["--port", "0"], "0 is not a whole number from 1 to 65535"),
+        (["--cycles", "2.5"], "invalid whole number value: '2.5'"),
+    ],
+)
+def test_numbers_that_an_option_does_not_take(
+    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        read_options(["delta", *words])
+    assert f"argument {words[0]}: {complaint}" in capsys.readouterr().err
+
+
 # What is made of the parsers
 
 
