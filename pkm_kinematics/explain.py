@@ -42,7 +42,8 @@ def explain_forward(engine: Engine, status: int, joints: Array, residual: float)
         return "; ".join(limit_violations(engine, joints)) or Status(status).meaning
     if status == Status.INVALID_INPUT:
         return (
-            "a joint position is not finite or too large to close loops with, or the pose to start from is not usable"
+            "a joint position, asked for or of the seed, is not finite or too large to close loops with, or the pose "
+            "to start from is not usable"
         )
     if status == Status.UNREACHABLE:
         return "the limbs do not reach the pose to start from, nor one next to it"

@@ -29,8 +29,9 @@ from pkm_kinematics.kernels.binding import bind, or_else
 from pkm_kinematics.kernels.model_and_data import Choice, Solved
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
 from pkm_kinematics.kernels.path.distances import forward_translation
-from pkm_kinematics.kernels.path.follow import PoseRows, track_pose
+from pkm_kinematics.kernels.path.follow import PoseRows
 from pkm_kinematics.kernels.path.newton import RESULTS
+from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
 from pkm_kinematics.kernels.rates.motion import invert_blocks
@@ -691,7 +692,8 @@ class Kinematics(Introduced):
         For control loops: `pose` holds the last one on entry and the new one on return, and is left alone where the
         status is not CONVERGED; `error` is the largest of an actuated joint. With the promise of `forward`: the answer
         is where the platform gets as the actuators move straight on from the call before, in the same working and
-        assembly mode, or a status. Contiguous float64 arrays, nothing is checked.
+        assembly mode, or a status: INVALID_INPUT for a reading that is not finite or too large to close loops with.
+        Contiguous float64 arrays, nothing else is checked.
 
         Args:
             mode: number of a working mode, 0 to `n_modes - 1`.
@@ -709,12 +711,13 @@ class Kinematics(Introduced):
         start = np.array(self.inverse(self.home, mode=mode).joints)
         home = start[e.actuated_column]
         last, example = home.copy(), (home.copy(), self.home.copy())
-        general = bind(track_pose, (e.model, e.data(start), last, np.empty((len(e.model.bodies), 3))), example)
+        general = bind(track_usable, (e.model, e.data(start), last, np.empty((len(e.model.bodies), 3))), example)
         recording = record_newton_step(e.model, e.data(start), self.home, home) if self.straight else None
         if recording is None:
             return general
         code = MachineCode(recording)
-        fixed = (code.address, self.characteristic_length, np.empty(7), np.empty(RESULTS), last)
+        scratch, farthest = (np.empty(7), np.empty(RESULTS)), e.farthest(e.actuated_turning)
+        fixed = (code.address, self.characteristic_length, *scratch, last, farthest)
         return or_else(bind(straight_track, fixed, example), general, code)
 
     def lean_forward(self) -> Callable[[Array, Array], int]:

@@ -11,7 +11,7 @@ from pkm_kinematics.kernels.position.positions import CONVERGED
 
 
 @compiled
-def straight_track(code, size, at, out, last, q, pose):
+def straight_track(code, size, at, out, last, farthest, q, pose):
     """`track_pose` by straight-line code of `newton_step`, with the same conditions, where one step leads to the end.
 
     Args:
@@ -20,13 +20,17 @@ def straight_track(code, size, at, out, last, q, pose):
         at: scratch (7,).
         out: scratch (RESULTS,).
         last: actuated joint positions (n_actuated,) at `pose`, moved along with it.
+        farthest: joint positions (n_actuated,) from which on readings are not usable.
         q: actuated joint positions (n_actuated,) that are read now.
         pose: (7,), written.
 
     Returns:
-        As `track_pose`, or a status of ANOTHER_BRANCH where it takes more than one step, with `pose` and `last` left
-            alone.
+        As `track_pose`, or a status of ANOTHER_BRANCH where it takes more than one step or q is not usable, with `pose`
+            and `last` left alone.
     """
+    for k in range(q.shape[0]):
+        if not abs(q[k]) < farthest[k]:
+            return ANOTHER_BRANCH, 0.0, 0
     for k in range(7):
         at[k] = pose[k]
     if call_code(code, last, at, q, out) != CONVERGED:

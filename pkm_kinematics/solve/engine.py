@@ -144,7 +144,11 @@ class Engine:
 
     def usable(self, joints: Array, turning: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which joint positions (n, k) are numbers fine enough to close loops with; `turning` (k,) tells which turn."""
-        return np.asarray(np.abs(joints) < np.where(turning, FARTHEST, FARTHEST * self.size))
+        return np.asarray(np.abs(joints) < self.farthest(turning))
+
+    def farthest(self, turning: NDArray[np.bool_]) -> Array:
+        """Joint positions (k,) from which on numbers are too coarse to close loops with; `turning` as in `usable`."""
+        return np.where(turning, FARTHEST, FARTHEST * self.size)
 
     @cached_property
     def limits(self) -> tuple[Array, Array]:

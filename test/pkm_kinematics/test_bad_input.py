@@ -9,6 +9,7 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics, ShapeError, Status
+from pkm_kinematics.forward.tracker import Tracker
 from pkm_kinematics.solve.working_modes import ModeError
 
 NAN, INF = float("nan"), float("inf")
@@ -259,6 +260,43 @@ def test_reasons_name_the_seed_where_there_is_one(value, delta):
         assert "the seed is not finite or too large" in answer.reason()
     for answer in (k.inverse(k.home * NAN), k.motion(k.home * NAN, np.zeros(6))):
         assert "seed" not in answer.reason()
+
+
+@pytest.mark.parametrize("value", [NAN, INF, 1e12])
+@pytest.mark.parametrize("name", ["delta", "gough_stewart", "tricept"])
+def test_seeds_of_forward_kinematics_that_are_not_usable(name, value):
+    k = Kinematics(load_mechanism(name))
+    q = k.home_joints[k.engine.actuated_column]
+    seed = np.array(k.home_joints)
+    seed[-1] = value
+    alone = k.forward(q, seed=seed)
+    assert alone.status == Status.INVALID_INPUT
+    assert np.isnan(alone.pose).all()
+    assert "seed" in alone.reason()
+    both = k.forward(np.array([q, q]), seed=np.array([seed, k.home_joints]))
+    assert both.status.tolist() == [Status.INVALID_INPUT, Status.CONVERGED]
+
+
+@pytest.mark.parametrize("name", ["delta", "delta_rr", "gough_stewart", "orthoglide", "quattro", "tricept"])
+@pytest.mark.parametrize("value", [NAN, INF, 1e6, 1e17])
+def test_readings_that_are_no_joint_positions(name, value):
+    """Trackers refuse what `forward` refuses, keep the pose that they had, and take the next reading."""
+    k = Kinematics(load_mechanism(name))
+    q = np.array(k.home_joints[k.engine.actuated_column])
+    absurd = q.copy()
+    absurd[-1] += value * k.engine.size
+    assert k.forward(absurd).status == Status.INVALID_INPUT
+    tracker = Tracker(k)
+    assert tracker.observe(q, np.zeros(len(q))).status == Status.CONVERGED
+    refused = tracker.observe(absurd, np.zeros(len(q)))
+    assert refused.status == Status.INVALID_INPUT
+    np.testing.assert_allclose(refused.pose, k.home, atol=1e-9)
+    assert tracker.observe(q, np.zeros(len(q))).status == Status.CONVERGED
+    if k.constant_space:
+        call, pose = k.lean_track(), k.home.copy()
+        assert call(absurd, pose)[0] == Status.INVALID_INPUT
+        np.testing.assert_array_equal(pose, k.home)
+        assert call(q, pose)[0] == Status.CONVERGED
 
 
 @pytest.mark.parametrize("name", ["delta", "five_bar", "gough_stewart", "agile_eye", "wrist_3ups_s"])

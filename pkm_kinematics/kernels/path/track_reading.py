@@ -1,21 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One reading of the actuators turned into the motion of the whole robot, in one compiled call."""
+"""One reading of the actuators turned into the pose, or the motion of the whole robot, in one compiled call.
+
+Readings that are not finite or too large to close loops with are refused, as everywhere else.
+"""
 
 import numpy as np
 
-from pkm_kinematics.kernels.compiled import allocating
+from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.dense import solve_in_place
 from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH, VECTORS
-from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at
+from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at, track_pose, usable_positions
 from pkm_kinematics.kernels.path.newton import RIGHT, normal_equations
 from pkm_kinematics.kernels.position.chain import chain_motion
-from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, closes
+from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT, SINGULAR, closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
 
 DETERMINED = 1e-12  # ratio of pivots below which the actuators do not determine the platform's twist
+
+
+@compiled
+def track_usable(model, data, last, limbs, q, pose):
+    """As `track_pose`; INVALID_INPUT where actuated joint positions q (n_actuated,) are not usable."""
+    if not usable_positions(model, q):
+        return INVALID_INPUT, 0.0, 0
+    return track_pose(model, data, last, limbs, q, pose)
 
 
 @allocating
@@ -27,6 +38,8 @@ def track_reading(model, data, positions, rates, pose, joints, twist, velocities
     Jacobian (n_actuated, 6) is the first matrix of `data.system`. For motion spaces that are the same at every pose.
     """
     state, subspace = data.state, model.subspace
+    if not usable_positions(model, positions):
+        return INVALID_INPUT, 0.0
     take_seed(model, data, joints)
     status, error, _ = follow_pose(model, data, positions, pose)
     if status != CONVERGED:
