@@ -16,6 +16,34 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 
+EXACTLY = 1e-12  # a quaternion this near to unit length has it: kernels divide by the rest
+UNIT = 1e-3  # a quaternion this near to unit length is meant to have it: single precision, and four figures by hand
+
+
+def with_unit_quaternions(poses: Array) -> Array:
+    """Poses with quaternions that are nearly of unit length made exactly so: the one place where that is judged.
+
+    Args:
+        poses: (n, 7).
+
+    Returns:
+        (n, 7), the same array where nothing had to be done. Quaternions of another length, or not finite, are left as
+        they are, for solvers to refuse.
+    """
+    if len(poses) == 1:  # most calls
+        x, y, z, w = poses[0, 3:].tolist()
+        if abs(x * x + y * y + z * z + w * w - 1.0) < EXACTLY:
+            return poses
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", poses[:, 3:], poses[:, 3:]))
+        off = np.abs(lengths - 1.0)
+        nearly = (off < UNIT) & (off > EXACTLY)
+    if not nearly.any():
+        return poses
+    poses = poses.copy()
+    poses[nearly, 3:] /= lengths[nearly, None]
+    return poses
+
 
 def skew(vector: Array) -> Array:
     """Matrices (..., 3, 3) of the cross products with vectors (..., 3): `skew(a) @ b == cross(a, b)`; also complex."""

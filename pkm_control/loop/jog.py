@@ -24,6 +24,7 @@ from pkm_control.controllers.controller import Reference
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
 from pkm_description.errors import PkmError
+from pkm_description.rotations import with_unit_quaternions
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
@@ -169,6 +170,7 @@ class Jog:
         Raises:
             PkmError: the pose is not usable, or far from all that the platform can take.
         """
+        pose = with_unit_quaternions(pose[None])[0]
         if not np.isfinite(pose).all() or abs(np.linalg.norm(pose[3:]) - 1.0) > 1e-6:
             raise PkmError("the pose is not finite, or its quaternion is not of unit length")
         if closes(self.kinematics.inverse(pose, mode=self.check.mode).status):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Reference
 from pkm_description.errors import PkmError
-from pkm_description.rotations import quaternion_inverse, quaternion_product
+from pkm_description.rotations import quaternion_inverse, quaternion_product, with_unit_quaternions
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 
 Array = NDArray[np.float64]
@@ -58,7 +58,7 @@ class PointTrajectory:
 
     def __init__(self, times: Array, poses: Array, twists: Array, accelerations: Array, repetitions: int = 1) -> None:
         self.times = np.array(times, dtype=np.float64)
-        self.poses = np.array(poses, dtype=np.float64)
+        self.poses = with_unit_quaternions(np.array(poses, dtype=np.float64))
         n = len(self.times)
         if n == 0:
             raise PointTrajectoryError("the trajectory has no points")

@@ -16,11 +16,10 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from pkm_description.errors import PkmError
+from pkm_description.rotations import with_unit_quaternions
 from pkm_interfaces.msg import SolveStatus
 
 Array = NDArray[np.float64]
-
-_QUATERNION_TOLERANCE = 1e-3  # of the length; what single precision and hand-written files leave
 
 
 class RequestError(PkmError):
@@ -41,13 +40,9 @@ def vector_of(message: Vector3) -> tuple[float, float, float]:
 
 
 def pose_of(message: Pose) -> Array:
-    """Return the pose (7,). A quaternion of nearly unit length is normalised; the solver refuses any other."""
+    """Return the pose (7,), a quaternion of nearly unit length normalised as the library does it."""
     p, q = message.position, message.orientation
-    pose = np.array((p.x, p.y, p.z, q.x, q.y, q.z, q.w))
-    length = float(np.linalg.norm(pose[3:]))
-    if abs(length - 1.0) < _QUATERNION_TOLERANCE:
-        pose[3:] /= length
-    return pose
+    return with_unit_quaternions(np.array([(p.x, p.y, p.z, q.x, q.y, q.z, q.w)]))[0]
 
 
 def poses_of(messages: Sequence[Pose], what: str = "poses") -> Array:

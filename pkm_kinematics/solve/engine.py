@@ -19,7 +19,7 @@ from pkm_description.introduction import listed
 from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.rotations import pose_from_transform, transform_from_pose
+from pkm_description.rotations import pose_from_transform, transform_from_pose, with_unit_quaternions
 from pkm_kinematics.batch import BATCH, ShapeError, nans, numbers, over_cores, rows_for, wrong_shape
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.binding import Prepared, WithScratch
@@ -221,7 +221,7 @@ class Engine:
             pose: (..., 7), or task coordinates (..., k).
 
         Returns:
-            (n, 7), and the leading axes.
+            (n, 7), quaternions of nearly unit length made exactly so, and the leading axes.
 
         Raises:
             ShapeError: another shape.
@@ -229,7 +229,7 @@ class Engine:
         array = numbers(pose, self._pose_in_words, "pose", "; home is spelled `k.home`")
         shape = array.shape
         if shape[-1] == 7:
-            return array.reshape(-1, 7), shape[:-1]
+            return with_unit_quaternions(array.reshape(-1, 7)), shape[:-1]
         if array.shape[-1] == len(self.task.names) > 0:
             coordinates = array.reshape(-1, array.shape[-1])
             return self.poses_at(coordinates), array.shape[:-1]

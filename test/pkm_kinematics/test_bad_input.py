@@ -50,6 +50,22 @@ def test_rounded_quaternions_are_mended(robot):
     assert np.abs(solved.joints - kinematics.inverse(kinematics.home).joints).max() < 1e-6
 
 
+def test_quaternions_written_with_four_figures_are_taken(robot):
+    """0.7071 twice is 1e-5 from unit length: meant to be a quarter turn, and solved as one, whoever is asked."""
+    kinematics, dynamics = robot.kinematics, robot.dynamics
+    for pose in (kinematics.home, robot.states.pose[3]):
+        shortened = np.array(pose)
+        shortened[3:] *= 0.99999
+        both = np.array([shortened, pose])
+        for given in (shortened, both):
+            exact, taken = kinematics.inverse(np.broadcast_to(pose, given.shape)), kinematics.inverse(given)
+            assert taken.status.tolist() == exact.status.tolist()
+            np.testing.assert_allclose(taken.joints, exact.joints, atol=1e-9)
+            efforts = dynamics.inverse(np.broadcast_to(pose, given.shape)).effort
+            np.testing.assert_allclose(dynamics.inverse(given).effort, efforts, rtol=1e-6, atol=1e-6)
+    assert np.array_equal(both[0], shortened)  # what a caller gave stays as it is
+
+
 def test_either_sign_of_a_quaternion_is_the_same_pose(robot):
     pose = robot.states.pose[3].copy()
     other = pose.copy()
