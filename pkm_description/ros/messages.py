@@ -95,7 +95,8 @@ def joint_values(
         Values (n,) in the order of `names`.
 
     Raises:
-        RequestError: a joint is missing, the field does not have one value for each name, or a value is not finite.
+        RequestError: a joint is missing or named twice, the field does not have one value for each name, or a value is
+            not finite.
     """
     values = getattr(message, field)
     if len(values) != len(message.name):
@@ -104,6 +105,9 @@ def joint_values(
         array = np.array(values, dtype=np.float64)
     else:
         by_name = dict(zip(message.name, values, strict=True))
+        if len(by_name) != len(values):
+            names_twice = [name for name in by_name if list(message.name).count(name) > 1]
+            raise RequestError(f"{what}: {', '.join(names_twice)} is named more than once")
         missing = [name for name in names if name not in by_name]
         if missing:
             raise RequestError(f"{what}: no {field} of {', '.join(missing)}")

@@ -87,7 +87,8 @@ def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured:
 
 def _seed_of(kinematics: Kinematics, message: Any) -> Array:
     """Return joints (n_joints,): those that the seed names, the others at home. Driven joints alone are enough."""
-    positions = dict(zip(message.name, messages.joint_values(message, message.name, what="seed"), strict=True))
+    named = list(dict.fromkeys(message.name))
+    positions = dict(zip(named, messages.joint_values(message, named, what="seed"), strict=True))
     unknown = [name for name in positions if name not in kinematics.joint_names]
     if unknown:
         raise RequestError(f"seed: the robot has no joint {', '.join(unknown)}")

@@ -135,6 +135,27 @@ def test_seed_picks_the_working_mode(robot: Robot) -> None:
     np.testing.assert_allclose(solution.actuated, other.actuated, atol=1e-9)
 
 
+def test_a_joint_named_twice_in_the_seed_is_refused(robot: Robot) -> None:
+    name, *others = robot.kinematics.joint_names
+    seed = JointState(name=[name, *others, name], position=[0.0] * (len(others) + 2))
+    answer = robot.inverse([robot.home], seed=seed)
+    assert answer.status.code == SolveStatus.INVALID_INPUT
+    assert answer.status.reason == f"seed: {name} is named more than once"
+    twice = robot.joints(np.zeros(3))
+    twice.name[1] = twice.name[0]
+    answer = robot.forward([twice])
+    assert f"{twice.name[0]} is named more than once" in answer.status.reason
+
+
+@pytest.mark.parametrize("length", [1.0 - 2e-3, 1.0 - 9e-4, 1.0 - 1e-5, 1.0 + 9e-4, 1.0 + 2e-3])
+def test_services_and_library_take_the_same_quaternions(length: float, robot: Robot) -> None:
+    pose = robot.home.copy()
+    pose[3:] *= length
+    answer, wanted = robot.inverse([pose]), robot.kinematics.inverse(pose)
+    assert answer.status.code == wanted.status
+    assert (answer.status.code == SolveStatus.CONVERGED) == (abs(length - 1.0) < 1e-3)
+
+
 def test_forward_returns_the_pose(robot: Robot) -> None:
     poses = [moved(robot.home, 0.02 * k, -0.01 * k, 0.01 * k) for k in range(4)]
     q = robot.kinematics.inverse(np.array(poses)).actuated
