@@ -92,7 +92,7 @@ class ControllerNode(Node):
             result_service_qos_profile=topics.MANY_AT_ONCE,
         )
         self.create_timer(0.02, self._slowly)
-        self._diagnostics = diagnostics.Diagnostics(self, self._report)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
         self._thread.start()

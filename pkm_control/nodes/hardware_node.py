@@ -90,8 +90,8 @@ class HardwareNode(LifecycleNode):
         self._states = self.create_publisher(JointState, topics.HARDWARE_STATES, topics.STREAM_OUT)
         self._monitor = LoopMonitor(self, self._rate)
         self._opener = self.create_timer(0.02, self._open_brakes)
-        self._diagnostics = diagnostics.Diagnostics(self, self._report)
         self._description = RobotDescription(self, self._build, self._busy)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _build(self, mechanism: Mechanism) -> None:
         if self._realistic:

@@ -76,7 +76,7 @@ class PageNode(Node):
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
         self.create_subscription(Path, topics.PLANNED_PATH, self._plan, topics.LATCHED)
         self.create_timer(1.0 / rate, self._draw)
-        self._diagnostics = diagnostics.Diagnostics(self, self._report)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _build(self, mechanism: Mechanism) -> None:
         if self._viewer is not None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
+from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.topics import DIAGNOSTICS, EVENTS
 
 OK, WARN, ERROR, STALE = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR, DiagnosticStatus.STALE
@@ -20,11 +21,15 @@ _AT_LEAST_EVERY = 10  # looks
 
 
 class Diagnostics:
-    """Asks `report` for a level, a sentence and values, and publishes them once a second or when the level changes."""
+    """Asks `report` for a level, a sentence and values, and publishes them once a second or when the level changes.
 
-    def __init__(self, node: Node, report: Callable[[], Report]) -> None:
+    Where the node goes on with the robot it has, because another description was refused, that is a warning.
+    """
+
+    def __init__(self, node: Node, report: Callable[[], Report], description: RobotDescription) -> None:
         self._node = node
         self._report = report
+        self._description = description
         self._publisher = node.create_publisher(DiagnosticArray, DIAGNOSTICS, EVENTS)
         self._level: bytes | None = None
         self._looks = 0  # since the last message
@@ -32,6 +37,11 @@ class Diagnostics:
 
     def _look(self) -> None:
         level, message, values = self._report()
+        refused = self._description.refused
+        if refused and self._description.mechanism is not None:
+            values = {**values, "refused robot description": refused}
+            message = f"{message}; another robot description is refused: {refused}"
+            level = WARN if level == OK else level
         self._looks += 1
         if level != self._level or self._looks >= _AT_LEAST_EVERY:
             self._level, self._looks = level, 0

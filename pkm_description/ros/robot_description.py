@@ -33,14 +33,17 @@ class RobotDescription:
         ready: takes each new robot.
         busy: why another one cannot be taken now; empty where it can.
 
-    `problem` says why there is no robot, and is empty when there is one.
+    `problem` says why there is no robot, and is empty when there is one. `refused` says why the last description that
+    came was not taken, and is empty where it was.
     """
 
     def __init__(self, node: Node, ready: Callable[[Mechanism], None], busy: Callable[[], str] = lambda: "") -> None:
         self._node = node
         self._busy = busy
         self._ready = ready
-        self._text = ""
+        self._text = ""  # that came last and was looked at
+        self._fault = ""  # of that text
+        self.refused = ""
         self.mechanism: Mechanism | None = None
         self.problem = f"no robot description has come on {node.resolve_topic_name(ROBOT_DESCRIPTION)} yet"
         text = declare(
@@ -60,9 +63,11 @@ class RobotDescription:
 
     def _take(self, text: str) -> None:
         if text == self._text:
+            self.refused = self._fault
             return
         busy = self._busy() if self.mechanism is not None else ""
         if busy:
+            self.refused = busy
             self._node.get_logger().error(f"another robot description is refused: {busy}")
             return
         self._text = text
@@ -82,7 +87,7 @@ class RobotDescription:
         finally:
             teller.cancel()
         self.mechanism = mechanism
-        self.problem = ""
+        self.problem = self.refused = self._fault = ""
         self._reminder.cancel()
         self._node.get_logger().info(f"robot '{mechanism.name}' with {len(mechanism.actuated_joints)} actuated joints")
 
@@ -93,6 +98,7 @@ class RobotDescription:
 
     def _refuse(self, why: str) -> None:
         self._node.get_logger().error(f"the robot description cannot be used: {why}")
+        self.refused = self._fault = why
         if self.mechanism is None:
             self.problem = f"the robot description cannot be used: {why}"
 

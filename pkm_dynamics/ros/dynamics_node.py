@@ -58,7 +58,7 @@ class DynamicsNode(Node):
         self.create_subscription(ObservedLegsMessage, topics.OBSERVED_LEGS, self._observe, topics.STREAM_IN)
         self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, self._inverse)
         self.create_service(DirectDynamics, topics.DIRECT_DYNAMICS, self._direct)
-        self._diagnostics = diagnostics.Diagnostics(self, self._report)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _build(self, mechanism: Mechanism) -> None:
         self._dynamics = shared_dynamics(mechanism)

@@ -65,7 +65,7 @@ class KinematicsNode(Node):
         self.create_service(SolveInverse, topics.SOLVE_INVERSE, self._solve_inverse)
         self.create_service(SolveForward, topics.SOLVE_FORWARD, self._solve_forward)
         self.create_timer(0.2, self._slowly)
-        self._diagnostics = diagnostics.Diagnostics(self, self._report)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _build(self, mechanism: Mechanism) -> None:
         tracker = AssemblyModeTracker(shared_kinematics(mechanism))

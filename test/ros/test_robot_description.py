@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Pose
 from rcl_interfaces.msg import Log
 from sensor_msgs.msg import JointState
@@ -72,6 +73,29 @@ def test_a_broken_description_is_refused_with_its_reason(graph: Graph) -> None:
     graph.wait(lambda: ask(graph).code != SolveStatus.NOT_READY)
     graph.describe("this is not XML")  # the node keeps the robot it has
     assert ask(graph).code != SolveStatus.NOT_READY
+
+
+def test_a_refused_description_is_in_the_diagnostics(graph: Graph) -> None:
+    """Where the node has no robot, as an error; where it goes on with another, as a warning until one is taken."""
+    told: list[DiagnosticArray] = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+
+    def last() -> DiagnosticStatus:
+        found = [s for array in list(told) for s in array.status if s.name.endswith("/dynamics")]
+        return found[-1] if found else DiagnosticStatus(level=DiagnosticStatus.OK)
+
+    graph.start(DynamicsNode)
+    graph.describe("<robot name='nothing'><link name='base'/></robot>")
+    graph.wait(lambda: last().level == DiagnosticStatus.ERROR and "cannot be used" in last().message)
+    delta = load_mechanism("delta").urdf
+    graph.describe(delta)
+    graph.wait(lambda: last().level == DiagnosticStatus.OK and "ready" in last().message)
+    graph.describe("this is not XML")
+    graph.wait(lambda: last().level == DiagnosticStatus.WARN)
+    assert "another robot description is refused" in last().message
+    assert "XML" in {value.key: value.value for value in last().values}["refused robot description"]
+    graph.describe(delta)
+    graph.wait(lambda: last().level == DiagnosticStatus.OK)
+    assert "refused" not in last().message
 
 
 def test_the_description_may_be_a_parameter(graph: Graph) -> None:
