@@ -345,7 +345,9 @@ class Kinematics(Introduced):
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
             twist: (..., 6) linear [m/s], then angular [rad/s]; INVALID_INPUT outside the motion space.
-            acceleration: (..., 6), the twist's time derivative; zero if there is none.
+            acceleration: (..., 6), the twist's time derivative; zero if there is none. Where the motion space turns
+                with the pose, the nearest possible one is taken, and INVALID_INPUT is more than 5 % away; None is that
+                of a constant velocity in the motion space.
             seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
             mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
 
@@ -360,12 +362,18 @@ class Kinematics(Introduced):
         poses, shape = e.poses(pose)
         twists, accelerations = e.rates(twist, acceleration, len(poses))
         choice = self.modes.choose(poses, seed, mode)
-        solved = (e.solve if seed is None else e.solve_near)(poses, choice, twists, accelerations)
-        if mode is not None:
-            drop_uncertain(choice, solved)
         astray = e.outside(poses, twists, choice)
         if e.constant_space:
             astray |= e.outside(poses, accelerations, choice)
+        else:
+            spaces, biases = e.spaces_at(poses, choice, twists)
+            wanted = biases if acceleration is None else accelerations
+            nearest, far = e.nearest_accelerations(wanted, spaces, biases)
+            accelerations = np.where(np.isfinite(nearest), nearest, accelerations)  # the solve says why there is none
+            astray |= far
+        solved = (e.solve if seed is None else e.solve_near)(poses, choice, twists, accelerations)
+        if mode is not None:
+            drop_uncertain(choice, solved)
         if astray.any():
             solved.status[astray & (solved.status == Status.CONVERGED)] = Status.INVALID_INPUT
             solved.qd[astray], solved.qdd[astray] = np.nan, np.nan

@@ -159,8 +159,7 @@ class BodyProjection:
         real = k.motion(pose, V, A, seed=joints)
         if not real.ok or not np.isfinite(S).all():
             raise NoMotionHereError(f"{self.dynamics.mechanism.name}: cannot move like this at this pose")
-        still = np.zeros((S.shape[1], 6))
-        one = k.motion(np.tile(pose, (S.shape[1], 1)), S.T, still, seed=real.joints).velocities.T
+        one = k.motion(np.tile(pose, (S.shape[1], 1)), S.T, seed=real.joints).velocities.T
         at_body = np.maximum(self.column, 0)
         q, qd, qdd, K = real.joints[at_body], real.velocities[at_body], real.accelerations[at_body], one[at_body]
         G = np.asarray(self.tables.gravity)

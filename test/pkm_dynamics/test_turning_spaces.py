@@ -50,6 +50,13 @@ def test_what_the_platform_cannot_have_is_refused_everywhere(moving):
     astray, nearly = free + 3.0 * size * normal, free + 0.01 * normal
     assert d.inverse(pose, twist, astray).status == Status.INVALID_INPUT
     assert d.reactions(pose, twist, astray).status == Status.INVALID_INPUT
+    refused = k.motion(pose, twist, astray)
+    assert refused.status == Status.INVALID_INPUT
+    assert np.isnan(refused.accelerations).all()
+    near, mended = k.motion(pose, twist, free), k.motion(pose, twist, nearly)
+    assert near.ok
+    assert mended.ok
+    np.testing.assert_allclose(mended.accelerations, near.accelerations, rtol=1e-7, atol=1e-7)
     exact, taken = d.inverse(pose, twist, free), d.inverse(pose, twist, nearly)
     assert taken.status == Status.CONVERGED
     np.testing.assert_allclose(taken.effort, exact.effort, rtol=1e-7, atol=1e-7)
@@ -61,3 +68,15 @@ def test_what_is_impossible_at_rest():
     assert d.inverse(k.home, None, [1, 0, 0, 0, 0, 0]).status == Status.INVALID_INPUT
     assert d.inverse(k.home, None, [0, 0, 0, 0, 0, 5]).status == Status.INVALID_INPUT
     assert d.inverse(k.home, None, [0, 0, 1, 0, 0, 0]).status == Status.CONVERGED
+    for impossible in ([1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 5]):
+        assert k.motion(k.home, np.zeros(6), impossible).status == Status.INVALID_INPUT
+    assert k.motion(k.home, np.zeros(6), [0, 0, 1, 0, 0, 0]).status == Status.CONVERGED
+
+
+def test_joints_accelerate_as_their_velocities_change_while_the_velocity_in_the_space_is_constant(moving):
+    """Motion without an acceleration is that which direct dynamics has under efforts that keep the velocity."""
+    k, d, pose, twist, _ = moving
+    free = d.direct(pose, twist, d.inverse(pose, twist).effort).acceleration
+    np.testing.assert_allclose(
+        k.motion(pose, twist).accelerations, k.motion(pose, twist, free).accelerations, rtol=1e-6, atol=1e-6
+    )
