@@ -91,6 +91,7 @@ class Problem:
         choice = k.modes.choose(motions[:, POSE], seed, mode)
         if not k.constant_space:
             rows = np.flatnonzero(status == Status.CONVERGED)
+            motions[rows, POSE] = k.engine.into_space(motions[rows, POSE], choice.rows(rows))
             astray = k.engine.outside(motions[rows, POSE], motions[rows, TWIST], choice.rows(rows))
             status[rows[astray]] = Status.INVALID_INPUT
         if mode is not None and not choice.certain.all():

@@ -152,6 +152,7 @@ class Kinematics(Introduced):
         e = self.engine
         poses, shape = e.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
+        poses = e.into_space(poses, choice)
         solved = e.solve(poses, choice) if seed is None else e.solve_near(poses, choice)
         if seed is None and e.continues and solved.status.any():  # the path from home ended where a limb does
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
@@ -362,6 +363,7 @@ class Kinematics(Introduced):
         poses, shape = e.poses(pose)
         twists, accelerations = e.rates(twist, acceleration, len(poses))
         choice = self.modes.choose(poses, seed, mode)
+        poses = e.into_space(poses, choice)
         astray = e.outside(poses, twists, choice)
         if e.constant_space:
             astray |= e.outside(poses, accelerations, choice)
@@ -407,7 +409,8 @@ class Kinematics(Introduced):
             ModeError: no such working mode.
         """
         poses, shape = self.engine.poses(pose)
-        found = self.engine.inverse_jacobians(poses, self.modes.choose(poses, seed, mode))
+        choice = self.modes.choose(poses, seed, mode)
+        found = self.engine.inverse_jacobians(self.engine.into_space(poses, choice), choice)
         return found.reshape(*shape, *found.shape[1:])
 
     def task_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
@@ -595,7 +598,9 @@ class Kinematics(Introduced):
         e = self.engine
         poses, shape = e.poses(pose)
         twists = e.rates(twist, np.zeros(6), len(poses))[0]
-        bias = e.spaces_at(poses, self.modes.choose(poses, seed, mode), twists)[1]
+        choice = self.modes.choose(poses, seed, mode)
+        poses = e.into_space(poses, choice)
+        bias = e.spaces_at(poses, choice, twists)[1]
         imposed = self.motion(poses, twists, bias, seed, mode).actuated_accelerations
         missing = rows_for(accelerations, imposed.shape[1], len(poses), "accelerations") - imposed
         F = self.forward_jacobian(poses, seed, mode)
@@ -620,7 +625,8 @@ class Kinematics(Introduced):
         poses, shape = e.poses(pose)
         if e.constant_space:
             return np.broadcast_to(self.task.subspace, (*shape, *self.task.subspace.shape))
-        return e.spaces_at(poses, self.modes.choose(poses, seed, mode))[0].reshape(*shape, 6, self.mobility)
+        choice = self.modes.choose(poses, seed, mode)
+        return e.spaces_at(e.into_space(poses, choice), choice)[0].reshape(*shape, 6, self.mobility)
 
     def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Singularity:
         """Distances from the singularities of every type; see `pkm_kinematics.solve.singularity`.
@@ -640,6 +646,7 @@ class Kinematics(Introduced):
         e = self.engine
         poses, shape = e.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
+        poses = e.into_space(poses, choice)
         S = np.nan_to_num(e.spaces_at(poses, choice)[0])
         K = e.inverse_jacobians(poses, choice) @ S
         hold, regularity = np.full(len(poses), np.nan), np.full(len(poses), np.nan)

@@ -19,7 +19,7 @@ from pkm_description.introduction import listed
 from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.rotations import pose_from_transform, transform_from_pose, with_unit_quaternions
+from pkm_description.rotations import pose_distance, pose_from_transform, transform_from_pose, with_unit_quaternions
 from pkm_kinematics.batch import BATCH, ShapeError, nans, numbers, over_cores, rows_for, wrong_shape
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.binding import Prepared, WithScratch
@@ -61,6 +61,7 @@ EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are clo
 SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are one
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of a motion space that turns
+ROUNDED = 1e-5  # of the robot's size: a loop open by less may be so by rounding; INSIDE decides, of the pose
 OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
 
 
@@ -570,6 +571,35 @@ class Engine:
             read_chain(model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
         motion_space(model, data, np.ascontiguousarray(self.allowed_at(pose)), twist, space, bias)
         return space, bias
+
+    def into_space(self, poses: Array, choice: Choice) -> Array:
+        """Poses that miss a motion space which turns by rounding only, as in single precision, moved into it.
+
+        Kernels do so where the platform's branch alone is the motion space; here limbs hold the platform too, and the
+        nearest configuration says where.
+
+        Args:
+            poses: (n, 7).
+            choice: of the configurations.
+
+        Returns:
+            (n, 7), the same array where nothing had to be done; poses farther away are left as they are.
+        """
+        if self.constant_space:
+            return poses
+        solved = self._solve_blocks(poses, choice)
+        near = np.flatnonzero(np.isin(solved.status, OPEN) & (solved.residual < ROUNDED * self.size))
+        if not len(near):
+            return poses
+        moved = poses.copy()
+        for k, seed in zip(near, choice.seeds_for(near), strict=True):
+            joints = np.array(seed)
+            joints[self.body_column[2:]] = self.placed(poses[k], seed, choice.branch).state["q"][2:]
+            start = dict(zip(self.joint_names, joints, strict=True)) | self.branch_at(poses[k])
+            found = self.whole_graph.nearest(start, self.characteristic_length).pose
+            if found is not None and pose_distance(poses[k], found[None], self.size)[0] < INSIDE * self.size:
+                moved[k] = found
+        return moved
 
     def allowed_at(self, pose: Array) -> Array:
         """Twists (6, c) that the platform's own branch allows at a pose."""

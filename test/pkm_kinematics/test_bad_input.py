@@ -10,6 +10,7 @@ from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics, ShapeError, Status
 from pkm_kinematics.forward.tracker import Tracker
+from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.solve.working_modes import ModeError
 
 NAN, INF = float("nan"), float("inf")
@@ -48,6 +49,26 @@ def test_rounded_quaternions_are_mended(robot):
     solved = kinematics.inverse(pose)
     assert solved.status == Status.CONVERGED
     assert np.abs(solved.joints - kinematics.inverse(kinematics.home).joints).max() < 1e-6
+
+
+def test_poses_in_single_precision_are_rounded_into_the_motion_space(robot):
+    """They are off by 6e-8 of themselves, which limbs that hold the platform notice where the motion space turns."""
+    k, d = robot.kinematics, robot.dynamics
+    pose = robot.states.pose[::50]
+    given = pose.astype(np.float32)
+    exact, taken = k.inverse(pose), k.inverse(given)
+    assert taken.status.tolist() == exact.status.tolist()
+    regular = k.motion(pose, np.zeros(6)).limb_regularity > 1e-2
+    assert np.abs(taken.joints - exact.joints)[regular].max() < 1e-4
+    assert np.isfinite(k.inverse_jacobian(given)).all()
+    assert np.isfinite(k.subspace(given)).all()
+    assert d.gravity(given).status.tolist() == d.gravity(pose).status.tolist()
+    if not k.constant_space:
+        S = np.asarray(k.subspace(pose[0]))
+        scale = k.engine.rate_scale
+        normal = np.linalg.svd((S * scale[:, None]).T)[2][-1] / scale  # square to the space
+        apart = displace(pose[0], 1e-4 * k.engine.size * normal)
+        assert k.inverse(apart).status in (Status.UNREACHABLE, Status.DIVERGED)
 
 
 def test_quaternions_written_with_four_figures_are_taken(robot):
