@@ -137,6 +137,28 @@ def path_from_base(joints: Sequence[Joint], link: str) -> tuple[Joint, ...]:
     return tuple(reversed(path))
 
 
+def check_determined(joints: Sequence[Joint], loops: Sequence[Loop], platform: str) -> None:
+    """Refuse a joint whose position nothing determines: no loop is closed beyond it, and the platform is not carried.
+
+    Args:
+        joints: all joints, in topological order.
+        loops: all loops.
+        platform: name of the platform link.
+
+    Raises:
+        DescriptionError: there is one, such as a wheel that spins on the platform.
+    """
+    ends = {platform, *(link for loop in loops for link in (loop.predecessor, loop.successor))}
+    determined = {joint.name for link in ends for joint in path_from_base(joints, link)}
+    for joint in joints:
+        if joint.type is not JointType.FIXED and joint.name not in determined:
+            raise DescriptionError(
+                f'<joint name="{joint.name}">',
+                "no loop closure determines its position",
+                "close its chain on the platform with a <loop>, or make the joint fixed",
+            )
+
+
 def platform_chain(
     links: Sequence[Link], joints: Sequence[Joint], loops: Sequence[Loop], platform: str
 ) -> tuple[str, ...]:

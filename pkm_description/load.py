@@ -145,6 +145,7 @@ def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
         HomeRequest(description.home, description.home_joints, platform, tuple(actuated), path, structure.connected()),
     )
     counted = mobility(model, home, platform, actuated, chain, description.accept_singular)
+    graph.check_determined(joints, description.loops, platform)
     if not description.kinematics_only:
         check_moves_mass(model, home, platform, actuated)
     limbs, articulated_platform = structure.limbs(model, home)

@@ -119,10 +119,7 @@ def limbs_of(graph: Graph) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         graph: of the robot.
 
     Returns:
-        Numbers of bodies and closures of each limb.
-
-    Raises:
-        DescriptionError: a body is part of no loop.
+        Numbers of bodies and closures of each limb. Every body is in one: the loader refuses joints beyond all loops.
     """
     groups: list[tuple[set[int], set[int]]] = []
     for k, closure in enumerate(graph.closures):
@@ -132,14 +129,6 @@ def limbs_of(graph: Graph) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
             bodies |= other[0]
             closures |= other[1]
         groups.append((bodies, closures))
-    loose = set(range(2, len(graph.bodies))) - {b for bodies, _ in groups for b in bodies}
-    if loose:
-        name = graph.bodies[min(loose)].name
-        raise DescriptionError(
-            f"joint '{name}'",
-            "no loop closure determines its position",
-            "close its chain on the platform with a <loop>, or make the joint fixed",
-        )
     groups.sort(key=lambda g: min(g[0], default=0))
     return [(tuple(sorted(bodies)), tuple(sorted(closures))) for bodies, closures in groups]
 

@@ -417,6 +417,15 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         "mobility 0",
         "too strict",
     ),
+    "wheel that spins on the platform": (
+        insert(
+            '<link name="wheel"/>'
+            '<joint name="spin" type="continuous"><parent link="tip"/><child link="wheel"/><axis xyz="0 0 1"/></joint>'
+        ),
+        '<joint name="spin">',
+        "no loop closure determines its position",
+        "make the joint fixed",
+    ),
     "no such robot": (lambda: "dleta", "robot 'dleta'", "no such robot", "did you mean delta"),
     "no such file": (lambda: "missing/robot.urdf", "robot.urdf", "does not exist", "path"),
 }
