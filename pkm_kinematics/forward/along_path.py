@@ -65,7 +65,7 @@ class Forward:
         n = len(q)
         found = _nothing(n, len(e.joint_names))
         if seed is not None:
-            bad = ~e.usable(seed, e.joint_turning).all(axis=1)
+            bad = np.asarray(~e.usable(seed, e.joint_turning).all(axis=1))
             q = np.where(bad[:, None], np.nan, q) if bad.any() else q
         if e.constant_space:
             if not self._on_the_pose(q, starts, self._at_starts(q, starts, seed), found):

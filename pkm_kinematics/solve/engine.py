@@ -630,7 +630,9 @@ class Engine:
             left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)
         return np.asarray((np.linalg.norm(left, axis=1) > allowance) & np.isfinite(spaces).all(axis=(1, 2)))
 
-    def nearest_accelerations(self, accelerations: Array, spaces: Array, biases: Array) -> tuple[Array, Array]:
+    def nearest_accelerations(
+        self, accelerations: Array, spaces: Array, biases: Array
+    ) -> tuple[Array, NDArray[np.bool_]]:
         """The possible accelerations nearest to given ones, where the motion space turns with the pose.
 
         A moving platform has `biases` even at constant velocity in the space, and who commands it rarely knows them
