@@ -5,6 +5,9 @@ Poses, twists and accelerations as in `pkm_kinematics`. Wrenches (..., 6) are fo
 platform's origin, in base axes, applied to the platform by its surroundings. Efforts are [N m] or [N], in the order of
 `Kinematics.actuated_names`. Of the configurations that reach a pose, calls take the one nearest to `seed`, or the one
 of a working `mode`; without either, the one that continues home.
+
+Ranges of joints are not looked at: efforts and accelerations are those of any configuration that closes the loops, and
+CONVERGED where `Kinematics` says JOINT_LIMIT. Between pose and efforts no angle is computed that could be compared.
 """
 
 from __future__ import annotations
@@ -100,7 +103,8 @@ class Dynamics(Introduced):
 
         Returns:
             Efforts (..., n_actuated) and status (...,): INVALID_INPUT for a motion that is not finite, not in the
-            motion space or too fast for numbers to hold, EFFORT_LIMIT where no efforts are within the bounds.
+            motion space or too fast for numbers to hold, EFFORT_LIMIT where no efforts are within the bounds. It does
+            not tell of joint limits.
 
         Raises:
             ShapeError: an array has another shape.
@@ -133,7 +137,8 @@ class Dynamics(Introduced):
             mode: working mode of the configuration.
 
         Returns:
-            Accelerations (..., 6) [m/s^2, rad/s^2] in base axes, and status (...,).
+            Accelerations (..., 6) [m/s^2, rad/s^2] in base axes, and status (...,), which does not tell of joint
+            limits.
 
         Raises:
             ShapeError: an array has another shape.

@@ -22,6 +22,7 @@ from pkm_kinematics import Status
 from pkm_kinematics.batch import over_cores, rows_for
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_kinematics.status import closes
 
 POSE, TWIST, ACCELERATION, WRENCH = slice(0, 7), slice(7, 13), slice(13, 19), slice(19, 25)  # of a motion (25,)
 
@@ -118,7 +119,7 @@ class Problem:
         if not engine.constant_space:
             for i in np.flatnonzero(~np.isfinite(spaces).all(axis=(1, 2)) & (status == Status.CONVERGED)):
                 solved = engine.solve(motions[i : i + 1, POSE], self.choice.rows([i]))
-                status[i] = solved.status[0] or Status.SINGULAR
+                status[i] = Status.SINGULAR if closes(solved.status[0]) else solved.status[0]
         return spaces, biases
 
     @property
