@@ -24,6 +24,11 @@ class Diagnostics:
     """Asks `report` for a level, a sentence and values, and publishes them once a second or when the level changes.
 
     Where the node goes on with the robot it has, because another description was refused, that is a warning.
+
+    Args:
+        node: that publishes them.
+        report: tells how it is.
+        description: of its robot.
     """
 
     def __init__(self, node: Node, report: Callable[[], Report], description: RobotDescription) -> None:

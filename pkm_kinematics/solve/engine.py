@@ -364,6 +364,15 @@ class Engine:
         Closed forms have sides that only home's are taken of (of a leg turned over, of a guide pushed through its
         joint), and where the pose does not determine a limb's joints they take any. What a caller holds in hands is
         nearer than these.
+
+        Args:
+            poses: (n, 7).
+            choice: of the configurations.
+            twists: (n, 6), or none.
+            accelerations: (n, 6), or none.
+
+        Returns:
+            As `solve`; SINGULAR at seeds that a limb could leave on its own.
         """
         solved = self.solve(poses, choice, twists, accelerations)
         if choice.branch != NEAREST or not len(poses):
