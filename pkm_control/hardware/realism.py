@@ -23,7 +23,7 @@ def realistic_machine(
 
     Args:
         mechanism: as described.
-        command_timeout: without a `write` for longer than that [s], drives give zero effort.
+        command_timeout: without a `write` for longer than that [s], brakes close.
         payload: what the platform carries besides, in its frame, without the controller's knowledge.
 
     Returns:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pkm_control.control_errors import LifecycleError
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_inertia
+from pkm_control.hardware.brakes import Brakes
 from pkm_control.hardware.drive_loop import DriveLoop
 from pkm_control.hardware.encoder import Encoder
 from pkm_control.hardware.end_stops import EndStops
@@ -45,8 +46,8 @@ class SimulatedMachine:
         method: "rk4", or "semi-implicit" (one evaluation per step).
         command_mode: what commands mean.
         encoder: what reads the actuators; perfect where None.
-        command_timeout: without a `write` for longer than that [s], drives give zero effort; infinite by default,
-            because the caller's guard decides.
+        command_timeout: without a `write` for longer than that [s], brakes close on drives that are commanded by
+            effort, until the next one; infinite by default, because the caller's guard decides.
         payload: what the platform carries, in its frame, without the controller's knowledge.
         delay: number of later commands that come before one acts.
 
@@ -95,6 +96,7 @@ class SimulatedMachine:
         self._command_time = -math.inf
         self._drive: DriveLoop | None = None
         self._stops: EndStops | None = None
+        self._brakes: Brakes | None = None
 
     # Life cycle
 
@@ -125,6 +127,7 @@ class SimulatedMachine:
         free = free_inertia(self.kinematics, self.dynamics, self.pose)
         self._drive = DriveLoop(mass)
         self._stops = EndStops(self.limits.lower, self.limits.upper, free, self._max_step)
+        self._brakes = Brakes(mass, self.limits.effort)
         self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
@@ -139,6 +142,8 @@ class SimulatedMachine:
         self._command_time = self.time
         if self._drive is not None:
             self._drive.reset()
+        if self._brakes is not None:
+            self._brakes.open()
         self.lifecycle = Lifecycle.ACTIVE
 
     def deactivate(self) -> None:
@@ -156,6 +161,12 @@ class SimulatedMachine:
         if self.lifecycle is Lifecycle.ACTIVE:
             raise LifecycleError("cleanup", "active", "deactivate first")
         self.lifecycle = Lifecycle.UNCONFIGURED
+
+    @property
+    def silent_for(self) -> float:
+        """How long no command has come while brakes are closed for that [s]; 0 where they are open."""
+        closed = self.lifecycle is Lifecycle.ACTIVE and self._brakes is not None and self._brakes.closed
+        return self.time - self._command_time if closed else 0.0
 
     @property
     def command_mode(self) -> CommandMode:
@@ -252,7 +263,18 @@ class SimulatedMachine:
     # Inside
 
     def _integrate(self, h: float) -> bool:
-        self._efforts, stops = self._drive_efforts(h)
+        assert self._brakes is not None
+        if self._mode is CommandMode.EFFORT and self.time - self._command_time > self.command_timeout:
+            braking = self._brakes.efforts(self._robot.velocities, h)
+            if self._brakes.holding:
+                self._halt()
+                return True
+            assert self._stops is not None
+            self._efforts = np.zeros(len(self.limits.names))
+            stops = braking + self._stops.efforts(self._robot.positions, self._robot.velocities)
+        else:
+            self._brakes.open()
+            self._efforts, stops = self._drive_efforts(h)
         problem = self._robot.advance(self._efforts + stops, h)
         if problem:
             return self._fail(f"no motion goes on from {_place(self.pose)}: {problem}")

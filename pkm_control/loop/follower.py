@@ -105,6 +105,7 @@ class Action:
     reference: Reference | None = None
     measured: Measured | None = None
     speed: float = 1.0  # fraction of their plan at which motions run
+    gives_up: bool = False  # send nothing, so that the machine closes its brakes
 
 
 class TrajectoryFollower:
@@ -394,7 +395,7 @@ class TrajectoryFollower:
             self.mode = Mode.HOLDING
         else:
             self.mode = Mode.PAUSED if self.resting else Mode.TRACKING
-        return Action(self.mode, verdict.efforts, reason, reference, measured, self.speed)
+        return Action(self.mode, verdict.efforts, reason, reference, measured, self.speed, verdict.gives_up)
 
     def _passed(self, time: float, silence: float) -> float:
         """Return how much time has passed since the last usable reading, as far as anything may move for it [s]."""
@@ -424,7 +425,7 @@ class TrajectoryFollower:
             self.end(Outcome.STATE_LOST, reason or verdict.reason)
             self._jogging = False
         reasons = "; ".join(r for r in (reason, verdict.reason) if r)
-        return Action(self.mode, verdict.efforts, reasons, speed=self.speed)
+        return Action(self.mode, verdict.efforts, reasons, speed=self.speed, gives_up=verdict.gives_up)
 
     def _reference(self, passed: float, now: float) -> Reference:
         assert self._hold is not None

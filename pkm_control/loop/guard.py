@@ -4,7 +4,8 @@
 When an input goes silent, or the efforts are not finite, the guard answers within one period with its fallback: "zero"
 (the drives let go; for machines with brakes or that cannot fall) or "gravity" (efforts that carry the weight of the
 last known pose). Gravity compensation does not stop a moving robot, and the last known pose ages, so after `hold_time`
-seconds of silence, or of efforts that cannot be used, "gravity" becomes zero as well.
+seconds of silence, or of efforts that cannot be used, "gravity" becomes zero as well. Where efforts are zero for that
+reason nothing is to be sent at all: a machine that hears nothing closes its brakes.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What to apply: `efforts` (n_actuated,), and why not what was asked; `reason` is empty when nothing is wrong."""
+    """What to apply: `efforts` (n_actuated,), and why not what was asked; `reason` is empty when nothing is wrong.
+
+    `gives_up`: there is nothing to apply; drives that hear nothing close their brakes.
+    """
 
     efforts: Array
     reason: str
     saturated: NDArray[np.bool_]
+    gives_up: bool = False
 
 
 class EffortGuard:
@@ -108,4 +113,4 @@ class EffortGuard:
             weight = np.asarray(self._gravity(pose), dtype=np.float64)
             if np.all(np.isfinite(weight)):
                 return Verdict(np.clip(weight, -self.limits, self.limits), reason + "; holding gravity", none)
-        return Verdict(np.zeros(self.limits.shape), reason + "; efforts zero", none)
+        return Verdict(np.zeros(self.limits.shape), reason + "; efforts zero", none, gives_up=True)

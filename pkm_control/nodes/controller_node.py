@@ -222,7 +222,7 @@ class ControllerNode(Node):
     def _send(self, action: Action, stamp: Any) -> None:
         """Publish what one period decided."""
         self._controls.action = action
-        if action.mode is not Mode.WAITING:
+        if action.mode is not Mode.WAITING and not action.gives_up:
             self._command_rows.publish(stamp, action.efforts)
         if action.reference is not None:
             wanted = action.reference

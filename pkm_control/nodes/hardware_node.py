@@ -54,7 +54,7 @@ class HardwareNode(LifecycleNode):
             self,
             "command_timeout",
             0.02,
-            "without a command for longer, drives give no effort, s",
+            "machine time without a command after which brakes close, s",
             (0.001, 60.0),
             fixed=True,
         )
@@ -249,6 +249,9 @@ class HardwareNode(LifecycleNode):
         }
         if machine.fault:
             return diagnostics.ERROR, machine.fault, values
+        if machine.silent_for:
+            level = diagnostics.ERROR if self._inbox.heard else diagnostics.WARN
+            return level, f"no command for {machine.silent_for:.2f} s: the brakes are closed", values
         if np.any(machine.saturated):
             return diagnostics.WARN, "a drive is at its limit", values
         return diagnostics.OK, machine.lifecycle.value, values

@@ -6,6 +6,7 @@ import pytest
 
 from pkm_control.control_errors import LifecycleError
 from pkm_control.hardware import CommandMode, Encoder, Lifecycle, SimulatedMachine
+from pkm_control.hardware.brakes import CAPACITY
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 
@@ -161,6 +162,49 @@ def test_silence_stops_the_efforts(kinematics, dynamics, limits) -> None:
     assert machine.read().efforts.all()
     run(machine, 0.005)
     assert not machine.read().efforts.any()
+
+
+def test_silence_closes_the_brakes_and_the_next_command_opens_them(kinematics, dynamics, limits) -> None:
+    machine = active(kinematics, dynamics, limits, command_timeout=0.02)
+    weight = np.asarray(dynamics.gravity(kinematics.home).effort)
+    for _ in range(100):
+        machine.write(weight + 20.0)
+        machine.step(1e-3)
+    fast, at = np.abs(machine.read().velocities), machine.pose.copy()
+    assert fast.max() > 0.5
+    assert machine.silent_for == 0.0
+    run(machine, 0.019)
+    assert machine.read().velocities.any()
+    run(machine, 0.05)
+    assert machine.silent_for > 0.0
+    assert not machine.read().velocities.any()
+    held = machine.pose.copy()
+    assert np.linalg.norm(held - at) < 0.1  # where it would have gone a metre in that second, and then fallen
+    run(machine, 1.0)
+    np.testing.assert_array_equal(machine.pose, held)
+    machine.write(weight + 5.0)
+    machine.step(1e-3)
+    assert machine.silent_for == 0.0
+    assert machine.read().velocities.any()
+
+
+def test_brakes_take_their_time_and_no_more_effort_than_they_have(kinematics, dynamics, limits) -> None:
+    """What is stopped by a given effort takes the way that its energy says."""
+    machine = active(kinematics, dynamics, limits, command_timeout=1e-3)
+    machine.twist[2] = -4.0  # m/s
+    machine._robot.advance(np.zeros(3), 1e-6)
+    energy = 0.5 * machine._drive.mass @ machine.read().velocities @ machine.read().velocities
+    start = machine.read().positions
+    turned = np.zeros(3)
+    for _ in range(400):
+        machine.step(1e-3)
+        turned = np.abs(machine.read().positions - start)
+        if not machine.read().velocities.any():
+            break
+    assert not machine.read().velocities.any()
+    work = CAPACITY * limits.effort @ turned
+    assert work > 0.5 * energy  # brakes do not stop it at once ...
+    assert work < 2.0 * energy + 0.1  # ... and not for ever; the mass matrix changes on the way, and weight helps
 
 
 def test_switching_the_mode_forgets_the_command(kinematics, dynamics, limits) -> None:
