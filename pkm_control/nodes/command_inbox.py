@@ -36,6 +36,7 @@ class CommandInbox:
         self.arrival = 0.0  # s, on the monotonic clock
         self.refused = 0
         self.problem = ""
+        self._node = node
         self._commands = PolledSubscription(node, JointState, topics.HARDWARE_COMMANDS, topics.STREAM_IN)
 
     def newest(self, names: Sequence[str]) -> tuple[CommandMode, Array] | None:
@@ -56,6 +57,11 @@ class CommandInbox:
                 return mode, values
         self._refuse("a command without values")
         return None
+
+    def publishers(self) -> list[str]:
+        """Full names of the nodes that publish commands, sorted."""
+        found = self._node.get_publishers_info_by_topic(self._node.resolve_topic_name(topics.HARDWARE_COMMANDS))
+        return sorted(f"{one.node_namespace.rstrip('/')}/{one.node_name}" for one in found)
 
     def _refuse(self, problem: str) -> None:
         self.refused += 1

@@ -30,10 +30,11 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
+from pkm_description.ros.raw_rows import RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_description.ros.row_publisher import RowPublisher
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory
@@ -91,7 +92,7 @@ class ControllerNode(Node):
             goal_service_qos_profile=topics.MANY_AT_ONCE,  # the usual ten answers are fewer than a burst of goals asks
             result_service_qos_profile=topics.MANY_AT_ONCE,
         )
-        self.create_timer(0.02, self._slowly)
+        steady_timer(self, 0.02, self._slowly)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)

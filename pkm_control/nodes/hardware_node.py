@@ -34,9 +34,10 @@ from pkm_control.nodes.realtime import RealTime
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node
+from pkm_description.ros.raw_rows import RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_description.ros.row_publisher import RowPublisher
 from pkm_dynamics.dynamics import shared_dynamics
 
 STARTS = ("on_command", "active", "manual")
@@ -89,7 +90,7 @@ class HardwareNode(LifecycleNode):
         self._inbox = CommandInbox(self)
         self._states = self.create_publisher(JointState, topics.HARDWARE_STATES, topics.STREAM_OUT)
         self._monitor = LoopMonitor(self, self._rate)
-        self._opener = self.create_timer(0.02, self._open_brakes)
+        self._opener = steady_timer(self, 0.02, self._open_brakes)
         self._description = RobotDescription(self, self._build, self._busy)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
@@ -252,6 +253,9 @@ class HardwareNode(LifecycleNode):
         if machine.silent_for:
             level = diagnostics.ERROR if self._inbox.heard else diagnostics.WARN
             return level, f"no command for {machine.silent_for:.2f} s: the brakes are closed", values
+        commanders = self._inbox.publishers()
+        if len(commanders) > 1:
+            return diagnostics.WARN, f"commands come from {len(commanders)} nodes: {', '.join(commanders)}", values
         if np.any(machine.saturated):
             return diagnostics.WARN, "a drive is at its limit", values
         return diagnostics.OK, machine.lifecycle.value, values

@@ -8,6 +8,7 @@ from rclpy.node import Node
 
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_description.ros import topics
+from pkm_description.ros.periodic import steady_timer
 from pkm_interfaces.msg import LoopStatistics
 
 
@@ -24,7 +25,7 @@ class LoopMonitor:
         self._held = 0
         self._node = node
         self._out = node.create_publisher(LoopStatistics, topics.LOOP_STATISTICS, topics.EVENTS)
-        self._timer = node.create_timer(1.0, self._publish)
+        self._timer = steady_timer(node, 1.0, self._publish)
 
     def cycle(self, loop: FixedRateLoop, work: float) -> None:
         """Note one cycle that computed for `work` seconds."""

@@ -37,6 +37,7 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import messages, topics
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
@@ -92,7 +93,7 @@ class MotionPlayer(Node):
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
         self._client = ActionClient(self, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
         self._description = RobotDescription(self, self._build)
-        self._timer = self.create_timer(0.05, self._tick)
+        self._timer = steady_timer(self, 0.05, self._tick)
         if self._stay:  # a request waits for its answer, and others are to be refused meanwhile
             self.create_service(PlayMotion, topics.PLAY_MOTION, self._asked, callback_group=ReentrantCallbackGroup())
 

@@ -25,6 +25,7 @@ from pkm_control.view.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
@@ -75,7 +76,7 @@ class PageNode(Node):
         self._faults: dict[str, str] = {}  # node: what it reports as an error
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
         self.create_subscription(Path, topics.PLANNED_PATH, self._plan, topics.LATCHED)
-        self.create_timer(1.0 / rate, self._draw)
+        steady_timer(self, 1.0 / rate, self._draw)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _build(self, mechanism: Mechanism) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 
+from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.topics import DIAGNOSTICS, EVENTS
 
@@ -38,7 +39,7 @@ class Diagnostics:
         self._publisher = node.create_publisher(DiagnosticArray, DIAGNOSTICS, EVENTS)
         self._level: bytes | None = None
         self._looks = 0  # since the last message
-        self._timer = node.create_timer(_LOOK_EVERY, self._look)
+        self._timer = steady_timer(node, _LOOK_EVERY, self._look)
 
     def _look(self) -> None:
         level, message, values = self._report()
@@ -47,10 +48,17 @@ class Diagnostics:
             values = {**values, "refused robot description": refused}
             message = f"{message}; another robot description is refused: {refused}"
             level = WARN if level == OK else level
+        if self._timeless():
+            level, message = ERROR, f"use_sim_time is set, and no time has come on /clock; {message}"
         self._looks += 1
         if level != self._level or self._looks >= _AT_LEAST_EVERY:
             self._level, self._looks = level, 0
             self._publish(level, message, values)
+
+    def _timeless(self) -> bool:
+        """Whether the node is to take its time from a clock that does not speak."""
+        sim_time = self._node.has_parameter("use_sim_time") and self._node.get_parameter("use_sim_time").value
+        return bool(sim_time) and self._node.get_clock().now().nanoseconds == 0
 
     def _publish(self, level: bytes, message: str, values: Mapping[str, object]) -> None:
         status = DiagnosticStatus(

@@ -14,6 +14,7 @@ from pkm_description.errors import PkmError, shortened
 from pkm_description.load import shared_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.topics import LATCHED, ROBOT_DESCRIPTION
 
 _REMIND_EVERY = 3.0  # s
@@ -53,7 +54,7 @@ class RobotDescription:
             "URDF+ text to begin with; the topic robot_description is heard too",
             fixed=True,
         )
-        self._reminder = node.create_timer(_REMIND_EVERY, self._remind)
+        self._reminder = steady_timer(node, _REMIND_EVERY, self._remind)
         self._subscription = node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, LATCHED)
         if text:
             self._take(text)

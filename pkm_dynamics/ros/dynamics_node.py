@@ -17,8 +17,8 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.answers import answered
-from pkm_description.ros.own_thread import OwnThread
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import OwnThread
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription

@@ -19,8 +19,8 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import JointType, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.answers import answered
-from pkm_description.ros.own_thread import OwnThread
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import OwnThread, steady_timer
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
@@ -64,7 +64,7 @@ class KinematicsNode(Node):
         self._tracking = OwnThread(self, 1.0 / rate, self._poll)
         self.create_service(SolveInverse, topics.SOLVE_INVERSE, self._solve_inverse)
         self.create_service(SolveForward, topics.SOLVE_FORWARD, self._solve_forward)
-        self.create_timer(0.2, self._slowly)
+        steady_timer(self, 0.2, self._slowly)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _build(self, mechanism: Mechanism) -> None:

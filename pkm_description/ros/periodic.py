@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that a node does again and again in a thread of its own, which waits for no callback of the executor's."""
+"""Work that a node does again and again: by a timer, or in a thread that waits for no callback of the executor's."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ import sys
 import threading
 from collections.abc import Callable
 
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.timer import Timer
 
 _SWITCH_INTERVAL = 1e-3  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
+
+
+def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:
+    """A timer that a `/clock` which stands still, jumps or never comes does not stop.
+
+    Args:
+        node: whose executor calls.
+        period: s.
+        callback: takes nothing.
+
+    Returns:
+        The timer.
+    """
+    return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
 
 class OwnThread:

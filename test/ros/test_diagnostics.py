@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nodes say of themselves where something around them is wrong."""
+
+from __future__ import annotations
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
+from sensor_msgs.msg import JointState
+
+from pkm_control.nodes.hardware_node import HardwareNode
+from pkm_description import load_mechanism
+from pkm_description.ros import topics
+from pkm_kinematics.ros.kinematics_node import KinematicsNode
+
+from .conftest import Graph
+
+
+def test_a_clock_that_never_speaks_is_told(graph: Graph) -> None:
+    """Nodes that are to take their time from `/clock` neither stand still nor are silent where nobody publishes it."""
+    heard = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+    graph.start(KinematicsNode, robot_description=load_mechanism("five_bar").urdf, use_sim_time=True)
+
+    def newest() -> DiagnosticStatus | None:
+        found = [status for array in heard for status in array.status if status.name.startswith(graph.namespace)]
+        return found[-1] if found else None
+
+    graph.wait(lambda: newest() is not None)
+    assert newest().level == DiagnosticStatus.ERROR
+    assert "no time has come on /clock" in newest().message
+    clock = graph.client.create_publisher(Clock, "/clock", topics.EVENTS)
+
+    def tick() -> bool:
+        message = Clock()
+        message.clock.sec = 5
+        clock.publish(message)
+        return "/clock" not in newest().message
+
+    graph.wait(tick)
+
+
+def test_commands_of_a_stranger_are_noticed(graph: Graph) -> None:
+    heard = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+    graph.start(HardwareNode, robot_description=load_mechanism("five_bar").urdf)
+    graph.client.create_publisher(JointState, topics.HARDWARE_COMMANDS, topics.STREAM_OUT)
+    stranger = Node("stranger", context=graph.context, namespace=graph.namespace)
+    stranger.create_publisher(JointState, topics.HARDWARE_COMMANDS, topics.STREAM_OUT)
+
+    def told() -> str:
+        return " ".join(status.message for array in heard for status in array.status)
+
+    graph.wait(lambda: f"commands come from 2 nodes: {graph.namespace}/client, {graph.namespace}/stranger" in told())
+    stranger.destroy_node()

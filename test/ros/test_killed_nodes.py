@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bad day does to the running robot: nodes that are killed, and nodes that stand still for two seconds.
+
+Whatever happens to whichever node, at any moment of a motion: the platform comes to rest on its brakes without falling,
+somebody says that something is wrong, and when the node is back the robot moves again, with the others as they were.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.action import ActionClient
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from pkm_control.loop.follower import Mode, Outcome
+from pkm_control.nodes.motion_messages import duration_message
+from pkm_control.run import bringup
+from pkm_control.run.runner import ProcessGroup, ros_arguments, set_up_discovery
+from pkm_description import load_mechanism
+from pkm_description.ros import messages, topics
+from pkm_interfaces.action import FollowPlatformTrajectory
+from pkm_interfaces.msg import ControllerState, PlatformState, PlatformTrajectory, PlatformTrajectoryPoint, SolveStatus
+from pkm_kinematics import Kinematics
+
+from .conftest import Graph
+
+RATE = 250.0
+NODES = ("hardware", "kinematics", "dynamics", "controller")
+PAUSE = 2.0  # s that a node stands still
+_REST = 1e-3  # rad/s: an actuator that does not move
+_BRAKED = 2.5  # s, on the computer's clock, after which everything rests: machine time waits for a second, then brakes
+_FALL = 1e-3  # m, after the machine has come to rest
+
+
+class Processes:
+    """The nodes of a robot, one process each, and what they publish."""
+
+    def __init__(self, graph: Graph, group: ProcessGroup) -> None:
+        self.graph, self.group = graph, group
+        self.kinematics = Kinematics(load_mechanism("delta"))
+        self.home = np.array(self.kinematics.home)
+        self.values = bringup.defaults(namespace=graph.namespace, rate=str(RATE), natural_frequency="40")
+        graph.describe(self.kinematics.mechanism.urdf)
+        for name in NODES:
+            self.start(name)
+        self.controller: list[ControllerState] = graph.listen(ControllerState, topics.CONTROLLER_STATE)
+        self.platform: list[PlatformState] = graph.listen(PlatformState, topics.PLATFORM_STATE)
+        self.readings: list[JointState] = graph.listen(JointState, topics.HARDWARE_STATES)
+        self.diagnostics: list[DiagnosticArray] = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+        self.client = ActionClient(graph.client, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
+        self.well()
+
+    def start(self, name: str) -> None:
+        """Start a node anew."""
+        (spec,) = (spec for spec in bringup.NODES if spec.name == name)
+        command = [sys.executable, "-m", spec.module, *ros_arguments(spec, self.values)]
+        self.group.start(spec, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
+
+    def forget(self) -> None:
+        """Drop what was heard so far."""
+        for heard in (self.controller, self.platform, self.readings, self.diagnostics):
+            heard.clear()
+
+    def well(self) -> None:
+        """Wait until all is as it should be, by what is published from now on."""
+        self.forget()
+        self.graph.wait(self._is_well, 120.0)
+
+    def _is_well(self) -> bool:
+        return bool(
+            self.controller
+            and self.controller[-1].mode == Mode.HOLDING
+            and self.platform
+            and self.platform[-1].status.code == SolveStatus.CONVERGED
+            and self.client.server_is_ready()
+        )
+
+    def circle(self, cycles: int) -> FollowPlatformTrajectory.Goal:
+        """A goal around home, from where the platform is held."""
+        here = messages.pose_of(self.controller[-1].reference.pose)
+        trajectory, at = PlatformTrajectory(cycles=1), 0.0
+        poses = [here]
+        for angle in np.linspace(0.0, 2.0 * np.pi * cycles, 8 * cycles + 1):
+            pose = self.home.copy()
+            pose[:3] += 0.05 * np.array([np.cos(angle), np.sin(angle), 0.3 * np.sin(angle)])
+            poses.append(pose)
+        for k, pose in enumerate(poses):
+            at += 0.0 if k == 0 else 0.8 if k == 1 else 0.15
+            point = PlatformTrajectoryPoint(pose=messages.to_pose(pose), time_from_start=duration_message(at))
+            trajectory.points.append(point)
+        return FollowPlatformTrajectory.Goal(trajectory=trajectory)
+
+    def follow(self, cycles: int) -> tuple[int, str]:
+        """Run a motion to its end; its outcome, and why."""
+        self.well()
+        sent = self.graph.in_executor(lambda: self.client.send_goal_async(self.circle(cycles)))
+        self.graph.wait(sent.done)
+        done = self.graph.in_executor(sent.result().get_result_async)
+        self.graph.wait(done.done)
+        result = done.result().result
+        return result.error_code, result.error_string
+
+    def begin(self) -> None:
+        """Begin a long motion, and wait until it is under way."""
+        self.well()
+        self.graph.in_executor(lambda: self.client.send_goal_async(self.circle(40)))
+        self.graph.wait(lambda: self.controller[-1].mode == Mode.TRACKING)
+
+    @staticmethod
+    def _still(reading: JointState) -> bool:
+        return bool(np.abs(np.array(reading.velocity)).max() < _REST)
+
+    def errors(self) -> set[str]:
+        """Nodes that reported an error."""
+        return {
+            status.name.rpartition("/")[2]
+            for array in list(self.diagnostics)
+            for status in array.status
+            if status.level in (DiagnosticStatus.ERROR, DiagnosticStatus.STALE)
+        }
+
+    def height(self) -> float:
+        """Of the platform [m], by the newest reading."""
+        q = messages.joint_values(self.readings[-1], self.kinematics.actuated_names)
+        found = self.kinematics.forward(q, near=self.home)
+        return float(found.pose[2])
+
+
+@pytest.fixture(scope="module")
+def robot(shared_graph: Graph) -> Iterator[Processes]:
+    set_up_discovery()
+    group = ProcessGroup()
+    try:
+        yield Processes(shared_graph, group)
+    finally:
+        group.stop()
+
+
+def a_bad_day(robot: Processes, name: str, killed: bool, moment: float) -> None:
+    """A node is killed, or stands still, `moment` s after a motion has begun; and comes back."""
+    assert robot.follow(1) == (Outcome.SUCCESSFUL, "")
+    robot.begin()
+    time.sleep(moment)
+    robot.forget()
+    pid = robot.group.processes[name].pid
+    os.kill(pid, signal.SIGKILL if killed else signal.SIGSTOP)
+    began = time.monotonic()
+    if name == "controller":  # nobody moves the machine any more
+        robot.graph.wait(lambda: robot.readings and robot._still(robot.readings[-1]), 20.0)
+        assert time.monotonic() - began < _BRAKED
+        height = robot.height()
+        if killed:
+            time.sleep(PAUSE)
+            assert abs(robot.height() - height) < _FALL
+            robot.graph.wait(lambda: "hardware" in robot.errors(), 5.0)
+    elif name == "hardware":
+        robot.graph.wait(lambda: {"controller", "kinematics"} <= robot.errors(), 10.0)
+        assert robot.controller[-1].mode == Mode.STOPPED
+    elif killed:
+        time.sleep(PAUSE)  # the motion goes on without it
+        assert robot.controller[-1].mode == Mode.TRACKING
+    time.sleep(max(0.0, PAUSE - (time.monotonic() - began)))
+    if killed:
+        robot.start(name)
+    else:
+        os.kill(pid, signal.SIGCONT)
+    if name in ("kinematics", "dynamics"):
+        robot.graph.wait(lambda: robot.platform and robot.platform[-1].status.code == SolveStatus.CONVERGED, 60.0)
+        assert robot.controller[-1].mode == Mode.TRACKING
+        _stop(robot)
+    robot.well()
+    assert robot.follow(1) == (Outcome.SUCCESSFUL, "")
+
+
+def _stop(robot: Processes) -> None:
+    assert robot.graph.call(Trigger, topics.STOP, Trigger.Request()).success
+    robot.graph.wait(lambda: robot.controller[-1].mode == Mode.HOLDING)
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "stopped"])
+def test_the_controller_once(robot: Processes, killed: bool) -> None:
+    a_bad_day(robot, "controller", killed, 1.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "stopped"])
+def test_twenty_times(robot: Processes, name: str, killed: bool) -> None:
+    moments = np.random.default_rng(NODES.index(name) + 10 * killed).uniform(0.1, 4.0, 20)
+    for moment in moments:
+        a_bad_day(robot, name, killed, float(moment))
