@@ -58,7 +58,6 @@ from pkm_kinematics.status import Status, closes
 
 NO_RATES = np.empty((0, 6))
 EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are closed again as a whole
-SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are one
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of a motion space that turns
 ROUNDED = 1e-5  # of the robot's size: a loop open by less may be so by rounding; INSIDE decides, of the pose
@@ -375,43 +374,35 @@ class Engine:
             As `solve`; SINGULAR at seeds that a limb could leave on its own.
         """
         solved = self.solve(poses, choice, twists, accelerations)
-        if choice.branch != NEAREST or not len(poses):
+        if choice.branch != NEAREST:
             return solved
-        columns = self.body_column[2:]
-        with np.errstate(invalid="ignore"):
-            there = np.abs(solved.q[:, columns] - choice.seeds[:, columns]) <= self._same
-        away = np.flatnonzero(~there.all(axis=1))
-        held, kept = self._kept(poses, choice, away, twists, accelerations)
-        for rows, better in zip(solved, kept, strict=True):
-            rows[held] = better
+        poses, moving = np.ascontiguousarray(poses), twists is not NO_RATES
+
+        def part(at: slice) -> None:
+            rates = (twists[at], accelerations[at]) if moving else (NO_RATES, NO_RATES)
+            self._keep_seeds(self.model, choice.rows(at), poses[at], *rates, solved.rows(at))
+
+        if len(poses) < BATCH:
+            self._keep_seeds(self.model, choice, poses, twists, accelerations, solved)
+        else:
+            over_cores(part, len(poses))
         return solved
 
     def held_by_seeds(self, poses: Array, choice: Choice, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of some rows whose seeds close the loops, to be solved by `iterating`, which leaves them there."""
-        return self._kept(poses, choice, rows, NO_RATES, NO_RATES)[0]
-
-    def _kept(
-        self, poses: Array, choice: Choice, rows: NDArray[np.int64], twists: Array, accelerations: Array
-    ) -> tuple[NDArray[np.int64], Solved]:
-        """Which of some rows stay where their seeds are, and their solution; none where a branch is asked for."""
-        kept = _unsolved(len(rows), len(self.joint_names), len(self.joint_names) if len(twists) else 0)
         if choice.branch != NEAREST or not len(rows):
-            return rows[:0], kept.rows(slice(0))
-        v, a = (np.ascontiguousarray(x[rows]) if len(x) else x for x in (twists, accelerations))
+            return rows[:0]
+        tried = _unsolved(len(rows), len(self.joint_names), 0)
+        tried.status.fill(Status.UNREACHABLE)
         seeds = near(choice.seeds_for(rows), len(rows))
-        self._keep_seeds(self.model, seeds, np.ascontiguousarray(poses[rows]), v, a, kept)
-        held = np.flatnonzero(kept.status != Status.UNREACHABLE)
-        return rows[held], kept.rows(held)
+        self._keep_seeds(self.model, seeds, np.ascontiguousarray(poses[rows]), NO_RATES, NO_RATES, tried)
+        return rows[tried.status != Status.UNREACHABLE]
 
     def iterating(self, model: Model) -> Model:
         """A model of this robot whose limbs are all solved by iteration, and so stay on the sides of their seeds."""
         blocks = self.tables.blocks.copy()
         blocks["solver"] = records.NEWTON
         return model.replace(blocks=blocks)
-
-    @cached_property
-    def _same(self) -> Array:
-        return np.where(self.joint_turning[self.body_column[2:]], SAME, SAME * self.size)
 
     @cached_property
     def _keep_seeds(self) -> WithScratch:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import Status
 
 ROBOTS = ("agile_eye", "delta", "gough_stewart", "planar_3rpr", "planar_3rrr", "tricept", "tripod_3prs")
@@ -26,6 +27,22 @@ def test_every_assembly_mode_is_answered_with_its_own_joints(of_gallery, name: s
             np.testing.assert_allclose(solved.joints, mode.joints, atol=SAME, err_msg=mode.label)
             moved = k.motion(mode.pose, np.zeros(6), seed=mode.joints)
             np.testing.assert_allclose(moved.joints, mode.joints, atol=SAME, err_msg=mode.label)
+
+
+@pytest.mark.parametrize("name", ["delta", "planar_3rrr", "orthoglide", "agile_eye"])
+def test_a_seed_does_not_open_the_motion_space(of_gallery, name: str) -> None:
+    """A pose that the platform cannot have is refused, though the seed closes the loops at one beside it."""
+    k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
+    scale = k.engine.rate_scale
+    normal = np.linalg.svd((np.asarray(k.subspace(k.home)) * scale[:, None]).T)[2][-1] / scale
+    outside = displace(k.home, 0.1 * k.characteristic_length * normal)
+    for pose in (outside, np.tile(outside, (3, 1))):
+        answers = k.inverse(pose, seed=k.home_joints), k.motion(pose, np.zeros(6), seed=k.home_joints)
+        for answer in (*answers, d.inverse(pose, seed=k.home_joints)):
+            assert np.all(answer.status != Status.CONVERGED)
+        assert np.all(answers[0].status == Status.INVALID_INPUT)
+        assert np.isnan(answers[0].joints).all()
+        assert np.isnan(k.inverse_jacobian(pose, seed=k.home_joints)).all()
 
 
 def test_many_poses_with_a_seed_each(of_gallery) -> None:

@@ -10,11 +10,11 @@ from pkm_kinematics.kernels.position.positions import (
     INVALID_INPUT,
     JOINT_LIMIT,
     SINGULAR,
-    UNREACHABLE,
     place_block,
     write_block_rows,
 )
 from pkm_kinematics.kernels.position.solve_poses import (
+    INSIDE,
     all_finite,
     check_pose,
     first_beyond_limit,
@@ -26,6 +26,8 @@ from pkm_kinematics.kernels.position.solve_poses import (
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.kernels.records import PLATFORM
+
+SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are one
 
 
 @compiled
@@ -46,24 +48,37 @@ def gap_as_placed(model, data):
     return worst
 
 
+@compiled
+def is_away(model, seed, q):
+    """Whether joint positions q (n_joints,) are another configuration of the limbs than `seed` (n_joints,), or none."""
+    bodies, size = model.bodies, model.task[0].size
+    for i in range(2, bodies.shape[0]):
+        at = bodies[i].column
+        if not abs(q[at] - seed[at]) <= (SAME * size if bodies[i].prismatic == 1 else SAME):
+            return True
+    return False
+
+
 @allocating
 def keep_seeds(model, data, choice, poses, twists, accelerations_, out):
-    """As `solve_many`, but with all joints where the seeds (n, n_joints) have them; UNREACHABLE where loops are open.
+    """Put seeds that close the loops in the place of other solutions: `out` is a `Solved` of `solve_many` on entry.
 
     SINGULAR, besides where rates are not determined, is a configuration in which a limb can move on its own: the pose
     does not determine its joints.
     """
     chain, state = model.chain, data.state
+    shared = choice.seeds.shape[0] == 1
     for k in range(poses.shape[0]):
-        seed = choice.seeds[k]
-        out.status[k] = UNREACHABLE
-        if not (usable_seed(model, seed) and check_pose(poses[k], data.work)):
+        seed = choice.seeds[0 if shared else k]
+        if not (is_away(model, seed, out.q[k]) and usable_seed(model, seed) and check_pose(poses[k], data.work)):
             continue
         take_seed(model, data, seed)
         place_platform(state, data.work)
         if chain.shape[0] > 1:
             platform = state[PLATFORM]
-            read_chain(model, data, platform.R, platform.p)
+            miss, turn = read_chain(model, data, platform.R, platform.p)
+            if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
+                continue
             if chain.shape[0] < 7:
                 place_chain(model, data, platform.R, platform.p)
         gap = gap_as_placed(model, data)
