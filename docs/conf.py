@@ -36,6 +36,7 @@ exclude_patterns = ["pictures"]
 highlight_language = "none"  # of blocks that name no language
 default_role = "py:obj"  # what stands in backticks in a docstring is linked where it is a name of ours
 autodoc_mock_imports = list(reference_pages.ROS)
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike")}  # not what they stand for
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
