@@ -62,6 +62,7 @@ class NodeSpec:
 
 
 SWITCH = ("true", "false")
+ENCLAVES = "/pkm"  # of SROS 2, one for each node: config/sros2/policy.xml
 
 KNOBS = (
     Knob("robot", "delta", options.ROBOT, group="robot"),

@@ -6,6 +6,7 @@ Needs `launch` and `launch_ros`, which a ROS 2 installation has and a bare machi
 
 from __future__ import annotations
 
+import os
 import tempfile
 from dataclasses import replace
 from functools import partial
@@ -121,6 +122,7 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
     """
     if spec.name == "kinematics" and values["ros2_control"] == "true":
         spec = replace(spec, remappings={"actuated_joint_states": ros2_control.MEASURED_STATES})
+    secured = os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
     return Node(
         package="pkm_control",
         executable=spec.executable,
@@ -128,6 +130,7 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
         namespace=values["namespace"],
         parameters=[{**bringup.parameters(spec, values), **texts}],
         remappings=list(spec.remappings.items()),
+        ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if secured else [],
         output="screen",
     )
 

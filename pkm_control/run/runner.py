@@ -159,6 +159,8 @@ def command(values: bringup.Values) -> list[str]:
 def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
     """Return the arguments that a node is started with: its name, namespace, remappings and parameters."""
     arguments = ["--ros-args", "-r", f"__node:={spec.name}"]
+    if os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true":
+        arguments += ["--enclave", f"{bringup.ENCLAVES}/{spec.name}"]
     if values["namespace"]:
         arguments += ["-r", f"__ns:=/{values['namespace'].strip('/')}"]
     for name, other in spec.remappings.items():
