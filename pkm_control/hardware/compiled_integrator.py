@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+from functools import cached_property, partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.kernels.platform_step import SCRATCH, step_platform
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.kernels.joint_state import place_joints
 from pkm_kinematics import Status
-from pkm_kinematics.kernels.binding import bind
+from pkm_kinematics.kernels.binding import Prepared
+from pkm_kinematics.kernels.rates.motion import invert_blocks
+from pkm_kinematics.solve.mode_reader import ModeReader
 from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
@@ -41,6 +46,11 @@ class CompiledIntegrator:
         self.velocities = np.zeros(n)
         self._none = np.zeros(n)
         self._bind()
+
+    @property
+    def passing(self) -> None:
+        """Nothing: it does not pass into other working modes."""
+        return
 
     def place(self, pose: Array) -> str:
         """Put the robot at rest at a pose, in its home working mode.
@@ -74,14 +84,71 @@ class CompiledIntegrator:
         status = self._step(self._motion, efforts, h, self._scratch, self.positions, self.velocities)
         return "" if status == Status.CONVERGED else Status(status).meaning
 
-    def _bind(self) -> None:
-        """Take a fresh workspace, which begins at home."""
+    @property
+    def mode(self) -> int:
+        """Number of the working mode, as far as closed forms tell it."""
+        return self._mode
+
+    def joints(self) -> Array:
+        """Positions (n_joints,) of all joints after the last step; turns of passive ones do not count."""
+        kinematics = self._dynamics.kinematics
+        state, bodies = self._data.state, kinematics.tables.bodies
+        found = np.array(kinematics.home_joints)
+        turned = np.where(bodies["prismatic"] == 1, state["q"], np.arctan2(state["s"], state["c"]))
+        found[bodies["column"][2:]] = turned[2:]
+        return found
+
+    def regularity(self) -> float:
+        """How far the limbs are from their singularities after the last step: 0 in one, at most 1."""
+        return float(self._regularity())
+
+    def regularity_at(self, pose: Array, joints: Array) -> float:
+        """The same in a configuration, in which the limbs then are.
+
+        Args:
+            pose: of the platform (7,), base frame.
+            joints: positions (n_joints,) that close the loops there.
+
+        Returns:
+            0 in a singularity, at most 1.
+        """
+        q = np.zeros(len(self._model.bodies))
+        q[2:] = joints[self._model.bodies["column"][2:]]
+        return float(self._place(pose, q)[0])
+
+    def resume(self, joints: Array) -> bool:
+        """Go on in another configuration, at the pose and twist that are in the state.
+
+        Args:
+            joints: positions (n_joints,) that close the loops there.
+
+        Returns:
+            Whether there is a motion there; the state is as before where there is none.
+        """
+        reader = self._reader
+        status, _ = reader.read(np.array(self.pose), joints)
+        if not closes(status):
+            return False
+        self._bind(reader.branch, joints)
+        return not self.advance(self._none, 0.0)
+
+    @cached_property
+    def _reader(self) -> ModeReader:
+        return ModeReader(self._dynamics.kinematics.engine)
+
+    def _bind(self, mode: int = _HOME_MODE, joints: Array | None = None) -> None:
+        """Take a fresh workspace, which begins at home, or in other joint positions (n_joints,)."""
         self._scratch = np.zeros((SCRATCH, 25))
         home = np.zeros(25)
         home[:7] = self._dynamics.kinematics.home
         kinematics = self._dynamics.kinematics
-        data = kinematics.engine.data(kinematics.modes.start(_HOME_MODE))
-        fixed = (self._dynamics.model(self._payload), data, kinematics.modes.branch(_HOME_MODE), self._runge_kutta)
         n = len(self.positions)
+        self._mode = mode
+        self._model = self._dynamics.model(self._payload)
+        self._data = kinematics.engine.data(kinematics.modes.start(mode) if joints is None else joints)
+        fixed = (self._model, self._data, np.int64(mode), self._runge_kutta)
         example = (home, np.zeros(n), 0.0, self._scratch, np.zeros(n), np.zeros(n))
-        self._step = bind(step_platform, fixed, example)
+        self._step = partial(Prepared(step_platform, *fixed, *example).call, *fixed)
+        self._regularity = partial(Prepared(invert_blocks, *fixed[:2]).call, *fixed[:2])
+        q = np.zeros(len(self._model.bodies))
+        self._place = partial(Prepared(place_joints, *fixed[:2], home[:7], q).call, *fixed[:2])

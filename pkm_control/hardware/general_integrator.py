@@ -42,6 +42,16 @@ class GeneralIntegrator:
         self.velocities = np.zeros(n)
         self._joints = np.array(self._kinematics.home_joints)
 
+    @property
+    def mode(self) -> int:
+        """Number of the working mode: home's."""
+        return 0
+
+    @property
+    def passing(self) -> None:
+        """Nothing: it does not pass into other working modes."""
+        return
+
     def place(self, pose: Array) -> str:
         """Put the robot at rest at a pose, in its home working mode.
 

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from pkm_control.hardware.compiled_integrator import CompiledIntegrator
 from pkm_control.hardware.general_integrator import GeneralIntegrator
+from pkm_control.hardware.passing_integrator import PassingIntegrator
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 
 Array = NDArray[np.float64]
 
@@ -26,6 +28,16 @@ class Integrator(Protocol):
     twist: Array
     positions: Array
     velocities: Array
+
+    @property
+    def mode(self) -> int:
+        """Number of the working mode, as far as closed forms tell it."""
+        ...
+
+    @property
+    def passing(self) -> ActuatorDynamics | None:
+        """What moves the robot where the platform does not tell its joints; None elsewhere."""
+        ...
 
     def place(self, pose: Array) -> str:
         """Put the robot at rest at a pose, in its home working mode.
@@ -60,8 +72,11 @@ def make_integrator(dynamics: Dynamics, runge_kutta: bool, payload: Inertial | N
         payload: what the platform carries, in its frame.
 
     Returns:
-        A compiled one where the motion space is constant, else the general one.
+        A compiled one where the motion space is constant, else the general one. Where limbs have several branches, one
+        that passes from one to the other.
     """
+    if dynamics.kinematics.constant_space and PassingIntegrator.serves(dynamics.kinematics):
+        return PassingIntegrator(dynamics, runge_kutta, payload)
     if dynamics.kinematics.constant_space:
         return CompiledIntegrator(dynamics, runge_kutta, payload)
     return GeneralIntegrator(dynamics, runge_kutta, payload)

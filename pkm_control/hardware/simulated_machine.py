@@ -32,7 +32,9 @@ class SimulatedMachine:
     """Direct dynamics of the whole robot, integrated in task space at a fixed step.
 
     The state is the motion of the platform; every joint follows from it by inverse kinematics, so the loops stay closed
-    without any correction. `joints` and `joint_velocities` are those of the whole robot, passive ones included.
+    without any correction. Near a singularity of type 1, where a limb is stretched or folded, it is that of the
+    actuators: so the machine passes into other working modes as a real one does. `joints` and `joint_velocities` are
+    those of the whole robot, passive ones included.
 
     Order of calls, as in `hardware_interface::SystemInterface`: `configure`, `activate`, then in each period `read`,
     `write`, and `step` for the time that passes, and `deactivate` in the end. Anything that would make a number that is
@@ -291,11 +293,26 @@ class SimulatedMachine:
         self._sent.clear()
 
     def _motion(self) -> tuple[Array, Array]:
-        motion = self.kinematics.motion(self.pose, self.twist, seed=self._seed)
+        passing = self._robot.passing
+        if passing is not None:
+            joints = passing.joints
+            turns = np.where(self.kinematics.engine.joint_turning, np.round((self._seed - joints) / (2.0 * np.pi)), 0.0)
+            self._seed = joints + 2.0 * np.pi * turns
+            return self._seed, passing.joint_velocities
+        motion = self.kinematics.motion(self.pose, self.twist, seed=self._seed, mode=self._robot.mode)
         joints = np.array(motion.joints, dtype=np.float64)
         if np.isfinite(joints).all():
             self._seed = joints
         return joints, np.array(motion.velocities, dtype=np.float64)
+
+    def _weight(self) -> Array:
+        """Efforts (n_actuated,) that carry the robot where it is."""
+        passing = self._robot.passing
+        if passing is not None:
+            return passing.weight()
+        still = np.zeros(6)
+        answer = self.dynamics.inverse(self.pose, still, still, seed=self._seed, mode=self._robot.mode)
+        return np.asarray(answer.effort, dtype=np.float64)
 
     def _drive_efforts(self, h: float) -> tuple[Array, Array]:
         """Return what the drives give, within their limits, and what the end stops add."""
@@ -306,8 +323,7 @@ class SimulatedMachine:
         if self._mode is CommandMode.EFFORT:
             wanted = np.zeros(len(self.limits.names)) if silent or self._command is None else self._command
         else:
-            still = np.zeros(6)
-            gravity = np.asarray(self.dynamics.inverse(self.pose, still, still, seed=self._seed).effort, np.float64)
+            gravity = self._weight()
             if self._mode is CommandMode.VELOCITY:
                 command = np.zeros(len(gravity)) if silent or self._command is None else self._command
                 wanted = self._drive.velocity(command, velocities, gravity)

@@ -55,7 +55,6 @@ class ModeTracker:
         self.kinematics = kinematics
         self._reader = ModeReader(kinematics.engine)
         blocks = kinematics.tables.blocks
-        self._weights = np.where(blocks["branches"] > 1, blocks["stride"], 0)
         self._iterated = blocks["solver"] == NEWTON
         self._actuated = blocks["actuators"] > 0
         self._unsigned = kinematics.assembly.unsigned
@@ -130,7 +129,7 @@ class ModeTracker:
         return bool((self._reader.sides[self._iterated] < 0.0).any())
 
     def _working_label(self, pose: Array, joints: Array) -> str:
-        mode = int(self._weights @ (self._reader.sides < 0.0))
+        mode = self._reader.branch
         modes = self.kinematics.modes
         return modes.label_of(mode, modes.numbers_at(pose, joints, mode))
 

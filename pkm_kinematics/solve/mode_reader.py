@@ -20,6 +20,8 @@ class ModeReader:
     def __init__(self, engine: Engine) -> None:
         e = engine
         self.sides = np.ones(len(e.tables.blocks))
+        blocks = e.tables.blocks
+        self._weights = np.where(blocks["branches"] > 1, blocks["stride"], 0)
         work = e.tables.n_work
         fixed = (e.model, e.data(), np.zeros(work), np.zeros(work), self.sides)
         self._read: Callable[..., Any] = bind(read_modes, fixed, (np.array(e.home), np.array(e.home_joints)))
@@ -36,3 +38,8 @@ class ModeReader:
         """
         status, side = self._read(pose, joints)
         return status, side
+
+    @property
+    def branch(self) -> int:
+        """Number of the working mode that was read last, as far as closed forms tell it."""
+        return int(self._weights @ (self.sides < 0.0))

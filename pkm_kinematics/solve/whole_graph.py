@@ -55,12 +55,21 @@ class FollowedRows:
 
 
 class WholeGraph:
-    """All joints of a mechanism, passive, actuated and the platform's own, as one set of unknowns."""
+    """All joints of a mechanism, passive, actuated and the platform's own, as one set of unknowns.
+
+    `platform_carrier` is the number of the platform's last body, and `tail` (4, 4) the platform's frame in it.
+
+    Args:
+        mechanism: the robot.
+        task: how the platform's pose is written.
+        home: joint positions by name at home.
+        home_pose: of the platform (7,), base frame.
+    """
 
     def __init__(self, mechanism: Mechanism, task: Task, home: dict[str, float], home_pose: Array) -> None:
-        graph, self._last = _with_platform(build_graph(mechanism), task, transform_from_pose(home_pose))
-        first = self._last + 1 - (len(task.names) or len(FREE))
-        self._branch = range(first, self._last + 1)
+        graph, self.platform_carrier = _with_platform(build_graph(mechanism), task, transform_from_pose(home_pose))
+        first = self.platform_carrier + 1 - (len(task.names) or len(FREE))
+        self._branch = range(first, self.platform_carrier + 1)
         movable = tuple(i for i in range(2, len(graph.bodies)))
         plan = Plan(movable, tuple(range(len(graph.closures))))
         tables = assemble(mechanism, graph, [[plan]], home)
@@ -69,7 +78,7 @@ class WholeGraph:
         self.names = tables.names
         self._idle = mechanism.mobility.idle
         self._held: dict[tuple[str, ...], Tables] = {}
-        self._tail = graph.link_frame[mechanism.platform_link]
+        self.tail = graph.link_frame[mechanism.platform_link]
 
     def nearest(self, wanted: dict[str, float], size: float) -> Followed:
         """The closed configuration nearest to joint positions by name, above all in the platform's own."""
@@ -85,8 +94,15 @@ class WholeGraph:
         pose = pose_from_transform(self.platform_transform(state))
         return Followed(Status.CONVERGED, pose, by_name, residual, iterations)
 
-    def _holding(self, actuated: tuple[str, ...]) -> Tables:
-        """The tables with the joints of these names as actuators, and held."""
+    def holding(self, actuated: tuple[str, ...]) -> Tables:
+        """The tables with some joints as actuators, and held.
+
+        Args:
+            actuated: names of these joints.
+
+        Returns:
+            The tables, made once.
+        """
         if actuated not in self._held:
             bodies, blocks = self.tables.bodies.copy(), self.tables.blocks.copy()
             bodies["actuator"] = [actuated.index(name) if name in actuated else -1 for name in self.names]
@@ -130,7 +146,7 @@ class WholeGraph:
 
     def follow_many(self, positions: Array, actuated: Sequence[str], q: Array, size: float) -> FollowedRows:
         """`follow` for rows: positions (n, n_bodies) in the order of `names`, q (n, as many as `actuated`)."""
-        t, n = self._holding(tuple(actuated)), len(positions)
+        t, n = self.holding(tuple(actuated)), len(positions)
         bodies = np.array([self.names.index(name) for name in actuated])
         positions, q = np.array(positions), np.ascontiguousarray(q)
         status, iterations, residual = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
@@ -138,22 +154,22 @@ class WholeGraph:
 
         def part(at: slice) -> None:
             rows = GraphRows(*(array[at] for array in found))
-            follow_graphs(t.model, t.data(), size, bodies, q[at], self._last, positions[at], rows)
+            follow_graphs(t.model, t.data(), size, bodies, q[at], self.platform_carrier, positions[at], rows)
 
         over_cores(part, n)
         poses = np.full((n, 7), np.nan)
         ended = status == Status.CONVERGED
         if ended.any():
-            poses[ended, :3] = found.p[ended] + found.R[ended] @ self._tail[:3, 3]
-            turned = scipy.spatial.transform.Rotation.from_matrix(found.R[ended] @ self._tail[:3, :3])
+            poses[ended, :3] = found.p[ended] + found.R[ended] @ self.tail[:3, 3]
+            turned = scipy.spatial.transform.Rotation.from_matrix(found.R[ended] @ self.tail[:3, :3])
             poses[ended, 3:] = turned.as_quat(canonical=True)
         return FollowedRows(poses, positions, status, residual, iterations)
 
     def platform_transform(self, state: NDArray[Any]) -> Array:
         """Transform (4, 4) of the platform in the base frame where the bodies of `tables` stand in a workspace."""
         T = np.eye(4)
-        T[:3, :3], T[:3, 3] = state["R"][self._last], state["p"][self._last]
-        return T @ self._tail
+        T[:3, :3], T[:3, 3] = state["R"][self.platform_carrier], state["p"][self.platform_carrier]
+        return T @ self.tail
 
 
 def _platform_branch(task: Task, home: Array) -> tuple[list[Body], Array]:

@@ -52,6 +52,7 @@ class WorkingModes:
         iterated = [int(b) for b in range(len(self.blocks)) if self.blocks["solver"][b] == records.NEWTON]
         self._searched = [span for span in engine.tables.limbs if any(span[0] <= b < span[1] for b in iterated)]
         self._closed = int(np.prod(self.blocks["branches"]))
+        self._starts: dict[int, Array] = {}
 
     @cached_property
     def _home_choices(self) -> list[list[Array]]:
@@ -121,16 +122,42 @@ class WorkingModes:
         return mode % self._closed
 
     def start(self, mode: int) -> Array:
-        """Joint positions (n_joints,) at home from which limbs solved by iteration take up a mode."""
+        """Joint positions at home from which limbs take up a mode.
+
+        Args:
+            mode: number of a working mode.
+
+        Returns:
+            (n_joints,): limbs solved by iteration go on from there, and joints of closed forms turn nearest to them.
+        """
+        if mode not in self._starts:
+            self._starts[mode] = self._start(mode)
+        return self._starts[mode]
+
+    def _start(self, mode: int) -> Array:
         joints = self.engine.home_joints
         if mode >= self._closed:
             joints = self._combined([c[k] for c, k in zip(self._home_choices, self._digits(mode), strict=True)])
         branch = mode % self._closed
-        if branch == 0 or not self._searched:
+        if branch == 0:
             return joints
         # limbs solved by iteration need not be where they are in home's branch, if closed forms in them change theirs
         solved = self.engine.solve(self.engine.home[None], near(joints, 1, branch))
-        return solved.q[0] if closes(solved.status[0]) else joints
+        if not closes(solved.status[0]):
+            return joints
+        return solved.q[0] if self._searched else self._turned_in(solved.q[0])
+
+    def _turned_in(self, joints: Array) -> Array:
+        """Joint positions with those that are outside their range turned into it by whole turns, where possible.
+
+        A limb comes to another branch stretched or folded: the shortest turn from home need not be what it took.
+        """
+        e = self.engine
+        lower, upper = e.limits
+        turns = np.where(joints < lower, np.ceil((lower - joints) / (2.0 * np.pi)), 0.0)
+        turns = np.where(joints > upper, -np.ceil((joints - upper) / (2.0 * np.pi)), turns)
+        turned = joints + 2.0 * np.pi * np.where(np.isfinite(turns), turns, 0.0)
+        return np.where(e.joint_turning & (lower <= turned) & (turned <= upper), turned, joints)
 
     @cached_property
     def starts(self) -> Array:
@@ -214,7 +241,7 @@ class WorkingModes:
         """
         if not self._searched:
             for mode in range(self._closed):
-                yield mode, self.label(mode), self.engine.solve(pose[None], near(self.engine.home_joints, 1, mode))
+                yield mode, self.label(mode), self.engine.solve(pose[None], near(self.start(mode), 1, mode))
             return
         several = [len(c) > 1 for c in self._home_choices]
         for mode in range(self._closed):

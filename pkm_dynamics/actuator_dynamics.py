@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One robot's configuration, motion and efforts by its actuators alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array, Inertial
+from pkm_description.rotations import pose_from_transform
+from pkm_dynamics.dynamics import Dynamics
+from pkm_dynamics.kernels.actuator_coordinates import (
+    accelerations_here,
+    close_graph,
+    efforts_here,
+    motion_here,
+    step_actuators,
+)
+from pkm_kinematics import Status
+from pkm_kinematics.kernels.binding import Prepared
+from pkm_kinematics.kernels.path.follow import follow_graph
+from pkm_kinematics.kernels.records import PLATFORM
+
+_SCRATCH = 6  # rows
+
+
+class ActuatorDynamics:
+    """A robot whose state is a configuration of all joints, closed, and the velocities of its actuators.
+
+    It goes on where a limb is stretched or folded (type 1), where nothing that begins with the platform does, and ends
+    where the actuators lose hold of the platform (type 2). Not for several threads.
+
+    Args:
+        dynamics: of the robot.
+        payload: what the platform carries, in its frame.
+
+    Raises:
+        PkmError: the robot has more actuators than freedoms, whose positions then depend on each other.
+    """
+
+    def __init__(self, dynamics: Dynamics, payload: Inertial | None = None) -> None:
+        k = dynamics.kinematics
+        if len(k.actuated_names) != k.mobility:
+            raise PkmError("actuators are coordinates of a robot only where there are as many of them as freedoms")
+        self.kinematics = k
+        self._graph = graph = k.engine.whole_graph
+        tables = graph.holding(k.actuated_names)
+        bodies = tables.bodies.copy()
+        carrier, tail = graph.platform_carrier, graph.tail
+        _carry(bodies[carrier], dynamics.model(payload).bodies[PLATFORM], tail)
+        n = k.mobility
+        self._model = tables.model.replace(bodies=dynamics.robot.with_friction(bodies), subspace=np.zeros((6, n)))
+        self._data = tables.data()
+        self._state = self._data.state
+        column = {name: j for j, name in enumerate(k.joint_names)}
+        self._bodies = np.array([i for i, name in enumerate(graph.names) if name in column])
+        self._columns = np.array([column[graph.names[i]] for i in self._bodies])
+        self._held = np.array([graph.names.index(name) for name in k.actuated_names])
+        self._carrier, self._tail = carrier, tail
+        self._q = np.array(self._state["q"])
+        self._none = np.zeros(n)
+        self._scratch = np.zeros((_SCRATCH, max(len(bodies), n)))
+        self.velocities = np.zeros(n)  # of the actuators
+        self._prepare()
+        self.place(np.array(k.home), np.array(k.home_joints))
+
+    def _prepare(self) -> None:
+        model, data, none = self._model, self._data, self._none
+        size = self.kinematics.characteristic_length
+        self._close = Prepared(close_graph, model, data).call
+        self._follow = Prepared(follow_graph, model, data, size, self._held, none).call
+        self._efforts = Prepared(efforts_here, model, data, none, none, none).call
+        self._accelerations = Prepared(accelerations_here, model, data, none, none, none).call
+        self._move = Prepared(motion_here, model, data, none, none).call
+        rows = self._q, none, self._scratch
+        self._step = Prepared(step_actuators, model, data, True, none, 0.0, *rows).call
+
+    # -- state ------------------------------------------------------------------------------------------------------
+
+    def place(self, pose: Array, joints: Array) -> Status:
+        """Take a configuration, at rest.
+
+        Args:
+            pose: of the platform (7,), base frame.
+            joints: positions (n_joints,) that close the loops there.
+
+        Returns:
+            CONVERGED, or why there is none; the state then is the one before.
+        """
+        q = self._q.copy()
+        for name, value in self.kinematics.engine.branch_at(pose).items():
+            q[self._graph.names.index(name)] = value
+        q[self._bodies] = joints[self._columns]
+        if not np.isfinite(q).all():
+            return Status.INVALID_INPUT
+        self._state["q"] = q
+        status = Status(self._close(self._model, self._data))
+        if status is Status.CONVERGED:
+            self._q[:] = self._state["q"]
+            status = self.move(self._none)
+        return status
+
+    def follow(self, q: Array) -> Status:
+        """Move the actuators straight to positions, at rest.
+
+        Args:
+            q: of the actuators (n_actuated,) [rad or m].
+
+        Returns:
+            CONVERGED, or SINGULAR where the way meets a singularity of type 2; the state then is the one before.
+        """
+        if not np.isfinite(q).all():
+            return Status.INVALID_INPUT
+        self._state["q"] = self._q
+        goal = np.array(q, dtype=np.float64)
+        size = self.kinematics.characteristic_length
+        status = Status(int(self._follow(self._model, self._data, size, self._held, goal)[0]))
+        if status is Status.CONVERGED:
+            self._q[:] = self._state["q"]
+        return status
+
+    def move(self, velocities: Array, accelerations: Array | None = None) -> Status:
+        """Give the actuators velocities and accelerations (n_actuated,), zero where there are none."""
+        self.velocities[:] = velocities
+        self._state["q"] = self._q
+        ud = self._none if accelerations is None else np.array(accelerations, dtype=np.float64)
+        return Status(self._move(self._model, self._data, self.velocities, ud))
+
+    @property
+    def actuated(self) -> Array:
+        """Positions (n_actuated,) of the actuators [rad or m]."""
+        return np.asarray(self._q[self._held])
+
+    @property
+    def joints(self) -> Array:
+        """Positions (n_joints,) of all joints."""
+        return self._by_column(self._q)
+
+    @property
+    def joint_velocities(self) -> Array:
+        """Velocities (n_joints,) of all joints, after `move` or `step`."""
+        return self._by_column(self._state["qd"])
+
+    @property
+    def pose(self) -> Array:
+        """Pose (7,) of the platform, after `place`, `move` or `step`."""
+        return pose_from_transform(self._graph.platform_transform(self._state))
+
+    @property
+    def twist(self) -> Array:
+        """Twist (6,) of the platform, after `move` or `step`."""
+        me = self._state[self._carrier]
+        arm = me["R"] @ self._tail[:3, 3]
+        return np.concatenate([me["v"] + np.cross(me["w"], arm), me["w"]])
+
+    @property
+    def acceleration(self) -> Array:
+        """Acceleration (6,) of the platform, after `move`."""
+        me = self._state[self._carrier]
+        arm, w = me["R"] @ self._tail[:3, 3], me["w"]
+        linear = me["dv"] + np.cross(me["dw"], arm) + np.cross(w, np.cross(w, arm)) - self._state["dv"][0]
+        return np.concatenate([linear, me["dw"]])
+
+    def _by_column(self, values: Array) -> Array:
+        found = np.zeros(len(self.kinematics.joint_names))
+        found[self._columns] = values[self._bodies]
+        return found
+
+    # -- dynamics ---------------------------------------------------------------------------------------------------
+
+    def efforts(self, accelerations: Array) -> Array:
+        """Efforts that give the actuators accelerations, at the present velocities.
+
+        Args:
+            accelerations: (n_actuated,) [rad/s^2 or m/s^2].
+
+        Returns:
+            (n_actuated,) [N m or N]; NaN where the actuators have lost hold of the platform.
+        """
+        self._state["q"] = self._q
+        found = np.zeros_like(self._none)
+        ud = np.array(accelerations, dtype=np.float64)
+        status = self._efforts(self._model, self._data, self.velocities, ud, found)
+        return found if status == Status.CONVERGED else np.full_like(found, np.nan)
+
+    def weight(self) -> Array:
+        """Efforts (n_actuated,) that hold the robot at rest where it is; the velocities of its state stay."""
+        self._state["q"] = self._q
+        found = np.zeros_like(self._none)
+        status = self._efforts(self._model, self._data, self._none, self._none, found)
+        return found if status == Status.CONVERGED else np.full_like(found, np.nan)
+
+    def accelerations(self, efforts: Array) -> Array:
+        """Accelerations (n_actuated,) under efforts (n_actuated,); NaN where the actuators have lost hold."""
+        self._state["q"] = self._q
+        found = np.zeros_like(self._none)
+        tau = np.array(efforts, dtype=np.float64)
+        status = self._accelerations(self._model, self._data, self.velocities, tau, found)
+        return found if status == Status.CONVERGED else np.full_like(found, np.nan)
+
+    def step(self, efforts: Array, h: float, runge_kutta: bool = True) -> Status:
+        """Let time pass under constant efforts.
+
+        Args:
+            efforts: of the actuators (n_actuated,) [N m or N].
+            h: how much [s].
+            runge_kutta: the classical method, else semi-implicit Euler.
+
+        Returns:
+            CONVERGED, or why no motion goes on; the state then is the one before.
+        """
+        tau = np.ascontiguousarray(efforts, dtype=np.float64)
+        rows = self._q, self.velocities, self._scratch
+        return Status(self._step(self._model, self._data, runge_kutta, tau, h, *rows))
+
+
+def _carry(row: Any, platform: Any, frame: Array) -> None:
+    """Add the platform's mass, given in its own frame, to the body of its branch in which `frame` (4, 4) is fixed."""
+    R, p = frame[:3, :3], frame[:3, 3]
+    mass, h = float(platform["mass"]), R @ platform["moment"]
+    inertia = R @ _matrix(platform["inertia"]) @ R.T
+    hp = float(h @ p)
+    inertia += (2.0 * hp + mass * float(p @ p)) * np.eye(3) - np.outer(h, p) - np.outer(p, h) - mass * np.outer(p, p)
+    row["mass"] += mass
+    row["moment"] += h + mass * p
+    row["inertia"] += inertia[np.triu_indices(3)]
+    row["massless"] = row["mass"] == 0.0 and not row["inertia"].any()
+
+
+def _matrix(six: NDArray[np.float64]) -> Array:
+    xx, xy, xz, yy, yz, zz = six
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
