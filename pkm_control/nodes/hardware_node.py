@@ -25,7 +25,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from sensor_msgs.msg import JointState
 
 from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
-from pkm_control.hardware.realism import realistic_machine
+from pkm_control.hardware.simulated.realism import realistic_machine
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.command_inbox import CommandInbox

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware import SimulatedMachine
-from pkm_control.hardware.realism import realistic_machine
+from pkm_control.hardware.simulated.realism import realistic_machine
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.optional import PAGE, PAGE_REMEDY, NotInstalledError, need

@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 
-from pkm_control.hardware.drive_loop import DriveLoop
-from pkm_control.hardware.encoder import Encoder
-from pkm_control.hardware.end_stops import EndStops
+from pkm_control.hardware.simulated.drive_loop import DriveLoop
+from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.end_stops import EndStops
 
 INERTIA = np.array([0.5])
 NONE = np.zeros(1)

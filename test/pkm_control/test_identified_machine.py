@@ -12,7 +12,7 @@ import yaml
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Reference
 from pkm_control.hardware import SimulatedMachine
-from pkm_control.hardware.encoder import Encoder
+from pkm_control.hardware.simulated.encoder import Encoder
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics.identification import ExcitationLimits, Recorded, find_excitation

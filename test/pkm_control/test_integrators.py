@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_control.hardware.compiled_integrator import CompiledIntegrator
-from pkm_control.hardware.general_integrator import GeneralIntegrator
-from pkm_control.hardware.integrator import make_integrator
+from pkm_control.hardware.simulated.compiled_integrator import CompiledIntegrator
+from pkm_control.hardware.simulated.general_integrator import GeneralIntegrator
+from pkm_control.hardware.simulated.integrator import make_integrator
 from pkm_control.kernels.platform_step import attitude_rate
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial

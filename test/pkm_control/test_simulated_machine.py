@@ -6,7 +6,7 @@ import pytest
 
 from pkm_control.control_errors import LifecycleError
 from pkm_control.hardware import CommandMode, Encoder, Lifecycle, SimulatedMachine
-from pkm_control.hardware.brakes import CAPACITY
+from pkm_control.hardware.simulated.brakes import CAPACITY
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 

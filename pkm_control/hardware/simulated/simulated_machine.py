@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from pkm_control.control_errors import LifecycleError
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_inertia
-from pkm_control.hardware.brakes import Brakes
-from pkm_control.hardware.drive_loop import DriveLoop
-from pkm_control.hardware.encoder import Encoder
-from pkm_control.hardware.end_stops import EndStops
-from pkm_control.hardware.integrator import make_integrator
+from pkm_control.hardware.machine import Machine
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
+from pkm_control.hardware.simulated.brakes import Brakes
+from pkm_control.hardware.simulated.drive_loop import DriveLoop
+from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.end_stops import EndStops
+from pkm_control.hardware.simulated.integrator import make_integrator
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
@@ -28,7 +29,7 @@ _RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall
 _RUNAWAY_UNLIMITED = 1.0e3  # rad/s or m/s, where the description sets no limit
 
 
-class SimulatedMachine:
+class SimulatedMachine(Machine):
     """Direct dynamics of the whole robot, integrated in task space at a fixed step.
 
     The state is the motion of the platform; every joint follows from it by inverse kinematics, so the loops stay closed
@@ -75,14 +76,10 @@ class SimulatedMachine:
             raise ValueError(f"method is '{method}', not 'rk4' or 'semi-implicit'")
         if delay < 0:
             raise ValueError(f"delay is {delay} commands; give zero or more")
+        super().__init__(limits)
         self.kinematics = kinematics = dynamics.kinematics
         self.dynamics = dynamics
-        self.limits = limits
         self.command_timeout = command_timeout
-        self.lifecycle = Lifecycle.UNCONFIGURED
-        self.fault = ""
-        self.time = 0.0
-        self.saturated = np.zeros(len(limits.names), dtype=bool)
         self._max_step = max_step
         self._mode = command_mode
         self._encoder = encoder
@@ -154,15 +151,24 @@ class SimulatedMachine:
             self.lifecycle = Lifecycle.INACTIVE
         self._halt()
 
-    def cleanup(self) -> None:
-        """Return to unconfigured.
+    def reset(self) -> None:
+        """Out of a fault: at rest where the platform is, or at home where it cannot be."""
+        if self.lifecycle is not Lifecycle.FAULT:
+            return
+        self.configure(self.pose.copy())
+        if self.fault:
+            self.configure()
 
-        Raises:
-            LifecycleError: the machine is active.
-        """
-        if self.lifecycle is Lifecycle.ACTIVE:
-            raise LifecycleError("cleanup", "active", "deactivate first")
-        self.lifecycle = Lifecycle.UNCONFIGURED
+    def rehearse(self) -> None:
+        """Pass a millisecond, so that what is not compiled yet is compiled before time matters."""
+        self.configure()
+        if self.fault:
+            return
+        self.activate()
+        self.step(1e-3)
+        self.deactivate()
+        self.cleanup()
+        self.time = 0.0
 
     @property
     def silent_for(self) -> float:
@@ -229,12 +235,7 @@ class SimulatedMachine:
         Raises:
             ValueError: it has another shape or is not finite; the command before stays.
         """
-        command = np.array(command, dtype=np.float64)
-        if command.shape != (len(self.limits.names),):
-            raise ValueError(f"a command has shape {command.shape} for {len(self.limits.names)} actuators")
-        if not np.all(np.isfinite(command)):
-            raise ValueError(f"a command is not finite: {command}")
-        self._sent.append(command)
+        self._sent.append(self._checked(command))
         if len(self._sent) > self._delay:
             self._command = self._sent.popleft()
         self._command_time = self.time

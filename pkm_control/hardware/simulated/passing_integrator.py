@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.hardware.compiled_integrator import CompiledIntegrator
+from pkm_control.hardware.simulated.compiled_integrator import CompiledIntegrator
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.hardware.compiled_integrator import CompiledIntegrator
-from pkm_control.hardware.general_integrator import GeneralIntegrator
-from pkm_control.hardware.passing_integrator import PassingIntegrator
+from pkm_control.hardware.simulated.compiled_integrator import CompiledIntegrator
+from pkm_control.hardware.simulated.general_integrator import GeneralIntegrator
+from pkm_control.hardware.simulated.passing_integrator import PassingIntegrator
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics

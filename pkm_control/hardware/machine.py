@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every machine does: the life cycle and the read/write contract of `hardware_interface::SystemInterface`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.control_errors import LifecycleError
+from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
+from pkm_control.motion.limits import ActuatorLimits
+
+Array = NDArray[np.float64]
+
+EMERGENCY_STOP = "emergency stop: drives are off until it is reset"
+
+
+class Machine(ABC):
+    """A machine with actuators, real or not.
+
+    Order of calls: `configure`, `activate`, then in each period `read`, `write` and `step` for the time that passes,
+    `deactivate` in the end, and `cleanup`. Nothing that happens to a machine is raised: it is a `fault` with a reason,
+    drives are off, and readings stay the last good ones. `reset` leads out of it. What is raised are errors of who
+    calls: a life cycle that does not allow the call, a command of the wrong shape.
+
+    `saturated` (n_actuated,) tells which actuators are at a limit.
+
+    Args:
+        limits: of the actuators.
+    """
+
+    modes: tuple[CommandMode, ...] = tuple(CommandMode)  # that commands may have
+    real = False  # whether its time passes by itself
+
+    def __init__(self, limits: ActuatorLimits) -> None:
+        self.limits = limits
+        self.lifecycle = Lifecycle.UNCONFIGURED
+        self.fault = ""
+        self.time = 0.0
+        self.saturated = np.zeros(len(limits.names), dtype=bool)
+
+    # Life cycle
+
+    @abstractmethod
+    def configure(self) -> None:
+        """Make contact: inactive, brakes closed, readable, without fault; or a fault.
+
+        Raises:
+            LifecycleError: the machine is active.
+        """
+
+    @abstractmethod
+    def activate(self) -> None:
+        """Open the brakes, drives on; they hold until the first `write`, or give no effort where that is commanded.
+
+        Raises:
+            LifecycleError: the machine is not inactive.
+        """
+
+    @abstractmethod
+    def deactivate(self) -> None:
+        """Drives off, brakes closed."""
+
+    def cleanup(self) -> None:
+        """Return to unconfigured.
+
+        Raises:
+            LifecycleError: the machine is active.
+        """
+        if self.lifecycle is Lifecycle.ACTIVE:
+            raise LifecycleError("cleanup", "active", "deactivate first")
+        self.lifecycle = Lifecycle.UNCONFIGURED
+
+    def emergency_stop(self) -> None:
+        """Drives off, brakes closed, at once, and so until `reset`."""
+        self.deactivate()
+        self.fault = EMERGENCY_STOP
+        self.lifecycle = Lifecycle.FAULT
+
+    def reset(self) -> None:
+        """Out of a fault, as after `configure`; or it is a fault again."""
+        if self.lifecycle is Lifecycle.FAULT:
+            self.configure()
+
+    def rehearse(self) -> None:
+        """Do once what takes time the first time, without moving anything."""
+        return
+
+    # One period
+
+    @property
+    def readable(self) -> bool:
+        """Whether `read` tells where the actuators are now."""
+        return self.lifecycle in (Lifecycle.INACTIVE, Lifecycle.ACTIVE)
+
+    @property
+    def notice(self) -> str:
+        """What is worth a warning now, in words; empty where nothing is."""
+        return ""
+
+    @property
+    @abstractmethod
+    def silent_for(self) -> float:
+        """How long no command has come while the machine has let go for that [s]; 0 where it follows commands."""
+
+    @property
+    @abstractmethod
+    def command_mode(self) -> CommandMode:
+        """What commands mean."""
+
+    @abstractmethod
+    def set_command_mode(self, mode: CommandMode) -> None:
+        """Change what commands mean; the last command is forgotten.
+
+        Args:
+            mode: of the commands to come, one of `modes`.
+        """
+
+    @abstractmethod
+    def read(self) -> MachineState:
+        """Return the reading of the actuators."""
+
+    @abstractmethod
+    def write(self, command: Array) -> None:
+        """Set the command that drives follow from now on.
+
+        Args:
+            command: (n_actuated,) in the units of the command mode.
+
+        Raises:
+            ValueError: it has another shape or is not finite; the command before stays.
+        """
+
+    @abstractmethod
+    def step(self, dt: float) -> None:
+        """Let time pass under the last command; a real machine exchanges command and reading with its device.
+
+        Args:
+            dt: how much [s].
+
+        Raises:
+            ValueError: it is not a time greater than zero.
+        """
+
+    def _checked(self, command: Array) -> Array:
+        """Return a copy of a command that can be followed."""
+        command = np.array(command, dtype=np.float64)
+        if command.shape != (len(self.limits.names),):
+            raise ValueError(f"a command has shape {command.shape} for {len(self.limits.names)} actuators")
+        if not np.all(np.isfinite(command)):
+            raise ValueError(f"a command is not finite: {command}")
+        return command
