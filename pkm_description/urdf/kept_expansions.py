@@ -36,7 +36,7 @@ def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
         DescriptionError: as of `expand_file`.
     """
     wanted = json.dumps([path.name, sorted((name, str(value)) for name, value in (arguments or {}).items())])
-    name = f"expanded-{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.xml"
+    name = f"{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.expanded"  # of a kind that no wheel takes
     state = _state()
     for folder in _folders():
         with contextlib.suppress(OSError, UnicodeDecodeError):

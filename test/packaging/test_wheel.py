@@ -61,13 +61,14 @@ def wheel(built: Path) -> Iterator[zipfile.ZipFile]:
 def sources() -> set[str]:
     """What git would track below the packages."""
     files = [file for package in PACKAGES for file in (ROOT / package).rglob("*") if file.is_file()]
-    return {f.relative_to(ROOT).as_posix() for f in files if f.suffix not in (".pyc", ".nbi", ".nbc")}
+    return {f.relative_to(ROOT).as_posix() for f in files if "__pycache__" not in f.parts}
 
 
 def test_wheel_holds_every_file_of_the_packages(wheel: zipfile.ZipFile) -> None:
     held = set(wheel.namelist())
     assert "pkm_description/robots/delta.urdf.xacro" in held
     assert sources() - held == set()
+    assert not [name for name in held if "__pycache__" in name]
     assert {name.split("/")[0] for name in held if ".d" not in name.split("/")[0]} == set(PACKAGES)
 
 
