@@ -47,6 +47,8 @@ toc_object_entries = False  # tables of contents of every function make every pa
 
 html_theme = "furo"
 html_title = "Parallel robots for ROS 2"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 

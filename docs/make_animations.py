@@ -11,22 +11,20 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from few_colours import in_few_colours
 from PIL import Image
-from scipy.spatial import cKDTree
 
 from pkm_control.run.main_job import planned
 from pkm_description import load_mechanism
 from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import View, canvas, held, link_poses, paint
-from pkm_description.urdf.visuals import visuals_of
 from pkm_kinematics import Kinematics
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 ROBOTS = ("delta", "gough_stewart", "quattro", "agile_eye", "five_bar", "cable_8")
 SIZE, FRAMES, PERIOD = 320, 32, 0.1  # pixels, pictures in a cycle, seconds for which each is shown
 COLOURS = 32
-KEPT = ((255, 255, 255), (214, 39, 40), (31, 157, 44), (31, 79, 214))  # besides: the ground, and the axes of frames
 CLOSED = 1e-9  # m: how far from its plan the joints may put the platform in a picture
 
 
@@ -54,22 +52,6 @@ def picture(mechanism: Mechanism, view: View, joints: Array) -> Image.Image:
     return Image.fromarray(pixels[..., :3].copy()).resize((SIZE, SIZE), Image.Resampling.LANCZOS)
 
 
-def in_few_colours(mechanism: Mechanism, pictures: list[Image.Image]) -> list[Image.Image]:
-    """Pictures with one palette: what stands still then has the same colours in each, and takes no bytes."""
-    some = Image.fromarray(np.concatenate([np.asarray(one) for one in pictures[:: FRAMES // 4]]))
-    frequent = np.reshape(some.quantize(COLOURS).getpalette(), (-1, 3))[:COLOURS]
-    bodies = np.array([visual.colour[:3] for visual in visuals_of(mechanism)[0]])
-    shaded = [255.0 * shade * np.unique(bodies, axis=0) for shade in (0.7, 0.85, 1.0)]
-    palette = np.concatenate([KEPT, *shaded, frequent]).round().astype(np.uint8)[:256]
-    nearest = cKDTree(palette.astype(np.float64))
-    reduced = []
-    for one in pictures:
-        indices = nearest.query(np.asarray(one, dtype=np.float64))[1]
-        reduced.append(Image.fromarray(indices.astype(np.uint8)))
-        reduced[-1].putpalette(palette.ravel().tolist())
-    return reduced
-
-
 def write(name: str) -> str:
     """Write the moving picture of a robot.
 
@@ -86,7 +68,7 @@ def write(name: str) -> str:
     joints = positions(plan.planner.kinematics, poses)
     view = View(np.concatenate([held(mechanism, row) for row in joints]))
     pictures = [picture(mechanism, view, row) for row in joints]
-    reduced = in_few_colours(mechanism, pictures)
+    reduced = in_few_colours(mechanism, pictures, COLOURS)
     path = PICTURES / f"{name}.gif"
     period = max(PERIOD, duration / FRAMES)
     reduced[0].save(path, save_all=True, append_images=reduced[1:], duration=round(1000 * period), loop=0, disposal=1)

@@ -84,13 +84,14 @@ def check() -> list[str]:
 
 def still(mechanism: Mechanism, path: Path) -> None:
     """Draw a robot at home, and keep of its colours as many as the eye tells apart: a third of the bytes."""
+    from few_colours import in_few_colours
     from PIL import Image
 
     from pkm_description.picture import draw
 
     draw(mechanism, path)
     with Image.open(path) as drawn:
-        reduced = drawn.convert("RGB").quantize(96)
+        (reduced,) = in_few_colours(mechanism, [drawn.convert("RGB")], 96)
     reduced.save(path, optimize=True)
 
 

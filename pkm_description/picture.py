@@ -229,8 +229,11 @@ def _facets(visual: Visual) -> list[Array]:
         # Long bars are cut across so that the painter's algorithm of matplotlib sorts them right.
         cuts = np.linspace(0.0, 1.0, max(2, min(12, int(half / max(radius, 1e-6) / 2) + 2)))
         # All facets are quadrilaterals, those of the caps with two corners in one: matplotlib dislikes a mixture.
-        caps = ((ring, np.array([0.0, 0.0, level])) for ring, level in ((low, -half), (high, half)))
-        facets = [np.array([ring[i], ring[i + 1], c, c]) for ring, c in caps for i in range(SIDES)]
+        # Caps of wide discs are cut into rings for the same reason.
+        shares = np.linspace(0.0, 1.0, 2 if radius < 2.0 * half else CUTS + 1)
+        circles = [[end * (share, share, 1.0) for share in shares] for end in (low, high)]
+        rings = [pair for cap in circles for pair in itertools.pairwise(cap)]
+        facets = [np.array([x[i], x[i + 1], y[i + 1], y[i]]) for y, x in rings for i in range(SIDES)]
         for lower, upper in itertools.pairwise(cuts):
             first, second = low + lower * (high - low), low + upper * (high - low)
             facets += [np.array([first[i], first[i + 1], second[i + 1], second[i]]) for i in range(SIDES)]
