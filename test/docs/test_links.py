@@ -48,7 +48,7 @@ def test_every_page_can_be_reached() -> None:
             found = (link.partition("#")[0] for link in links(markdown(page)) if not ELSEWHERE.match(link))
             ahead += [(page.parent / file).resolve() for file in found if file]
     of_the_site = {ROOT / "docs" / f"{name}.md" for name in ("index", "changelog", "contributing")}
-    of_hosts = {ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"}  # which show them themselves
+    of_hosts = {ROOT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")}  # who show them themselves
     assert {named(page) for page in set(PAGES) - reached - of_the_site - of_hosts} == set()
 
 
