@@ -16,10 +16,11 @@ from pkm_dynamics.kernels.over_rows import direct_dynamics_many
 from pkm_dynamics.problem import Problem
 from pkm_kinematics import Status
 from pkm_kinematics.batch import as_rows, nans
-from pkm_kinematics.kernels.model_and_data import Choice, Model, writeable
-from pkm_kinematics.solutions import Solution
+from pkm_kinematics.kernels.model_and_data import writeable
+from pkm_kinematics.solutions import Solution, quickly_made
 
 
+@quickly_made
 @dataclass(frozen=True, eq=False, repr=False)
 class Accelerations(Solution):
     """Answer of the direct dynamics: NaN where the status is not CONVERGED."""
@@ -40,13 +41,6 @@ def direct(problem: Problem, effort: ArrayLike) -> Accelerations:
     efforts = writeable(np.broadcast_to(efforts, (len(problem), efforts.shape[1])))
     status[~np.isfinite(efforts).all(axis=1)] = Status.INVALID_INPUT
     out = nans(len(problem), 6)
-    solve = problem.robot.prepared(direct_dynamics_many, motions, np.empty((1, efforts.shape[1])), out, status)
-
-    def kernel(model: Model, choice: Choice, at: slice) -> None:
-        solve(model, choice, motions[at], efforts[at], out[at], status[at])
-
-    def code(address: int, at: slice) -> None:
-        straight_direct_many(address, motions[at], efforts[at], out[at], status[at])
-
-    problem.solve(kernel, out, (code, record_direct))
+    kernel = problem.robot.prepared(direct_dynamics_many, motions, np.empty((1, efforts.shape[1])), out, status)
+    problem.solve(kernel, out, efforts, code=(straight_direct_many, record_direct))
     return Accelerations(problem.shaped(out), problem.shaped(problem.status))

@@ -16,10 +16,10 @@ from pkm_dynamics.distribution import Distribution, distribute
 from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
 from pkm_dynamics.problem import Problem
 from pkm_kinematics.batch import nans
-from pkm_kinematics.kernels.model_and_data import Choice, Model
-from pkm_kinematics.solutions import JointNames, NamedSolution
+from pkm_kinematics.solutions import JointNames, NamedSolution, quickly_made
 
 
+@quickly_made
 @dataclass(frozen=True, eq=False, repr=False)
 class Efforts(NamedSolution):
     """Answer of the inverse dynamics: NaN where the status is not CONVERGED."""
@@ -45,15 +45,8 @@ def efforts_of(problem: Problem, distribution: Distribution | None = None) -> Ar
     """Efforts (k, n_actuated) of the rows of a problem, which gets their status. Raises `DistributionError`."""
     motions, status = problem.motions, problem.status
     efforts = nans(len(problem), problem.robot.n_actuated)
-    solve = problem.robot.prepared(inverse_dynamics_many, motions, efforts, status)
-
-    def kernel(model: Model, choice: Choice, at: slice) -> None:
-        solve(model, choice, motions[at], efforts[at], status[at])
-
-    def code(address: int, at: slice) -> None:
-        straight_inverse_many(address, motions[at], efforts[at], status[at])
-
-    problem.solve(kernel, efforts, (code, record_inverse))
+    kernel = problem.robot.prepared(inverse_dynamics_many, motions, efforts, status)
+    problem.solve(kernel, efforts, code=(straight_inverse_many, record_inverse))
     if distribution is not None:
         mechanism = problem.robot.kinematics.mechanism
         limits = {name: mechanism.joint_named[name].limits.effort for name in problem.robot.kinematics.actuated_names}

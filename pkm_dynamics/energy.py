@@ -69,13 +69,12 @@ def energy(
         ModeError: the robot has no such mode.
     """
     problem = dynamics.problem(pose, twist, payload=payload, seed=seed, mode=mode)
-    motions, status = problem.motions, problem.status
     out = np.full((len(problem), 3), np.nan)
 
-    def kernel(model: Model, choice: Choice, at: slice) -> None:
-        energy_many(model, dynamics.kinematics.engine.data(), choice, motions[at], out[at], status[at])
+    def kernel(model: Model, choice: Choice, motions: Array, out: Array, status: NDArray[np.int64]) -> None:
+        energy_many(model, dynamics.kinematics.engine.data(), choice, motions, out, status)
 
-    problem.solve_positions(kernel)
+    problem.solve_positions(kernel, out)
     problem.refuse_overflow(out)
     kinetic, potential, lost = (problem.shaped(column) for column in out.T)
     return Energy(kinetic, potential, lost, problem.shaped(problem.status))

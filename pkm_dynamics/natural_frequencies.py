@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike
 
 from pkm_description.errors import PkmError

@@ -19,17 +19,19 @@ from pkm_dynamics.codegen.step_code import SOLVED
 from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.robot_model import Record, RobotModel
 from pkm_kinematics import Status
-from pkm_kinematics.batch import over_cores, rows_for
+from pkm_kinematics.batch import BATCH, all_finite, over_cores, rows_for, shaped
 from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
+from pkm_kinematics.solutions import quickly_made
 from pkm_kinematics.status import closes
 
 POSE, TWIST, ACCELERATION, WRENCH = slice(0, 7), slice(7, 13), slice(13, 19), slice(19, 25)  # of a motion (25,)
 
-Kernel = Callable[[Model, Choice, slice], None]  # solves some of the rows
-Code = Callable[[int, slice], None]  # the same by machine code at an address
+Kernel = Callable[..., Any]  # of a model, a choice, motions, more arrays of as many rows, results and the status
+Code = Callable[..., Any]  # the same by machine code, whose address stands in the place of model and choice
 
 
+@quickly_made
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Rows of platform motions for one robot. `status` is written to as the solve goes on."""
@@ -82,15 +84,19 @@ class Problem:
         model = robot.model(payload)
         poses, shape = k.engine.poses(pose)
         n = len(poses)
-        motions = np.empty((n, 25))
+        motions = np.zeros((n, 25))
         motions[:, POSE] = poses
-        parts = ("twist", TWIST, twist), ("acceleration", ACCELERATION, acceleration), ("wrench", WRENCH, wrench)
-        for what, part, values in parts:
-            motions[:, part] = 0.0 if values is None else rows_for(values, 6, n, what)
+        if twist is not None:
+            motions[:, TWIST] = rows_for(twist, 6, n, "twist")
+        if acceleration is not None:
+            motions[:, ACCELERATION] = rows_for(acceleration, 6, n, "acceleration")
+        if wrench is not None:
+            motions[:, WRENCH] = rows_for(wrench, 6, n, "wrench")
         status = np.empty(n, dtype=np.int64)
-        robot.check_motions(motions, k.engine.rate_scale, k.engine.onto_space, status)
+        engine, constant = k.engine, k.engine.constant_space
+        robot.check_motions(motions, engine.rate_scale, engine.onto_space, status)
         choice = k.modes.choose(motions[:, POSE], seed, mode)
-        if not k.constant_space:
+        if not constant:
             rows = np.flatnonzero(status == Status.CONVERGED)
             motions[rows, POSE] = k.engine.into_space(motions[rows, POSE], choice.rows(rows))
             astray = k.engine.outside(motions[rows, POSE], motions[rows, TWIST], choice.rows(rows))
@@ -99,9 +105,9 @@ class Problem:
             status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
         plain = seed is None and payload is None
         problem = cls(robot, motions, shape, status, choice, model, plain, seed is not None)
-        if not k.constant_space and acceleration is None:
+        if not constant and acceleration is None:
             problem.keep_velocity()
-        elif not k.constant_space:
+        elif not constant:
             problem._take_nearest()
         return problem
 
@@ -151,7 +157,7 @@ class Problem:
 
     # -- solving ----------------------------------------------------------------------------------------------------
 
-    def solve(self, kernel: Kernel, out: Array, code: tuple[Code, Record] | None = None) -> None:
+    def solve(self, kernel: Kernel, out: Array, *given: Array, code: tuple[Code, Record] | None = None) -> None:
         """Solve the rows whose status is CONVERGED; where numbers overflow the status becomes INVALID_INPUT.
 
         Over all cores where the motion space is constant, else row by row, the model having the space of the row.
@@ -159,28 +165,30 @@ class Problem:
         Args:
             kernel: writes results and the status.
             out: results (k, ...) of the kernel.
+            given: arrays (k, ...) that the kernel takes beside the motions.
             code: a call of straight-line code, and how that is recorded, for the rows that it has a result for.
         """
+        arrays = (self.motions, *given, out, self.status)
         constant = self.robot.kinematics.constant_space
         if not constant:
             _ = self.spaces  # rows without one have their status before any is solved
         made = self.robot.code(code[1], self.choice.branch, len(self)) if code is not None and self.plain else None
         if code is not None and made is not None:
             call, address = code[0], made.address
-            over_cores(lambda at: call(address, at), len(self))
+            over_cores(lambda at: call(address, *(array[at] for array in arrays)), len(self))
         if not constant:
             for i in np.flatnonzero(self.status == Status.CONVERGED):
                 at = slice(int(i), int(i) + 1)
                 here = self.model.replace(subspace=self.spaces[i])
-                kernel(here, self.choice.rows(at), at)
+                kernel(here, self.choice.rows(at), *(array[at] for array in arrays))
         elif made is None or (self.status == Status.CONVERGED).any():
-            self.solve_positions(kernel)
+            self.solve_positions(kernel, out, *given)
         if made is not None:
             self.status[self.status == SOLVED] = Status.CONVERGED
-        self._solve_where_seeds_are(kernel)
+        self._solve_where_seeds_are(kernel, arrays)
         self.refuse_overflow(out)
 
-    def _solve_where_seeds_are(self, kernel: Kernel) -> None:
+    def _solve_where_seeds_are(self, kernel: Kernel, arrays: tuple[NDArray[Any], ...]) -> None:
         """Solve rows on sides that no closed form takes, where the seed is a configuration: see `Engine.solve_near`."""
         if not self.seeded or not (self.status == Status.UNREACHABLE).any():
             return
@@ -190,16 +198,22 @@ class Problem:
             at = slice(int(i), int(i) + 1)
             model = engine.iterating(self.model)
             self.status[i] = Status.CONVERGED
-            kernel(model if engine.constant_space else model.replace(subspace=self.spaces[i]), self.choice.rows(at), at)
+            model = model if engine.constant_space else model.replace(subspace=self.spaces[i])
+            kernel(model, self.choice.rows(at), *(array[at] for array in arrays))
 
-    def solve_positions(self, kernel: Kernel) -> None:
-        """As `solve`, over all cores, by a kernel that does not look at the motion space.
+    def solve_positions(self, kernel: Kernel, out: Array, *given: Array) -> None:
+        """As `solve`, over all cores, by a kernel that does not look at the motion space; numbers may overflow.
 
         Args:
             kernel: writes results and the status.
+            out: results (k, ...) of the kernel.
+            given: arrays (k, ...) that the kernel takes beside the motions.
         """
-
-        over_cores(lambda at: kernel(self.model, self.choice.rows(at), at), len(self))
+        arrays = (self.motions, *given, out, self.status)
+        if len(self.motions) < BATCH:
+            kernel(self.model, self.choice, *arrays)
+        else:
+            over_cores(lambda at: kernel(self.model, self.choice.rows(at), *(array[at] for array in arrays)), len(self))
 
     def refuse_overflow(self, out: Array) -> None:
         """Give rows that should be numbers and are not the status INVALID_INPUT, and NaN.
@@ -207,7 +221,7 @@ class Problem:
         Args:
             out: results (k, ...), written.
         """
-        if np.isfinite(out).all():
+        if all_finite(out):
             return
         lost = (self.status == Status.CONVERGED) & ~np.isfinite(out).all(axis=tuple(range(1, out.ndim)))
         if lost.any():
@@ -237,4 +251,4 @@ class Problem:
         Returns:
             (..., ...), of which the first are those axes.
         """
-        return rows.reshape((*self.shape, *rows.shape[1:]))
+        return shaped(rows, self.shape)

@@ -78,10 +78,12 @@ class RobotModel:
         Returns:
             It, to be called without the data.
         """
-        if kernel not in self._prepared:
+        found = self._prepared.get(kernel)
+        if found is None:
             engine = self.kinematics.engine
-            self._prepared[kernel] = WithScratch(kernel, engine.data, self._unloaded, engine.any_choice, *others)
-        return self._prepared[kernel]
+            found = WithScratch(kernel, engine.data, self._unloaded, engine.any_choice, *others)
+            self._prepared[kernel] = found
+        return found
 
     @cached_property
     def check_motions(self) -> Callable[..., None]:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from pkm_description.errors import PkmError
 from pkm_description.introduction import Introduced
 from pkm_description.mechanism import Array, Mechanism
-from pkm_kinematics.batch import ShapeError, as_rows, rows_for
+from pkm_kinematics.batch import ShapeError, as_rows, rows_for, shaped
 from pkm_kinematics.codegen import AVAILABLE, MachineCode
 from pkm_kinematics.codegen.newton_recording import record_newton_step
 from pkm_kinematics.codegen.track_code import straight_track
@@ -154,7 +154,8 @@ class Kinematics(Introduced):
         choice = self.modes.choose(poses, seed, mode)
         poses = e.into_space(poses, choice)
         solved = e.solve(poses, choice) if seed is None else e.solve_near(poses, choice)
-        if seed is None and e.continues and solved.status.any():  # the path from home ended where a limb does
+        if seed is None and e.continues and np.count_nonzero(solved.status):
+            # the path from home ended where a limb does
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
         if mode is not None:
             drop_uncertain(choice, solved)
@@ -188,12 +189,11 @@ class Kinematics(Introduced):
     ) -> InverseSolution:
         if label is None:
             label = "nearest" if mode is None else self.mode_label(mode)
-        q = solved.q
         return InverseSolution(
-            q.reshape((*shape, q.shape[1])),
-            solved.status.reshape(shape),
-            solved.residual.reshape(shape),
-            solved.iterations.reshape(shape),
+            shaped(solved.q, shape),
+            shaped(solved.status, shape),
+            shaped(solved.residual, shape),
+            shaped(solved.iterations, shape),
             mode,
             label,
             self.engine.names,
@@ -235,7 +235,7 @@ class Kinematics(Introduced):
             ShapeError: an array of the wrong shape.
         """
         targets, shape = as_rows(q, len(self.actuated_names), "q")
-        starts, _ = self.engine.poses(self.home if near is None else near)
+        starts = self.engine.home_row if near is None else self.engine.poses(near)[0]
         if len(starts) not in (1, len(targets)):
             starts = rows_for(starts, 7, len(targets), "near")
         seeds = None if seed is None else rows_for(seed, len(self.joint_names), len(targets), "seed")
@@ -290,9 +290,8 @@ class Kinematics(Introduced):
     @cached_property
     def assembly(self) -> AssemblyMethod:
         """The method that finds all assembly modes, and names their sides."""
-        from pkm_kinematics.assembly.choose import (
-            choose_method,
-        )  # late: with SciPy, it takes as long as numba to import
+        # late: with SciPy, it takes as long to import as all the rest
+        from pkm_kinematics.assembly.choose import choose_method
 
         return choose_method(self.engine)
 
@@ -303,11 +302,11 @@ class Kinematics(Introduced):
 
     def _forward_solution(self, found: PoseRows, shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
         return ForwardSolution(
-            found.pose.reshape((*shape, 7)),
-            found.joints.reshape((*shape, len(self.joint_names))),
-            found.status.reshape(shape),
-            found.residual.reshape(shape),
-            found.iterations.reshape(shape),
+            shaped(found.pose, shape),
+            shaped(found.joints, shape),
+            shaped(found.status, shape),
+            shaped(found.residual, shape),
+            shaped(found.iterations, shape),
             label,
             self.engine.names,
             self._explain_forward,

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from functools import cached_property, wraps
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,19 @@ from pkm_kinematics.status import Status
 
 Codes = NDArray[np.int64]
 REASON = 240  # letters of a reason that fit into a line; `reason()` has them all
+
+
+Made = TypeVar("Made", bound=type)
+
+
+def quickly_made(cls: Made) -> Made:
+    """Let a frozen dataclass without defaults be made in half the time: not field by field, around its own guard."""
+    names = [field.name for field in fields(cls)]
+    entries = ", ".join(f"{name!r}: {name}" for name in names)
+    scope: dict[str, Any] = {}
+    exec(f"def made(self, {', '.join(names)}):\n    self.__dict__.update({{{entries}}})", scope)
+    cls.__init__ = wraps(cls.__init__)(scope["made"])  # type: ignore[misc]
+    return cls
 
 
 @dataclass(frozen=True)
@@ -142,6 +155,7 @@ class ExplainedSolution(NamedSolution):
         return self._explain(status, self.joints.reshape(-1, n)[index], float(np.reshape(self.residual, -1)[index]))
 
 
+@quickly_made
 @dataclass(frozen=True, eq=False, repr=False)
 class InverseSolution(ExplainedSolution):
     """Joint positions for platform poses; leading axes as in the request.
@@ -167,6 +181,7 @@ class InverseSolution(ExplainedSolution):
         return f"({self.label}) {super()._summary()}"
 
 
+@quickly_made
 @dataclass(frozen=True, eq=False, repr=False)
 class ForwardSolution(ExplainedSolution):
     """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT."""
@@ -220,6 +235,7 @@ class AssemblyModes(Introduced, list[ForwardSolution]):
         return [*lines, *([f"and {len(self) - SHOWN} more"] if len(self) > SHOWN else [])]
 
 
+@quickly_made
 @dataclass(frozen=True, eq=False, repr=False)
 class Motion(ExplainedSolution):
     """Positions, velocities and accelerations of all joints along a platform motion."""

@@ -35,6 +35,9 @@ _MEANING = {
 }
 
 
+_CONVERGED, _JOINT_LIMIT = int(Status.CONVERGED), int(Status.JOINT_LIMIT)  # NumPy compares with numbers sooner
+
+
 def closes(status: Any) -> Any:
     """Whether a status, or each of an array of them, comes with a configuration: its loops are closed."""
-    return (status == Status.CONVERGED) | (status == Status.JOINT_LIMIT)
+    return (status == _CONVERGED) | (status == _JOINT_LIMIT)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import scipy.linalg
+import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_description.errors import PkmError

@@ -140,15 +140,14 @@ def regressor(problem: Problem, parameters: ParameterSet) -> tuple[Array, NDArra
     Returns:
         (..., n_actuated, n_parameters), NaN where not CONVERGED, and the status (...,).
     """
-    motions, status = problem.motions, problem.status
     m, n, width = problem.robot.n_actuated, problem.robot.kinematics.mobility, len(parameters)
     out = np.full((len(problem), m, width), np.nan)
 
-    def kernel(model: Model, choice: Choice, at: slice) -> None:
+    def kernel(model: Model, choice: Choice, motions: Array, out: Array, status: NDArray[np.int64]) -> None:
         data = problem.robot.kinematics.engine.data()
         scratch = np.zeros((len(model.bodies), 6, n)), np.zeros((n, width)), np.zeros((m, n))
         form = LinearForm(parameters.layout, parameters.axes, *scratch)
-        regressor_many(model, data, choice, form, motions[at], out[at], status[at])
+        regressor_many(model, data, choice, form, motions, out, status)
 
     problem.solve(kernel, out)
     return problem.shaped(out), problem.shaped(problem.status)

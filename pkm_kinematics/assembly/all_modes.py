@@ -39,7 +39,7 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
         The modes in the order of their distances from home, and whether these are all.
     """
     engine = method.engine
-    if not engine.usable(q, engine.actuated_turning).all():
+    if not all(engine.usable(q, engine.actuated_turning).tolist()):
         return AssemblyModes([], method.name, False, "a joint position is not finite, or too large to close loops with")
     found = method.solve(q)
     if not len(found.poses):
@@ -50,9 +50,10 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
     error = _actuator_errors(engine, solved.q, q)
     modes = [k for k in range(len(poses)) if error[k] < ASSEMBLED or _agree(engine, q, poses[k], k, solved, error)]
     meeting = found.multiplicity[order] != 1
-    if meeting.any():
+    if np.count_nonzero(meeting):
         solved.status[meeting & closes(solved.status)] = Status.SINGULAR
-    labels = _labels(method.prefixes(q, poses[modes], solved.q[modes]))
+    every = len(modes) == len(poses)
+    labels = _labels(method.prefixes(q, *((poses, solved.q) if every else (poses[modes], solved.q[modes]))))
     explain = partial(explain_forward, engine)
     answers = [
         ForwardSolution(
@@ -86,9 +87,11 @@ def _seeds(engine: Engine, q: Array, found: AssemblyPoses, order: NDArray[np.int
 def _actuator_errors(engine: Engine, joints: Array, q: Array) -> Array:
     """Largest difference (k,) of actuated joints from q, of joints (k, n_joints), turning ones by the shorter arc."""
     off = np.abs(joints[:, engine.actuated_column] - q)
-    if not (off < np.pi).all():
+    largest = off.max(axis=1)
+    if not all(error < np.pi for error in largest.tolist()):
         off = np.abs(off - 2.0 * np.pi * np.round(off / (2.0 * np.pi)) * engine.actuated_turning)
-    return np.asarray(off.max(axis=1))
+        largest = off.max(axis=1)
+    return np.asarray(largest)
 
 
 def _agree(engine: Engine, q: Array, pose: Array, k: int, solved: Solved, error: Array) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
-from pkm_kinematics.batch import BATCH, nans, over_cores
+from pkm_kinematics.batch import BATCH, copied, nans, over_cores
 from pkm_kinematics.kernels.binding import WithScratch
 from pkm_kinematics.kernels.model_and_data import near
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
@@ -63,7 +63,7 @@ class Forward:
         """
         e = self.engine
         n = len(q)
-        found = _nothing(n, len(e.joint_names))
+        found = copied(self._one_nothing) if n == 1 else _nothing(n, len(e.joint_names))
         if seed is not None:
             bad = np.asarray(~e.usable(seed, e.joint_turning).all(axis=1))
             q = np.where(bad[:, None], np.nan, q) if bad.any() else q
@@ -91,24 +91,29 @@ class Forward:
         """`found` by the paths on the pose alone from `seeds` (n, n_joints); returns how many are not CONVERGED."""
         e = self.engine
         divided, n = e.divided, len(q)  # the limbs of divided robots need more than one try to close
-
-        def part(at: slice) -> None:
-            rows = PoseRows(*(array[at] for array in found))
-            here = starts[at] if len(starts) > 1 else starts
-            left.append(self._follow_poses(e.model, seeds[at], q[at], here, not divided, rows))
-
-        left: list[int] = []
         if n < BATCH:
-            left.append(self._follow_poses(e.model, seeds, q, starts, not divided, found))
+            left = self._follow_poses(e.model, seeds, q, starts, not divided, found)
         else:
+            lefts: list[int] = []
+
+            def part(at: slice) -> None:
+                rows = PoseRows(*(array[at] for array in found))
+                here = starts[at] if len(starts) > 1 else starts
+                lefts.append(self._follow_poses(e.model, seeds[at], q[at], here, not divided, rows))
+
             over_cores(part, n)
+            left = sum(lefts)
         if not divided:
-            return sum(left)
+            return int(left)
         done = found.status == Status.CONVERGED
         limbs = found.joints[done]
         solved = e.solve(found.pose[done], near(limbs, len(limbs)))
         found.joints[done], found.status[done] = solved.q, solved.status
         return int(np.count_nonzero(found.status))
+
+    @cached_property
+    def _one_nothing(self) -> PoseRows:
+        return _nothing(1, len(self.engine.joint_names))
 
     @cached_property
     def _follow_poses(self) -> WithScratch:

@@ -20,7 +20,17 @@ from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import pose_distance, pose_from_transform, transform_from_pose, with_unit_quaternions
-from pkm_kinematics.batch import BATCH, ShapeError, nans, numbers, over_cores, rows_for, wrong_shape
+from pkm_kinematics.batch import (
+    BATCH,
+    ShapeError,
+    in_rows,
+    nans,
+    numbers,
+    over_cores,
+    ready,
+    rows_for,
+    wrong_shape,
+)
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.binding import Prepared, WithScratch
 from pkm_kinematics.kernels.model_and_data import (
@@ -171,6 +181,11 @@ class Engine:
             data.system[VECTORS, LAST, :7] = self.home
         return data
 
+    @cached_property
+    def home_row(self) -> Array:
+        """The home pose (1, 7) as kernels take it, which nobody writes to."""
+        return writeable(self.home)[None]
+
     @property
     def mobility(self) -> int:
         """Number of freedoms of the platform."""
@@ -226,10 +241,10 @@ class Engine:
         Raises:
             ShapeError: another shape.
         """
-        array = numbers(pose, self._pose_in_words, "pose", "; home is spelled `k.home`")
+        array = pose if ready(pose) else numbers(pose, self._pose_in_words, "pose", "; home is spelled `k.home`")
         shape = array.shape
         if shape[-1] == 7:
-            return with_unit_quaternions(array.reshape(-1, 7)), shape[:-1]
+            return with_unit_quaternions(in_rows(array)), shape[:-1]
         if array.shape[-1] == len(self.task.names) > 0:
             coordinates = array.reshape(-1, array.shape[-1])
             return self.poses_at(coordinates), array.shape[:-1]
@@ -392,7 +407,7 @@ class Engine:
         """Those of some rows whose seeds close the loops, to be solved by `iterating`, which leaves them there."""
         if choice.branch != NEAREST or not len(rows):
             return rows[:0]
-        tried = _unsolved(len(rows), len(self.joint_names), 0)
+        tried = self._unsolved(len(rows), False)
         tried.status.fill(Status.UNREACHABLE)
         seeds = near(choice.seeds_for(rows), len(rows))
         self._keep_seeds(self.model, seeds, np.ascontiguousarray(poses[rows]), NO_RATES, NO_RATES, tried)
@@ -406,8 +421,7 @@ class Engine:
 
     @cached_property
     def _keep_seeds(self) -> WithScratch:
-        width = len(self.joint_names)
-        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), _unsolved(1, width, width)
+        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), self._unsolved(1, True)
         return WithScratch(keep_seeds, self.data, self.model, self.any_choice, poses, rates, rates, solved)
 
     def solve(self, poses: Array, choice: Choice, twists: Array = NO_RATES, accelerations: Array = NO_RATES) -> Solved:
@@ -424,7 +438,7 @@ class Engine:
             Without twists, rates have no columns.
         """
         solved = self._solve_blocks(poses, choice, twists, accelerations)
-        if self.divided and (solved.status.any() or (solved.residual > EXACT * self.size).any()):
+        if self.divided and (np.count_nonzero(solved.status) or (solved.residual > EXACT * self.size).any()):
             # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
             near = np.flatnonzero(
                 np.isin(solved.status, OPEN) & ((solved.residual < FOLDED * self.size) | (not self.continues))
@@ -482,10 +496,10 @@ class Engine:
         by: Tables | None = None,
     ) -> Solved:
         """`solve`, block after block; `by` other tables of the same robot."""
-        n, width = len(poses), len(self.joint_names)
+        n = len(poses)
         poses = np.ascontiguousarray(poses)
         moving = twists is not NO_RATES
-        solved = _unsolved(n, width, width if moving else 0)
+        solved = self._unsolved(n, moving)
         if by is not None:
             model, data = self.model.replace(**by.model.of_graph()), by.data(chain_state(self.task))
             solve_many(model, data, choice, poses, twists, accelerations, solved)
@@ -503,9 +517,23 @@ class Engine:
 
     @cached_property
     def _solve_many(self) -> WithScratch:
-        width = len(self.joint_names)
-        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), _unsolved(1, width, width)
+        poses, rates, solved = np.empty((1, 7)), np.empty((1, 6)), self._unsolved(1, True)
         return WithScratch(solve_many, self.data, self.model, self.any_choice, poses, rates, rates, solved)
+
+    def _unsolved(self, n: int, moving: bool) -> Solved:
+        """Room for n solutions, and for their rates where they move."""
+        if n == 1 and not moving:
+            q, none, status, number, count = self._one_unsolved
+            return Solved(q.copy(), none, none, status.copy(), number.copy(), count.copy(), number.copy())
+        width = len(self.joint_names)
+        rates = width if moving else 0
+        status, iterations = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        return Solved(nans(n, width), nans(n, rates), nans(n, rates), status, np.zeros(n), iterations, np.zeros(n))
+
+    @cached_property
+    def _one_unsolved(self) -> tuple[NDArray[Any], ...]:  # copies are made sooner than arrays
+        codes = np.zeros(1, dtype=np.int64)
+        return nans(1, len(self.joint_names)), np.empty((1, 0)), codes, np.zeros(1), codes
 
     @property
     def any_choice(self) -> Choice:
@@ -677,13 +705,6 @@ class Engine:
         Q = np.linalg.qr(self.task.subspace * scaling(self.characteristic_length)[:, None])[0]
         projector: Array = Q @ Q.T
         return projector
-
-
-def _unsolved(n: int, width: int, rates: int) -> Solved:
-    """Room for n solutions of `width` joints, of whose rates `rates` are wanted."""
-    q, qd, qdd = nans(n, width), nans(n, rates), nans(n, rates)
-    status, iterations = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    return Solved(q, qd, qdd, status, np.zeros(n), iterations, np.zeros(n))
 
 
 def _with(record: NDArray[Any], **values: float) -> NDArray[Any]:

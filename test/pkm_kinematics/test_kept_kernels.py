@@ -30,7 +30,8 @@ print(sum(twice.stats.cache_hits.values()), sum(twice.stats.cache_misses.values(
 
 def call(folder: Path, before: str = "", second: str = "1", **environment: str) -> tuple[int, int, Path, list[str]]:
     """Call a kernel in another process: how often it was found and missed, where it is kept, and what was said."""
-    (folder / "kernel.py").write_text(KERNEL)
+    if not (folder / "kernel.py").exists():  # older numbas look at its time
+        (folder / "kernel.py").write_text(KERNEL)
     clean = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     path = os.pathsep.join([str(ROOT), str(folder)])
     done = subprocess.run(
@@ -107,6 +108,7 @@ def test_a_full_disk_ends_nothing(tmp_path: Path) -> None:
 
 FIRST = """
 import sys
+import pkm_dynamics
 import pkm_kinematics
 imported = set(sys.modules)
 from pkm_description import load_mechanism

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import inspect
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
 
+from pkm_description import load_mechanism
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
@@ -156,3 +159,26 @@ def test_calls_in_several_threads_do_not_disturb_each_other(of_gallery) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(ask, range(len(poses))))
+
+
+def test_answers_cannot_be_changed_and_know_their_fields() -> None:
+    kinematics = Kinematics(load_mechanism("delta"))
+    answer = kinematics.inverse(kinematics.home)
+    with pytest.raises(FrozenInstanceError):
+        answer.label = "another"
+    again = replace(answer, label="another")
+    assert (again.label, again.joints) == ("another", answer.joints)
+    assert list(inspect.signature(type(answer)).parameters)[:3] == ["joints", "status", "residual"]
+
+
+def test_rooms_of_answers_are_not_shared() -> None:
+    kinematics = Kinematics(load_mechanism("delta"))
+    first, second = (kinematics.inverse(kinematics.home) for _ in range(2))
+    first.joints[:], first.residual[...], first.iterations[...] = 7.0, 7.0, 7
+    assert not (second.joints == 7.0).any()
+    q = second.actuated
+    first, second = (kinematics.forward(q) for _ in range(2))
+    first.pose[:], first.joints[:], first.residual[...] = 7.0, 7.0, 7.0
+    assert not (second.pose == 7.0).any()
+    assert kinematics.forward(q).ok
+    assert kinematics.inverse(kinematics.home).ok

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, no_solutions
+from pkm_kinematics.batch import all_finite
 from pkm_kinematics.kernels.compiled import plain
 from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANGENCY, TANGENT, TWO, three_spheres
 
@@ -46,7 +47,7 @@ def point_on_spheres(centres: ArrayLike, radii: ArrayLike, consistency: float = 
     centre, radius = np.ascontiguousarray(centres, dtype=np.float64), np.ascontiguousarray(radii, dtype=np.float64)
     if not (centre.ndim == 2 and centre.shape[1] == 3 and len(centre) >= 3 and radius.shape == centre.shape[:1]):
         return no_solutions((3,), AssemblyStatus.INVALID_INPUT)
-    if not (np.isfinite(centre).all() and np.isfinite(radius).all() and (radius >= 0.0).all()):
+    if not (all_finite(centre) and all_finite(radius) and min(radius.tolist()) >= 0.0):
         return no_solutions((3,), AssemblyStatus.INVALID_INPUT)
     if len(centre) > 3:
         return _point_on_many_spheres(centre, radius, consistency)
