@@ -2,11 +2,22 @@
 """Builds the ament_python package `pkm_control`: four Python packages and what ROS 2 looks for in share/.
 
 pip builds a wheel from it, whose numerical part and command `pkm` need no ROS.
+
+`colcon build` also compiles the kernels: else the nodes of the first launch would, all of them at once. A wheel holds
+none, for they are made for the processor; `pkm warm` makes them where it was installed.
 """
 
+import hashlib
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.develop import develop
+from setuptools.command.install import install
 
 NAME = "pkm_control"
 SHARE = f"share/{NAME}"
@@ -27,11 +38,72 @@ def shared_files() -> list[tuple[str, list[str]]]:
 
 SHIPPED = ("xacro", "urdf", "csv", "html", "xml")  # kinds of files beside the modules
 
+
+def state_of(folder: Path) -> str:
+    """Digest of the sources in a folder and of what compiles them."""
+    digest = hashlib.sha256(sys.version.encode())
+    with suppress(PackageNotFoundError):
+        digest.update(version("numba").encode())
+    for source in sorted(folder.glob("pkm_*/**/*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def compile_kernels(folder: Path, forget: bool) -> None:
+    """Compile the kernels of packages, beside their sources, where colcon builds and PKM_KERNELS is not 0.
+
+    Where that fails, it is said, and the build goes on: kernels are then compiled when they are first called.
+
+    Args:
+        folder: that holds the packages.
+        forget: what was compiled from other sources is removed, for kernels hold what they call.
+    """
+    if os.environ.get("COLCON") != "1" or os.environ.get("PKM_KERNELS") == "0":
+        return
+    stamp = folder / "pkm_kinematics" / "kernels" / "__pycache__" / "sources"
+    state = state_of(folder)
+    if stamp.exists() and stamp.read_text() == state:
+        return
+    if forget:
+        for kernel in folder.glob("pkm_*/**/__pycache__/*.nb[ic]"):
+            kernel.unlink()
+    # colcon's own folders turn Python's prefix into that of the installation
+    colcons = ("prefix_override", "colcon_distutils_commands")
+    path = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and Path(p).name not in colcons]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *path]), "OPENBLAS_NUM_THREADS": "1"}
+    print(f"{NAME}: compiling kernels, which takes minutes; PKM_KERNELS=0 leaves it to the first launch", flush=True)
+    try:
+        program = [sys.executable, "-m", "pkm_control.run.warm_kernels"]
+        subprocess.run(program, cwd=folder, env=environment, stderr=subprocess.STDOUT, check=True, timeout=3600)
+        stamp.parent.mkdir(exist_ok=True)
+        stamp.write_text(state)
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"{NAME}: kernels are not compiled, so that the first launch takes minutes: {error}", file=sys.stderr)
+
+
+class Install(install):
+    """An installation with its kernels compiled."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.root:  # not into a package for other machines
+            compile_kernels(Path(self.install_lib), forget=True)
+
+
+class Develop(develop):
+    """A link to the sources, with kernels compiled beside them."""
+
+    def run(self) -> None:
+        super().run()
+        compile_kernels(Path.cwd(), forget=False)
+
+
 setup(
     name=NAME,
+    cmdclass={"install": Install, "develop": Develop},
     version="0.1.0",
     description="Kinematics, dynamics, simulation and control of parallel robots of any architecture",
-    long_description=Path("README.md").read_text(encoding="utf-8"),
+    long_description=Path(__file__).resolve().with_name("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     author="The pkm_control project",
     maintainer="The pkm_control project",

@@ -23,6 +23,7 @@ COMMANDS = {  # word: module, and what it does
     "identify": ("pkm_dynamics.identification.__main__", "find masses and friction from a recorded motion"),
     "import": ("pkm_description.mjcf.importer", "make URDF+ of a MuJoCo model"),
     "export": ("pkm_description.mjcf.export", "make a MuJoCo model of a robot"),
+    "warm": ("pkm_control.run.warm_kernels", "compile kernels now rather than at first use"),
     "completion": ("pkm_control.command_line.completion", "print what your shell needs to complete all this"),
 }
 

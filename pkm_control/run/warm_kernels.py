@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile every kernel once, so that numba's cache holds it and the first call of a node is as quick as the next."""
+"""`pkm warm`: every kernel compiled once and kept, so that the first call of a node is as quick as the next.
+
+`./pkm` and `colcon build` do this; after an installation by pip, kernels are compiled when they are first called.
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
+from pkm_control.command_line import options
 from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.law_settings import LAWS
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.shipped import AUTO
 from pkm_control.run.main_job import Robot, plan_cycle
-from pkm_control.run.prepare import exercise, rehearse_controller
+from pkm_control.run.prepare import exercise, progress, rehearse_controller
 from pkm_description import load_mechanism
+from pkm_description.errors import PkmError
+from pkm_description.load import xacro_arguments
+from pkm_description.mechanism import Mechanism
 
 
-def warm_kernels(robot: str = "delta") -> float:
+def warm_kernels(mechanism: Mechanism) -> float:
     """Call every compiled path of the library on one robot; return the seconds that it took."""
     started = time.perf_counter()
-    running = Robot(load_mechanism(robot))
+    running = Robot(mechanism)
     kinematics, dynamics = running.kinematics, running.dynamics
     pose = np.asarray(kinematics.home)
     for poses in (pose, np.tile(pose, (8, 1))):
@@ -45,5 +54,29 @@ def warm_kernels(robot: str = "delta") -> float:
     return time.perf_counter() - started
 
 
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = options.parser(
+        "warm",
+        "Compile what a robot needs, and keep it: minutes once, and the first call of everything is as quick as\n"
+        "the next. What robots of other kinds need beside is compiled when it is first called.",
+    )
+    options.add_robot(p, default="delta")
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 0, 1 where there is no such robot, 2 for a wrong command line."""
+    given = parser().parse_args(arguments)
+    try:
+        with progress("compiling kernels"):
+            took = warm_kernels(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
+    except PkmError as error:
+        print(f"pkm warm: {error}", file=sys.stderr)
+        return 1
+    print(f"kernels ready after {took:.1f} s")
+    return 0
+
+
 if __name__ == "__main__":
-    print(f"kernels compiled in {warm_kernels(*sys.argv[1:2]):.1f} s")
+    raise SystemExit(main())
