@@ -70,3 +70,15 @@ class SingularHomeError(PkmError):
     def __init__(self, robot: str) -> None:
         self.robot = robot
         super().__init__(f"'{robot}' is singular at home; give a home where each drive alone can move the platform")
+
+
+class UnequalDrivesError(PkmError):
+    """A robot that one control loop per drive cannot hold by effort: says why, and what can."""
+
+    def __init__(self, robot: str, why: str) -> None:
+        self.robot = robot
+        self.why = why
+        super().__init__(
+            f"'{robot}' is not held by one control loop per drive that commands efforts: {why}; "
+            "command positions (command_interface:=position), or use our controller (ros2_control:=false)"
+        )

@@ -40,6 +40,7 @@ KNOBS = (
     bringup.Knob(
         "ros2_control", "false", "let controller_manager drive the machine instead of our controller", bringup.SWITCH
     ),
+    bringup.Knob("command_interface", "effort", "what controllers of ros2_control command", ("effort", "position")),
     bringup.Knob(
         "controllers", "joint_trajectory_controller", "controllers of ros2_control to activate, separated by commas"
     ),
@@ -77,6 +78,8 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     found = []
     if values["ros2_control"] == "true":
         values["controller"] = "none"  # and with it the motion player, who needs our controller
+        if values["command_interface"] != "effort":
+            values["xacro_args"] += f" command_interface:={values['command_interface']}"
         found += _controller_manager(values)
     together = values["together"] == "true" and values["ros2_control"] == "false"
     if _installed("robot_state_publisher"):
@@ -158,7 +161,8 @@ def _fitted_controllers(values: bringup.Values) -> str:
     template = ros2_control.read_parameters(f"{get_package_share_directory('pkm_control')}/config/controllers.yaml")
     mechanism = load_mechanism(values["robot"], xacro_arguments(values["xacro_args"]))
     rate, frequency = float(values["rate"]), float(values["natural_frequency"])
-    fitted = ros2_control.controller_parameters(template, mechanism, rate, frequency)
+    interface = values["command_interface"]
+    fitted = ros2_control.controller_parameters(template, mechanism, rate, frequency, interface)
     path = _temporary(".yaml")
     ros2_control.write_parameters(fitted, path)
     return path

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from pkm_control.control_errors import SingularHomeError
+from pkm_control.control_errors import SingularHomeError, UnequalDrivesError
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
+from pkm_control.controllers.law_settings import highest_natural_frequency
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
@@ -24,23 +25,32 @@ from pkm_kinematics import Kinematics
 MEASURED_STATES = "joint_state_broadcaster/joint_states"
 """Where joint_state_broadcaster publishes the driven joints; `joint_states` itself belongs to the kinematics node."""
 
+LEAST_BANDWIDTH = 10.0  # rad/s: below, a robot sags by centimetres before the integrals carry it
+
 _PARAMETERS = "ros__parameters"
+_DELAY = 2.5  # periods, from a reading to the middle of the time in which its effort acts: two topics and two loops
+_ON_THE_WAY, _AT_THE_GOAL = 0.05, 0.003  # of a joint's range: the largest error of a trajectory, and at its end
 
 
 def controller_parameters(
-    template: Mapping[str, Any], mechanism: Mechanism, rate: float, natural_frequency: float
+    template: Mapping[str, Any], mechanism: Mechanism, rate: float, natural_frequency: float, interface: str = "effort"
 ) -> dict[str, Any]:
     """Parameters of ros2_control's nodes for a robot.
 
     Args:
         template: parameters by node. Every node that has `joints` gets the driven joints, every one that has `gains`
-            gets those of `effort_gains`; the controller manager gets the rate. The rest stays as it is.
+            gets those of `effort_gains`, every one that has `constraints` gets tolerances for each joint; the
+            controller manager gets the rate. The rest stays as it is.
         mechanism: the robot.
         rate: of the controller manager [Hz].
         natural_frequency: of the tracking error [rad/s].
+        interface: what the controllers command: effort, or position without gains.
 
     Returns:
         The parameters by node.
+
+    Raises:
+        UnequalDrivesError: by effort, the robot cannot be held in that manner.
     """
     found: dict[str, Any] = copy.deepcopy(dict(template))
     for node in found.values():
@@ -49,39 +59,81 @@ def controller_parameters(
             parameters["update_rate"] = round(rate)
         if "joints" in parameters:
             parameters["joints"] = list(mechanism.actuated_joints)
+        if "command_interfaces" in parameters:
+            parameters["command_interfaces"] = [interface]
+        if "interface_name" in parameters:
+            parameters["interface_name"] = interface
         if "gains" in parameters:
-            parameters["gains"] = effort_gains(mechanism, natural_frequency)
+            if interface == "effort":
+                parameters["gains"] = effort_gains(mechanism, natural_frequency, rate)
+            else:
+                del parameters["gains"]
+        if "constraints" in parameters:
+            of_all = {key: value for key, value in parameters["constraints"].items() if not isinstance(value, dict)}
+            parameters["constraints"] = {**of_all, **tolerances(mechanism)}
     return found
 
 
-def effort_gains(mechanism: Mechanism, natural_frequency: float) -> dict[str, dict[str, Any]]:
+def tolerances(mechanism: Mechanism) -> dict[str, dict[str, float]]:
+    """How far driven joints may be from a trajectory, on the way and at the goal [rad or m]: shares of their ranges."""
+    limits = ActuatorLimits.of(mechanism)
+    spans = np.where(np.isfinite(limits.upper - limits.lower), limits.upper - limits.lower, 1.0)
+    return {
+        name: {"trajectory": _short(_ON_THE_WAY * span), "goal": _short(_AT_THE_GOAL * span)}
+        for name, span in zip(limits.names, spans.tolist(), strict=True)
+    }
+
+
+def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) -> dict[str, dict[str, Any]]:
     """Gains of a PID for each driven joint that commands its effort.
 
-    With the inertia I that the drive feels at home, the error gets three poles at a = natural_frequency / 3:
-    d = 3 a I, p = 3 a^2 I, i = a^3 I. The integral carries the weight; it and the output stay within the drive's limit.
+    Every joint's gains are multiples of the inertia I that its drive feels at home while the others stand still. The
+    robot as a whole is lighter than that in some directions and heavier in others, by factors l, the eigenvalues of
+    diag(I) over the mass matrix in the actuators. A direction's loop has the damping d l, the stiffness p l, the
+    integral i l: d is as large as `natural_frequency` asks, or as rate and delay carry it in the lightest direction;
+    p = d^2 l / 3 and i = d^3 l^2 / 27 give three poles at d l / 3 in the heaviest one, and others more damping.
 
     Args:
         mechanism: the robot.
-        natural_frequency: of the tracking error [rad/s].
+        natural_frequency: of the tracking error [rad/s]: three times the pole of a direction with l = 1.
+        rate: of the controller manager [Hz].
 
     Returns:
-        Parameters of the PID, by joint.
+        Parameters of the PID, by joint. The integral carries the weight; it and the output stay within the drive's
+        limit.
 
     Raises:
         SingularHomeError: there is no such inertia.
+        UnequalDrivesError: the drives are redundant, so that integrals of single joints push against each other; or the
+            directions differ so much that the slowest would have a bandwidth of less than `LEAST_BANDWIDTH`.
     """
     kinematics = Kinematics(mechanism)
-    inertia = np.diag(actuator_mass_matrix(kinematics, Dynamics(kinematics), kinematics.home))
-    if not np.all(np.isfinite(inertia)):
+    mass = actuator_mass_matrix(kinematics, Dynamics(kinematics), kinematics.home)
+    if not np.all(np.isfinite(mass)):
         raise SingularHomeError(mechanism.name)
+    if len(mass) > kinematics.mobility:
+        why = f"it has {len(mass)} drives for {kinematics.mobility} freedoms, whose integrals push against each other"
+        raise UnequalDrivesError(mechanism.name, why)
+    inertia = np.diag(mass)
+    factors = 1.0 / np.linalg.eigvalsh(mass / np.sqrt(np.outer(inertia, inertia)))
+    lightest, heaviest = float(factors.max()), float(min(1.0, factors.min()))
+    carried = 2.0 * highest_natural_frequency(1.0 / rate, 1.0, _DELAY)
+    damping = min(natural_frequency, carried / lightest)
+    bandwidth = damping * heaviest / 3.0
+    if bandwidth < LEAST_BANDWIDTH:
+        why = (
+            f"its lightest direction moves {lightest / heaviest:.3g} times as easily as its heaviest, so that at "
+            f"{rate:g} Hz a loop that the one carries has {bandwidth:.2g} rad/s in the other, less than "
+            f"{LEAST_BANDWIDTH:g}"
+        )
+        raise UnequalDrivesError(mechanism.name, why)
     limits = ActuatorLimits.of(mechanism)
-    pole = natural_frequency / 3.0
     gains: dict[str, dict[str, Any]] = {}
     for name, felt, most in zip(limits.names, inertia.tolist(), limits.effort.tolist(), strict=True):
         gains[name] = {
-            "p": _short(3.0 * pole**2 * felt),
-            "i": _short(pole**3 * felt),
-            "d": _short(3.0 * pole * felt),
+            "p": _short(damping**2 * heaviest / 3.0 * felt),
+            "i": _short(damping**3 * heaviest**2 / 27.0 * felt),
+            "d": _short(damping * felt),
             "u_clamp_max": most,
             "u_clamp_min": -most,
             "i_clamp_max": most,

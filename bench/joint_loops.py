@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One loop per drive, as ros2_control's trajectory controller has it, on the simulated machine of every robot.
+
+`python -m bench.joint_loops --write docs/joint_loops.md` makes the table. The loops are written here a second time, in
+a few lines, with the gains that the launch files hand to the real ones: a PID with clamped integral for efforts, none
+for positions; what a command does, it does two periods after the reading that it answers, as over the topic bridge.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.tables import table
+from pkm_control.control_errors import UnequalDrivesError
+from pkm_control.hardware import CommandMode, SimulatedMachine
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.run.ros2_control import effort_gains
+from pkm_description import load_mechanism, robot_names
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics, Status
+
+RATES = (1000.0, 250.0)  # Hz
+INTERFACES = ("effort", "position")
+NATURAL_FREQUENCY = 120.0  # rad/s, the default of the launch files
+_LATE = 2  # periods
+_HOLD, _MOVE, _AFTER = 1.0, 0.5, 0.5  # s
+_ROUNDING = 1e-7  # rad or m
+_STEP = 0.02  # of the characteristic length, and rad: how far the platform moves
+
+PREFACE = """# One loop per drive
+
+With `ros2_control:=true` the standard controllers of ros2_control close one loop per driven joint, and none of them
+knows that the joints belong to one robot. This table says for which robots that works: held at home for a second, then
+moved by 2 % of its characteristic length in half a second, on the simulated machine, by the gains and limits that the
+launch files make. Two numbers are the largest errors of a driven joint: while it is held (it sags until the integrals
+carry the weight), and while it moves. The loops here are emulated, with a delay of two periods
+(`python -m bench.joint_loops --write docs/joint_loops.md`); what was seen with the real stack is in
+[running.md](running.md).
+
+By *effort* means a PID with the gains of `pkm_control/run/ros2_control.py`. Where a robot is much lighter in one
+direction than in another, gains that the light one carries are too soft for the heavy one; where drives are redundant,
+integrals push against each other: such robots are refused by effort, with the reason. By *position* means that the
+drives close the loops (`command_interface:=position`); the simulated ones know the mass matrix, as well-tuned servo
+drives do.
+"""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of it: the largest error of a driven joint [rad or m] while held and while moved, or why not."""
+
+    held: float = np.nan
+    moved: float = np.nan
+    unit: str = ""
+    why_not: str = ""
+
+    def __str__(self) -> str:
+        """For a cell of the table."""
+        if self.why_not:
+            return f"refused: {self.why_not}"
+        return f"{_fine(self.held)}, {_fine(self.moved)} {self.unit}"
+
+
+def try_out(name: str, interface: str, rate: float) -> Tried:
+    """Hold and move a robot of the gallery by one loop per drive.
+
+    Args:
+        name: of the robot.
+        interface: what is commanded: effort or position.
+        rate: of the loops [Hz].
+
+    Returns:
+        What came of it.
+    """
+    mechanism = load_mechanism(name)
+    kinematics = Kinematics(mechanism)
+    limits = ActuatorLimits.of(mechanism)
+    try:
+        gains = list(effort_gains(mechanism, NATURAL_FREQUENCY, rate).values()) if interface == "effort" else []
+        path = _path(kinematics, rate)
+    except UnequalDrivesError as error:
+        return Tried(why_not=error.why)
+    except PkmError as error:
+        return Tried(why_not=str(error))
+    mode = CommandMode.EFFORT if interface == "effort" else CommandMode.POSITION
+    machine = SimulatedMachine(Dynamics(kinematics), limits, command_mode=mode)
+    machine.configure()
+    if machine.fault:
+        return Tried(why_not=machine.fault)
+    machine.activate()
+    p, i, d = (np.array([gain[key] for gain in gains]) for key in "pid")
+    integral, sent, errors = np.zeros(len(limits.names)), deque([None] * _LATE), []
+    for wanted, rates in path:
+        state = machine.read()
+        error = wanted - state.positions
+        errors.append(np.abs(error).max())
+        if interface == "effort":
+            effort = p * error + integral + d * (rates - state.velocities)
+            within = np.abs(effort) < limits.effort
+            integral = np.clip(integral + np.where(within, i * error / rate, 0.0), -limits.effort, limits.effort)
+            sent.append(np.clip(effort, -limits.effort, limits.effort))
+        else:
+            sent.append(wanted)
+        command = sent.popleft()
+        if command is not None:
+            machine.write(command)
+        machine.step(1.0 / rate)
+        if machine.fault:
+            return Tried(why_not=machine.fault)
+    moving = round(_HOLD * rate)
+    units = sorted({"mrad" if unit == "rad" else "mm" for unit in limits.length_units})
+    return Tried(float(max(errors[:moving])), float(max(errors[moving:])), " or ".join(units))
+
+
+def _path(kinematics: Kinematics, rate: float) -> list[tuple[Array, Array]]:
+    """Positions and rates (n_actuated,) of the drives in each period: at home, to a place beside it, and there."""
+    shares = np.clip((np.arange(0.0, _HOLD + _MOVE + _AFTER, 1.0 / rate) - _HOLD) / _MOVE, 0.0, 1.0)
+    shares = shares**3 * (10.0 - 15.0 * shares + 6.0 * shares**2)
+    home = np.asarray(kinematics.inverse(kinematics.home).actuated)
+    at_home = kinematics.home
+    twist = kinematics.subspace(at_home).sum(axis=1)  # in all freedoms at once
+    size = float(np.hypot(np.linalg.norm(twist[:3]) / kinematics.characteristic_length, np.linalg.norm(twist[3:])))
+    way = _STEP / size * (kinematics.inverse_jacobian(at_home) @ twist)
+    for sign in (1.0, -1.0):
+        found = kinematics.forward(home + sign * way)
+        if found.status == Status.CONVERGED:
+            there = np.asarray(kinematics.inverse(found.pose).actuated)
+            positions = home + shares[:, None] * (there - home)
+            return list(zip(positions, np.gradient(positions, 1.0 / rate, axis=0), strict=True))
+    raise PkmError("there is no place beside home to go to")
+
+
+def rows() -> list[list[str]]:
+    """A row for each robot: its name, and what comes of each interface at each rate."""
+    return [
+        [name, *(str(try_out(name, interface, rate)) for interface in INTERFACES for rate in RATES)]
+        for name in robot_names()
+    ]
+
+
+def _fine(value: float) -> str:
+    return f"{1e3 * value:.2g}" if value > _ROUNDING else "0"
+
+
+def main() -> None:
+    """Print the table, and write it where it is wanted."""
+    parser = argparse.ArgumentParser(prog="python -m bench.joint_loops", description=__doc__)
+    parser.add_argument("--write", type=Path, help="file for the table, besides the screen")
+    options = parser.parse_args()
+    header = ["robot", *(f"{interface}, {rate:g} Hz" for interface in INTERFACES for rate in RATES)]
+    text = PREFACE + "\n" + table(header, rows()) + "\n"
+    print(text)
+    if options.write:
+        options.write.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
