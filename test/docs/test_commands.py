@@ -114,7 +114,17 @@ def test_commands_are_taken(page: Path) -> None:
 
 def test_options_named_in_the_text_exist() -> None:
     """An option by its name belongs to a command, or to a program that the sentence names."""
-    ours = {"--browser", "--check", "--pictures", "--write", "--poses", "--all-modes", "--show-args", "--full"}
+    ours = {
+        "--browser",
+        "--check",
+        "--pictures",
+        "--write",
+        "--poses",
+        "--all-modes",
+        "--show-args",
+        "--symlink-install",
+        "--full",
+    }
     for module, _ in COMMANDS.values():
         ours |= {
             option for action in importlib.import_module(module).parser()._actions for option in action.option_strings
