@@ -164,6 +164,17 @@ class ActuatorDynamics:
         linear = me["dv"] + np.cross(me["dw"], arm) + np.cross(w, np.cross(w, arm)) - self._state["dv"][0]
         return np.concatenate([linear, me["dw"]])
 
+    def forward_jacobian(self) -> Array:
+        """Platform twist per actuator velocities (6, n_actuated), where the robot is; its motion is forgotten."""
+        found = np.empty((6, len(self._none)))
+        for c in range(len(self._none)):
+            unit = np.zeros_like(self._none)
+            unit[c] = 1.0
+            self.move(unit)
+            found[:, c] = self.twist
+        self.move(self._none)
+        return found
+
     def _by_column(self, values: Array) -> Array:
         found = np.zeros(len(self.kinematics.joint_names))
         found[self._columns] = values[self._bodies]

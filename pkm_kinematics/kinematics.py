@@ -676,7 +676,7 @@ class Kinematics(Introduced):
         """
         return AVAILABLE and self.constant_space and bool((self.tables.blocks["solver"] == CLOSED_FORM).all())
 
-    def lean_inverse(self, mode: int = 0) -> Callable[[Array, Array], int]:
+    def lean_inverse(self, mode: int = 0, joints: Array | None = None) -> Callable[[Array, Array], int]:
         """`call(pose, q) -> status`: inverse kinematics with arrays in and arrays out, for loops that count time.
 
         `pose` (7,) must be finite with a unit quaternion inside the motion space; q (n_actuated,) is written. Both
@@ -688,6 +688,7 @@ class Kinematics(Introduced):
 
         Args:
             mode: number of a working mode, 0 to `n_modes - 1`.
+            joints: positions (n_joints,) in that mode, where the robot is before the first call; at home where None.
 
         Returns:
             The call.
@@ -697,7 +698,7 @@ class Kinematics(Introduced):
         """
         e = self.engine
         kernel = inverse_direct if self.direct_inverse else inverse_carried if e.iterated else inverse_whole
-        fixed = e.model, e.data(self.modes.start(mode)), self.modes.branch(mode)
+        fixed = e.model, e.data(self.modes.start(mode) if joints is None else joints), self.modes.branch(mode)
         return bind(kernel, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
 
     def lean_track(self, mode: int = 0) -> Callable[[Array, Array], tuple[int, float, int]]:

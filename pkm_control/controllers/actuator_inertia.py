@@ -12,7 +12,7 @@ from pkm_kinematics import Kinematics
 Array = NDArray[np.float64]
 
 
-def actuator_mass_matrix(kinematics: Kinematics, dynamics: Dynamics, pose: Array) -> Array:
+def actuator_mass_matrix(kinematics: Kinematics, dynamics: Dynamics, pose: Array, mode: int | None = None) -> Array:
     """Mass matrix in the actuators: the efforts that accelerate them are this times their accelerations.
 
     Gains that are multiples of it give every direction of the motion the same poles. Those from its diagonal do not: on
@@ -22,12 +22,13 @@ def actuator_mass_matrix(kinematics: Kinematics, dynamics: Dynamics, pose: Array
         kinematics: of the robot.
         dynamics: of the same.
         pose: of the platform (7,), base frame.
+        mode: number of the working mode; what continues home where None.
 
     Returns:
         (n_actuated, n_actuated) [kg m^2, kg m, kg]; with redundant drives the smallest efforts. NaN at a singular pose.
     """
-    spread = _pseudo_inverse(kinematics.motion_jacobian(pose))
-    return np.asarray(spread.T @ dynamics.mass_matrix(pose) @ spread)
+    spread = _pseudo_inverse(kinematics.motion_jacobian(pose, mode=mode))
+    return np.asarray(spread.T @ dynamics.mass_matrix(pose, mode=mode) @ spread)
 
 
 def free_inertia(kinematics: Kinematics, dynamics: Dynamics, pose: Array) -> Array:

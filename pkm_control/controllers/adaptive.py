@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
-from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics
@@ -98,6 +98,11 @@ class Adaptive(Controller):
     def reset(self) -> None:
         """Forget what was learned: parameters of the description."""
         self.parameters = np.array(self.dynamics.parameters.values)
+
+    def change_mode(self, to: ModeModel) -> None:
+        """Go on in another working mode, whose mass matrix scales the gains."""
+        super().change_mode(to)
+        self.mass = to.mass
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Return the efforts (n_actuated,) of the adaptive law, limits aside [N m or N], and learn from the error."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.controllers.model import ControlModel
 from pkm_control.motion.limits import ActuatorLimits
@@ -45,6 +46,14 @@ class Measured:
     twist: Array
     joints: Array
     jacobian: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ModeModel:
+    """The robot in a working mode: the model, and the mass matrix (n_actuated, n_actuated) in the actuators."""
+
+    model: ControlModel
+    mass: Array
 
 
 class Controller(ABC):
@@ -93,6 +102,28 @@ class Controller(ABC):
         """
         self.stiffness = natural_frequency**2  # 1/s^2: per unit of inertia
         self.viscosity = 2.0 * damping * natural_frequency  # 1/s
+
+    def in_mode(self, mode: int, pose: Array, joints: Array) -> ModeModel:
+        """What the law needs in another working mode, for `change_mode`: made before, because it takes its time.
+
+        Args:
+            mode: number of the working mode.
+            pose: of the platform (7,), base frame, in regular position.
+            joints: positions (n_joints,) there in that mode.
+
+        Returns:
+            It.
+        """
+        mass = actuator_mass_matrix(self.kinematics, self.dynamics, pose, mode)
+        return ModeModel(ControlModel(self.kinematics, self.dynamics, mode, joints), mass)
+
+    def change_mode(self, to: ModeModel) -> None:
+        """Go on in another working mode.
+
+        Args:
+            to: from `in_mode`.
+        """
+        self.model = to.model
 
     @abstractmethod
     def law(self, reference: Reference, measured: Measured) -> Array:

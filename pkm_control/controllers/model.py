@@ -26,20 +26,25 @@ class ControlModel:
     Args:
         kinematics: of the robot.
         dynamics: of the same.
+        mode: number of the working mode.
+        joints: positions (n_joints,) in that mode whose turns the first ones are nearest to; its own where None.
     """
 
-    def __init__(self, kinematics: Kinematics, dynamics: Dynamics) -> None:
+    def __init__(
+        self, kinematics: Kinematics, dynamics: Dynamics, mode: int = _HOME_MODE, joints: Array | None = None
+    ) -> None:
         n = len(kinematics.actuated_names)
         self._kinematics = kinematics
         self._dynamics = dynamics
         self._position_out = np.zeros(n)
         self._effort_out = np.zeros(n)
         self._motion = np.zeros(25)  # pose, twist, acceleration and no wrench, as the lean call takes them
-        self._positions = kinematics.lean_inverse(_HOME_MODE)
-        self._efforts = dynamics.lean_inverse(_HOME_MODE) if kinematics.constant_space else None
+        self.mode = mode
+        self._positions = kinematics.lean_inverse(mode, joints)
+        self._efforts = dynamics.lean_inverse(mode) if kinematics.constant_space else None
 
     def positions(self, pose: Array) -> Array:
-        """Actuator positions at a pose, in home's working mode.
+        """Actuator positions at a pose, in the working mode.
 
         Args:
             pose: of the platform (7,), base frame.

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
-from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics
@@ -40,6 +40,11 @@ class PdGravity(Controller):
     ) -> None:
         super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
         self.mass = actuator_mass_matrix(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
+
+    def change_mode(self, to: ModeModel) -> None:
+        """Go on in another working mode, whose mass matrix scales the gains."""
+        super().change_mode(to)
+        self.mass = to.mass
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Return the efforts (n_actuated,) of PD with gravity compensation, limits aside [N m or N]."""

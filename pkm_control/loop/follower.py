@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.jog import Jog
+from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.path_clock import RATE_CHANGE, PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description.errors import PkmError
+from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
@@ -25,6 +27,9 @@ Array = NDArray[np.float64]
 
 _CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
 _BACK = 1e-3  # m and rad: nearer than this to its path the platform is back
+_FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
+CHANGING = "the robot is changing its working mode"
+OTHER_MODE = "the robot is not in the working mode of the controller: bring it home and start anew"
 
 
 class Mode(IntEnum):
@@ -121,6 +126,8 @@ class TrajectoryFollower:
       first moves back to the path. A pause holds until it is resumed or stopped, goals or not.
     * `stop` ends motions and jogs by a deceleration on their way, then holds.
     * Jogs are for a platform that holds, or is paused and at rest.
+    * `begin_change` goes to another working mode (`ModeChange`). A pause or a stop halts it on its way, `resume` goes
+      on; motions and jogs wait for its end.
 
     Args:
         kinematics: of the robot.
@@ -159,6 +166,7 @@ class TrajectoryFollower:
         self._jogging = False
         self._aside = False  # the platform was jogged away from the path of the paused motion
         self._returning = False  # it is on its way back there
+        self._change: ModeChange | None = None
 
     # -- motions ----------------------------------------------------------------------------------------------------
 
@@ -191,12 +199,19 @@ class TrajectoryFollower:
     @property
     def moving(self) -> bool:
         """Whether the reference moves, or is about to."""
+        if self._change is not None:
+            return not self._change.resting
         return self._jogging or (self.motion is not None and not self.resting)
 
     @property
     def paused(self) -> bool:
         """Whether a pause was asked for that was not ended."""
-        return self._paused
+        return self._paused if self._change is None else self._change.halted
+
+    @property
+    def change(self) -> ModeChange | None:
+        """The change of the working mode that is under way, or halted on its way."""
+        return self._change
 
     @property
     def hold(self) -> Array:
@@ -217,6 +232,8 @@ class TrajectoryFollower:
     @property
     def speed(self) -> float:
         """Fraction of their plan at which motions run now."""
+        if self._change is not None:
+            return self._change.rate
         return self.override if self.motion is None else self._clock.rate
 
     # -- what an operator asks for ----------------------------------------------------------------------------------
@@ -238,6 +255,9 @@ class TrajectoryFollower:
 
     def pause(self) -> str:
         """Halt the motion on its path; return why not, empty where it is done."""
+        if self._change is not None:
+            self._change.pause()
+            return ""
         if self._jogging:
             return "the platform is being jogged, which a stop ends"
         if self.motion is None:
@@ -250,6 +270,8 @@ class TrajectoryFollower:
 
     def resume(self) -> str:
         """Go on with the motion that is paused; return why not, empty where it is done."""
+        if self._change is not None:
+            return self._change.resume(self.override)
         if self.motion is None or not self._paused:
             return "nothing is paused"
         if self._stopping:
@@ -275,6 +297,8 @@ class TrajectoryFollower:
         Returns:
             Why not; empty where it is done.
         """
+        if self._change is not None:
+            return self.pause()
         if not self._jogging and self.motion is None:
             return "nothing moves"
         self._returning = False
@@ -332,6 +356,8 @@ class TrajectoryFollower:
     def _unready_to_jog(self) -> str:
         if self.mode in (Mode.WAITING, Mode.STOPPED):
             return f"the controller is {self.mode.name.lower()}"
+        if self._change is not None:
+            return CHANGING
         if self._returning:
             return "the platform is on its way back to its path"
         if self.motion is not None and not self._jogging and not (self._paused and self._clock.at_rest):
@@ -347,9 +373,73 @@ class TrajectoryFollower:
 
     def relocate(self) -> None:
         """Look for the platform anew, from home, with the next reading."""
-        self._observer.forget()
+        self._observer.forget(self.check.mode)
+
+    # -- working modes ----------------------------------------------------------------------------------------------
+
+    def begin_change(self, change: ModeChange) -> str:
+        """Change the working mode.
+
+        Args:
+            change: planned from where the platform is held.
+
+        Returns:
+            Why not; empty where it is done.
+        """
+        if self.mode is not Mode.HOLDING or self._hold is None or self._change is not None:
+            return f"the controller is {self.mode.name.lower()}; it must hold the platform"
+        if np.abs(displacement_between(self._hold, change.way.pose)).max() > _BACK:
+            return "the platform was moved while a way was looked for"
+        self._change = change
+        self.guard.gravity = lambda _: change.weight()
+        change.set_pace(self.override)
+        return ""
+
+    def _take_mode(self, there: InMode) -> None:
+        """Go on in the working mode that a change has led to."""
+        self._change = None
+        self.check, self.jog = there.check, there.jog
+        self.controller.change_mode(there.model)
+        self._observer.start(there.pose, there.joints)
+        dynamics, mode = self.controller.dynamics, there.check.mode
+        self.guard.gravity = lambda pose: np.asarray(dynamics.gravity(pose, mode=mode).effort)
+        self._hold = there.pose.copy()
+
+    def _in_another_mode(self, measured: Measured) -> bool:
+        """Whether the actuators are not where the controller's working mode has them at the measured pose."""
+        k = self.controller.kinematics
+        off = self.controller.model.positions(measured.pose) - measured.positions
+        turning = k.engine.actuated_turning
+        off = np.where(turning, np.remainder(off + np.pi, 2.0 * np.pi) - np.pi, off / k.characteristic_length)
+        return bool((np.abs(off) > _FAR).any())
+
+    def _changing(self, change: ModeChange, time: float, now: float, positions: Array, velocities: Array) -> Action:
+        """What to do for a reading on the way to another working mode."""
+        silence = now - self._heard
+        if silence > self.abort_after:
+            change.hold_here(f"no usable reading for {silence:.3g} s")
+        step = change.step(self._passed(time, silence), self.lead, positions, velocities)
+        if isinstance(step, str):
+            return self.silent(now, step)
+        self._heard, self.time = now, time
+        verdict = self.guard.check(now, {"measured state": now}, step.efforts, step.measured.pose)
+        if verdict.reason:
+            change.hold_here(verdict.reason)
+            self.mode = Mode.STOPPED
+            return Action(self.mode, verdict.efforts, verdict.reason, step.reference, step.measured, 0.0)
+        self.mode = Mode.PAUSED if change.resting else Mode.TRACKING
+        label = self.check.kinematics.mode_label(change.way.mode)
+        reason = f"on the way to working mode {label}, {change.progress:.0%}"
+        reason = f"{change.reason}; {reason}" if change.reason else reason
+        action = Action(self.mode, verdict.efforts, reason, step.reference, step.measured, change.rate)
+        if change.done:
+            self._take_mode(change.ends[1])
+        return action
 
     def _set_pace(self) -> None:
+        if self._change is not None:
+            self._change.set_pace(self.override)
+            return
         self._clock.wanted = 0.0 if self._paused or self._stopping else self.override
 
     # -- one period -------------------------------------------------------------------------------------------------
@@ -372,10 +462,14 @@ class TrajectoryFollower:
         Returns:
             The efforts to apply, and why, where they are not what the controller asked for.
         """
+        if self._change is not None:
+            return self._changing(self._change, time, now, positions, velocities)
         silence = now - self._heard
         measured = self._observer.observe(positions, velocities)
         if measured is None:
             return self.silent(now, self._observer.reason)
+        if self.mode in (Mode.WAITING, Mode.STOPPED) and self._in_another_mode(measured):
+            return self.silent(now, OTHER_MODE)
         if silence > self.abort_after:
             self._stop_here(Outcome.STATE_LOST, f"no usable reading for {silence:.3g} s", measured)
         passed = self._passed(time, silence)
@@ -424,6 +518,8 @@ class TrajectoryFollower:
         if now - heard > self.abort_after:
             self.end(Outcome.STATE_LOST, reason or verdict.reason)
             self._jogging = False
+            if self._change is not None:
+                self._change.pause()  # readings may come back; who goes on then, says so
         reasons = "; ".join(r for r in (reason, verdict.reason) if r)
         return Action(self.mode, verdict.efforts, reasons, speed=self.speed, gives_up=verdict.gives_up)
 
@@ -507,4 +603,6 @@ def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
     for time in np.arange(0.2, 0.3, 0.01):
         follower.steer(np.full(6, 1e-6), float(time))
         follower.update(float(time), float(time), positions, rates)
+    if len(positions) == kinematics.mobility and kinematics.constant_space:
+        ActuatorDynamics(follower.controller.dynamics).forward_jacobian()  # what a change of the working mode takes
     follower.silent(0.3 + 2.0 * follower.abort_after)

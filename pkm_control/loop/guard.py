@@ -36,6 +36,8 @@ class Verdict:
 class EffortGuard:
     """Watches the age of inputs and the efforts themselves.
 
+    `gravity` may be exchanged: weights are others in another working mode.
+
     Args:
         limits: largest efforts (n_actuated,) [N m or N].
         max_age: an input older than that is stale [s]: a few control periods.
@@ -66,7 +68,7 @@ class EffortGuard:
         self.max_age = max_age
         self.fallback = fallback
         self.hold_time = hold_time
-        self._gravity = gravity
+        self.gravity = gravity
         self._failing: float | None = None  # since when efforts cannot be used, s
 
     def check(
@@ -109,8 +111,8 @@ class EffortGuard:
 
     def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
         none = np.zeros(self.limits.shape, dtype=bool)
-        if self.fallback == "gravity" and self._gravity is not None and pose is not None and silence <= self.hold_time:
-            weight = np.asarray(self._gravity(pose), dtype=np.float64)
+        if self.fallback == "gravity" and self.gravity is not None and pose is not None and silence <= self.hold_time:
+            weight = np.asarray(self.gravity(pose), dtype=np.float64)
             if np.all(np.isfinite(weight)):
                 return Verdict(np.clip(weight, -self.limits, self.limits), reason + "; holding gravity", none)
         return Verdict(np.zeros(self.limits.shape), reason + "; efforts zero", none, gives_up=True)

@@ -30,9 +30,25 @@ class PlatformObserver:
         self._tracker = Tracker(kinematics, pose)
         self.reason = ""
 
-    def forget(self) -> None:
-        """Take the next reading as one of a platform that comes from home."""
-        self._tracker = Tracker(self._kinematics)
+    def forget(self, mode: int = 0) -> None:
+        """Take the next reading as one of a platform that comes from home, or goes on from the last one.
+
+        Args:
+            mode: number of the working mode; where home is out of reach in it, the last configuration is kept.
+        """
+        home = np.array(self._kinematics.home)
+        solution = self._kinematics.inverse(home, mode=mode)
+        if closes(solution.status):
+            self.start(home, np.array(solution.joints))
+
+    def start(self, pose: Array, joints: Array) -> None:
+        """Take the next reading as one that goes on from a configuration.
+
+        Args:
+            pose: of the platform (7,), base frame.
+            joints: positions (n_joints,) there.
+        """
+        self._tracker = Tracker(self._kinematics, pose, joints)
 
     @property
     def pose(self) -> Array:

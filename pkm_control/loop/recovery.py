@@ -6,16 +6,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.loop.follower import Mode, TrajectoryFollower
+from pkm_control.loop.follower import CHANGING, Mode, TrajectoryFollower
 from pkm_control.loop.jog import LOW
+from pkm_control.loop.mode_change import InMode, ModeChange
+from pkm_control.loop.mode_way import ModeWays
 from pkm_description.errors import PkmError
-from pkm_kinematics import Status
-from pkm_kinematics.kernels.compiled_rotations import displacement_between
-from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
-
-_STEPS = 64  # of the way between two working modes
 
 
 class RecoveryError(PkmError):
@@ -38,6 +35,8 @@ def way_back(follower: TrajectoryFollower) -> Array | None:
         raise RecoveryError("there is no usable reading, and without one no motion")
     if follower.moving:
         raise RecoveryError("the platform moves; stop it first")
+    if follower.change is not None:
+        raise RecoveryError(f"{CHANGING}: resume it, or choose the working mode that it came from")
     pose = follower.hold
     if not follower.check.deficits(pose[None]).any():
         return None
@@ -60,49 +59,68 @@ def go_back(follower: TrajectoryFollower, pose: Array) -> str:
     return follower.jog_to(pose, LOW)
 
 
-def require_mode_change(follower: TrajectoryFollower, label: str) -> str:
-    """What a change to another working mode would take.
-
-    The actuators go straight from where they are to where they are in the other mode at the same pose of the platform,
-    and forward kinematics follows the platform.
+def plan_change(follower: TrajectoryFollower, label: str) -> ModeChange | None:
+    """Plan a change to another working mode at the pose that is held. Takes up to some seconds.
 
     Args:
         follower: that holds the platform.
         label: of the mode, as `Kinematics.mode_label` gives it.
 
     Returns:
-        A sentence where the robot is in that mode already.
+        The change, for `TrajectoryFollower.begin_change`; None where the robot is in that mode already.
 
     Raises:
-        RecoveryError: it cannot be changed, with the reason.
+        RecoveryError: there is no such mode, or the platform is not held.
+        PkmError: it cannot be changed, with the reason.
     """
     check = follower.check
     k = check.kinematics
     labels = [k.mode_label(mode) for mode in range(k.n_modes)]
     if label not in labels:
         raise RecoveryError(f"there is no working mode '{label}'; there are {', '.join(labels)}")
-    if labels.index(label) == check.mode:
-        return f"the robot is in working mode {label}"
+    mode = labels.index(label)
+    if mode == check.mode:
+        return None
     if follower.mode is not Mode.HOLDING:
         raise RecoveryError(f"the controller is {follower.mode.name.lower()}; it must hold the platform")
-    pose = follower.hold
-    ends = [k.inverse(pose, mode=mode) for mode in (check.mode, labels.index(label))]
-    for which, end in zip((labels[check.mode], label), ends, strict=True):
-        if end.status != Status.CONVERGED:
-            raise RecoveryError(f"in working mode {which} the platform cannot be here: {end.reason(0)}")
-    farthest = 0.0
-    here, joints = np.array(pose), np.array(ends[0].joints)
-    for share in np.linspace(0.0, 1.0, _STEPS + 1)[1:]:
-        q = ends[0].actuated + share * (ends[1].actuated - ends[0].actuated)
-        found = k.forward(q, near=here, seed=joints)
-        if not closes(found.status):
-            raise RecoveryError(f"the way crosses a type 2 singularity, at {share:.0%} of it: {found.reason(0)}")
-        if found.status == Status.JOINT_LIMIT:
-            raise RecoveryError(f"the way leaves a joint's range, at {share:.0%} of it: {found.reason(0)}")
-        here, joints = np.array(found.pose), np.array(found.joints)
-        farthest = max(farthest, float(np.linalg.norm(displacement_between(pose, here)[:3])))
-    raise RecoveryError(
-        f"there is a way, on which the platform leaves its place by {1e3 * farthest:.1f} mm, but limbs are stretched "
-        "or folded on it: the control laws are written in the platform's coordinates, which do not go through type 1 "
-        "singularities"
+    pose = np.array(follower.hold)
+    way = ModeWays(check).find(pose, mode)
+    ends = (InMode.of(follower.controller, check.mode, pose), InMode.of(follower.controller, mode, pose))
+    return ModeChange(way, ends, follower.controller)
+
+
+def continue_change(follower: TrajectoryFollower, label: str) -> str:
+    """Go on with a change that was halted on its way, or back to where it came from.
+
+    Args:
+        follower: whose change it is.
+        label: of the working mode to go to.
+
+    Returns:
+        Why not; empty where it is done.
+    """
+    change = follower.change
+    if change is None:
+        return "nothing is halted"
+    here, there = (follower.check.kinematics.mode_label(end.check.mode) for end in change.ends)
+    if label == there:
+        return change.resume(follower.override)
+    if label == here:
+        return change.turn(follower.override)
+    return f"the robot is between the working modes {here} and {there}: choose one of them first"
+
+
+def in_words(change: ModeChange) -> str:
+    """What a change will do, for a person.
+
+    Args:
+        change: that begins.
+
+    Returns:
+        How long it takes, and how far the platform leaves its place.
+    """
+    way = change.way
+    return (
+        f"on the way, {way.duration:.1f} s; meanwhile the platform leaves its place by up to "
+        f"{1e3 * way.farthest:.1f} mm and {np.degrees(way.turned):.1f} degrees"
     )

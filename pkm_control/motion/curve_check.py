@@ -78,6 +78,8 @@ class CurveCheck:
         self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
         self._turning = kinematics.engine.joint_turning
         at_home = kinematics.singularity(kinematics.home, mode=mode)
+        if not np.isfinite(at_home.type2):  # home is out of reach in this mode
+            at_home = kinematics.singularity(kinematics.home, mode=0)
         of_home = np.array([at_home.type1, at_home.type2, at_home.limb_regularity], dtype=np.float64)
         self._floors = SHARE * np.nan_to_num(of_home)
         self._hold = SHARE * float(np.nan_to_num(at_home.constraint_hold, posinf=0.0))  # 0 where limbs block nothing
@@ -223,6 +225,21 @@ class CurveCheck:
         motion = self.kinematics.motion(pose, np.zeros((len(pose), 6)), mode=self.mode)
         joints = np.where(closes(motion.status)[:, None], motion.joints, np.nan)
         return self._margins(pose, joints, motion.limb_regularity, False)[0]
+
+    def standing(self, pose: Array) -> str:
+        """Why the platform cannot be held at a pose, where motions begin that keep all conditions; empty where it can.
+
+        Args:
+            pose: (7,), base frame.
+
+        Returns:
+            The first condition that is broken.
+        """
+        fault = self.first_fault(pose[None])
+        if fault is not None:
+            return fault.reason
+        lacks = np.flatnonzero(self.deficits(pose[None])[0] > 0.0)
+        return self._lack(int(lacks[0]), None) if lacks.size else ""
 
     def _margins(self, pose: Array, joints: Array, regularity: Array, inset: bool) -> tuple[Array, Array]:
         """Return deficits (n, 4), and the side (n,) of the singularities of type 2 that each pose is on."""

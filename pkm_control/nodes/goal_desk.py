@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pkm_control.loop.follower import Motion, Tolerances, TrajectoryFollower
+from pkm_control.loop.follower import CHANGING, Motion, Tolerances, TrajectoryFollower
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.controls import Controls
@@ -72,8 +72,7 @@ class GoalDesk:
         try:
             follower = self._controls.ready()
             motion_messages.require_readable(application.message, self._controls.kinematics.mechanism.base_link)
-            if follower.paused:
-                raise PkmError(PAUSED)
+            self._require_ready(follower)
             if self._queue.qsize() >= WAITING:
                 raise RequestError(f"{WAITING} trajectories wait to be checked already")
         except PkmError as error:
@@ -107,6 +106,12 @@ class GoalDesk:
                 time.sleep(_LOOK)
                 continue
             raise PkmError(f"no measured state to start from: {action.reason if action else 'none has come'}")
+        self._require_ready(follower)
+
+    @staticmethod
+    def _require_ready(follower: TrajectoryFollower) -> None:
+        if follower.change is not None:
+            raise PkmError(CHANGING)
         if follower.paused:
             raise PkmError(PAUSED)
 
@@ -128,8 +133,7 @@ class GoalDesk:
         braking = follower.check.braking(trajectory)
         start = motion_messages.seconds(message.header.stamp)
         with self._controls.lock:
-            if follower.paused:
-                raise PkmError(PAUSED)
+            self._require_ready(follower)
             moved = np.abs(displacement_between(pose, follower.hold)).max() > tolerance
             if follower is not self._controls.follower or follower.moving or moved:
                 raise PkmError("the platform was moved while the trajectory was checked")

@@ -12,7 +12,7 @@ from rclpy.node import Node
 from std_srvs.srv import Trigger
 
 from pkm_control.loop.follower import Mode, TrajectoryFollower
-from pkm_control.loop.recovery import go_back, require_mode_change, way_back
+from pkm_control.loop.recovery import continue_change, go_back, in_words, plan_change, way_back
 from pkm_control.nodes.controls import Controls
 from pkm_description.errors import PkmError
 from pkm_description.ros import messages, topics
@@ -114,11 +114,23 @@ class OperatorServices:
         self, request: ChangeWorkingMode.Request, response: ChangeWorkingMode.Response
     ) -> ChangeWorkingMode.Response:
         try:
-            response.message = require_mode_change(self._controls.ready(), request.working_mode)
-            response.success = True
+            response.success, response.message = self._change_to(self._controls.ready(), request.working_mode)
         except PkmError as error:
             response.message = str(error)
         return response
+
+    def _change_to(self, follower: TrajectoryFollower, label: str) -> tuple[bool, str]:
+        """Begin a change, or go on with one; return whether that is done, and what comes of it or why not."""
+        if follower.change is not None:
+            with self._controls.lock:
+                problem = continue_change(follower, label)
+            return not problem, problem
+        change = plan_change(follower, label)
+        if change is None:
+            return True, f"the robot is in working mode {label}"
+        with self._controls.lock:
+            problem = follower.begin_change(change)
+        return not problem, problem or in_words(change)
 
     # -- jogs -------------------------------------------------------------------------------------------------------
 

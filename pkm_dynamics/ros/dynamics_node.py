@@ -26,12 +26,14 @@ from pkm_dynamics.dynamics import Dynamics, shared_dynamics
 from pkm_dynamics.formulations.observed_legs import ObservedLegs
 from pkm_dynamics.ros.dynamics_services import direct_dynamics, inverse_dynamics, observed_state
 from pkm_interfaces.msg import ObservedLegs as ObservedLegsMessage
-from pkm_interfaces.msg import PlatformReference, SolveStatus
+from pkm_interfaces.msg import PlatformReference, PlatformState, SolveStatus
 from pkm_interfaces.srv import DirectDynamics, InverseDynamics
 
 
 class DynamicsNode(Node):
-    """Publishes the actuator efforts of the reference motion as it passes, and answers requests.
+    """Publishes the actuator efforts of the reference motion as it passes, in the working mode that the robot is in.
+
+    Answers requests as well.
 
     Where legs are observed, it also publishes the efforts that the platform needs in the observed state for the
     acceleration of the last reference; for none where no reference comes.
@@ -54,6 +56,9 @@ class DynamicsNode(Node):
         self._observed_out = self.create_publisher(JointState, topics.OBSERVED_EFFORTS, topics.STREAM_OUT)
         self._description = RobotDescription(self, self._build, self._busy)
         self._references = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
+        self._robot_states = PolledSubscription(self, PlatformState, topics.PLATFORM_STATE, topics.STREAM_IN)
+        self._modes: dict[str, int] = {}  # working modes by their labels
+        self._mode: int | None = None  # that the robot is in; where None, efforts are those of what continues home
         self._following = OwnThread(self, 1.0 / rate, self._poll)
         self.create_subscription(ObservedLegsMessage, topics.OBSERVED_LEGS, self._observe, topics.STREAM_IN)
         self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, self._inverse)
@@ -63,6 +68,9 @@ class DynamicsNode(Node):
     def _build(self, mechanism: Mechanism) -> None:
         self._dynamics = shared_dynamics(mechanism)
         self._legs, self._unobserved = None, ""
+        k = self._dynamics.kinematics
+        several = k.modes.known_count or 0  # modes that only a search finds are not changed to
+        self._modes, self._mode = {k.mode_label(mode): mode for mode in range(several)}, None
 
     def _busy(self) -> str:
         """Why no other robot can be taken now."""
@@ -96,9 +104,13 @@ class DynamicsNode(Node):
         self._heard = self.get_clock().now()
         pose = messages.pose_of(message.pose)
         self._acceleration = messages.twist_of(message.acceleration)
-        answer = dynamics.inverse(pose, messages.twist_of(message.twist), self._acceleration)
+        state = self._robot_states.take()
+        if state is not None and state.working_mode:
+            self._mode = self._modes.get(state.working_mode)
+        answer = dynamics.inverse(pose, messages.twist_of(message.twist), self._acceleration, mode=self._mode)
         if not np.isfinite(answer.effort).all():
-            self._refused = dynamics.kinematics.inverse(pose).reason(0) or "the reference is not usable"
+            there = dynamics.kinematics.inverse(pose, mode=self._mode)
+            self._refused = there.reason(0) or "the reference is not usable"
             return
         self._refused = ""
         self._publish(self._out, answer.effort, message.header.stamp)

@@ -45,12 +45,19 @@ class TrackedMotion:
 
 
 class Tracker:
-    """Follows one machine, from a pose (7,) on, home by default, in home's working mode. Not for several threads."""
+    """Follows one machine from a configuration on, at home by default. Not for several threads.
 
-    def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
+    Args:
+        kinematics: of the robot.
+        pose: of the platform (7,), home by default.
+        joints: positions (n_joints,) there; those of home's working mode by default.
+    """
+
+    def __init__(self, kinematics: Kinematics, pose: Array | None = None, joints: Array | None = None) -> None:
         self.kinematics = kinematics
         start = np.array(kinematics.home if pose is None else pose, dtype=np.float64)
-        joints = kinematics.home_joints if pose is None else kinematics.inverse(start, mode=0).joints
+        if joints is None:
+            joints = kinematics.home_joints if pose is None else kinematics.inverse(start, mode=0).joints
         rest, unknown = np.zeros(len(joints)), np.full((6, len(kinematics.actuated_names)), np.nan)
         self.last = TrackedMotion(
             Status.DIVERGED, "no reading yet", start, np.zeros(6), np.array(joints), rest, 0.0, unknown

@@ -40,15 +40,15 @@ RATE = 250.0
 class Robot:
     """Hardware and controller as processes, and a client."""
 
-    def __init__(self, graph: Graph, group: ProcessGroup) -> None:
+    def __init__(self, graph: Graph, group: ProcessGroup, name: str = "delta", *others: str) -> None:
         self.graph = graph
         self.group = group
-        self.kinematics = Kinematics(load_mechanism("delta"))
+        self.kinematics = Kinematics(load_mechanism(name))
         self.home = np.array(self.kinematics.home)
         values = bringup.defaults(namespace=graph.namespace, rate=str(RATE), natural_frequency="40")
         graph.describe(self.kinematics.mechanism.urdf)
         for node in bringup.NODES:
-            if node.name in ("hardware", "controller"):
+            if node.name in ("hardware", "controller", *others):
                 command = [sys.executable, "-m", node.module, *ros_arguments(node, values)]
                 group.start(node, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
         self.states: list[ControllerState] = graph.listen(ControllerState, topics.CONTROLLER_STATE)

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A change of the working mode while it is under way: reference and law in the actuators, which pass type 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
+from pkm_control.loop.jog import Jog
+from pkm_control.loop.mode_way import Leg, ModeWay
+from pkm_control.loop.path_clock import PathClock
+from pkm_control.motion.curve_check import CurveCheck
+from pkm_description.errors import PkmError
+from pkm_dynamics.actuator_dynamics import ActuatorDynamics
+from pkm_kinematics import Status
+
+Array = NDArray[np.float64]
+
+DEVIATION = 0.1  # rad, and of the characteristic length: an actuator farther from its place ends the motion
+_BACK_SPEED = 0.1  # of the actuators' velocity limits: back to the way
+_SHORTEST = 0.5  # s
+_LOOKS = 24  # on the way back
+
+
+@dataclass(frozen=True, eq=False)
+class InMode:
+    """All that a follower holds of a working mode."""
+
+    check: CurveCheck
+    jog: Jog
+    model: ModeModel
+    pose: Array
+    joints: Array
+
+    @classmethod
+    def of(cls, controller: Controller, mode: int, pose: Array) -> InMode:
+        """It, made in some milliseconds.
+
+        Args:
+            controller: of the follower.
+            mode: number of the working mode.
+            pose: of the platform (7,), base frame, that is possible in it.
+
+        Returns:
+            It.
+        """
+        k = controller.kinematics
+        joints = np.array(k.inverse(pose, mode=mode).joints)
+        check = CurveCheck(k, controller.dynamics, controller.limits, mode)
+        return cls(check, Jog(check), controller.in_mode(mode, pose, joints), np.array(pose), joints)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What one period of a change asks for."""
+
+    efforts: Array
+    reference: Reference
+    measured: Measured
+
+
+class ModeChange:
+    """Follows a `ModeWay` by computed torque in the actuators, at the controller's gains.
+
+    A pause halts on the way, and so does a stop; `resume` goes on, `turn` goes back to where it came from. Where an
+    actuator strays from its place the robot is held where it is, with a `reason`, and goes back to the way when it is
+    resumed.
+
+    Args:
+        way: to follow, from where the robot is held.
+        ends: of the way, the beginning and the end.
+        controller: whose gains and limits count.
+
+    Raises:
+        PkmError: the robot is singular where the way begins.
+    """
+
+    def __init__(self, way: ModeWay, ends: tuple[InMode, InMode], controller: Controller) -> None:
+        self.way = way
+        self.ends = ends
+        self.reason = ""
+        self._controller = controller
+        self._clock = PathClock(0.0, 0.0)
+        self._robot, self._wanted = (ActuatorDynamics(controller.dynamics) for _ in range(2))
+        for one in (self._robot, self._wanted):
+            if one.place(way.pose, way.joints) is not Status.CONVERGED:
+                raise PkmError("the robot is singular where the way begins")
+        k = controller.kinematics
+        self._units = np.where(k.engine.actuated_turning, 1.0, k.characteristic_length)
+        self._aside: Array | None = None  # where the actuators are held beside the way
+        self._back: Leg | None = None  # from there to the way
+        self._since = 0.0  # s, on the leg back
+        self._unknown = np.full((6, len(way.legs[0].start)), np.nan)
+        self._halted = False
+
+    @property
+    def resting(self) -> bool:
+        """Whether it is held, on the way or beside it."""
+        return self._back is None and (self._aside is not None or (self._clock.at_rest and self._halted))
+
+    @property
+    def done(self) -> bool:
+        """Whether the end of the way is reached, at rest."""
+        return self._aside is None and self._clock.time >= self.way.duration
+
+    @property
+    def halted(self) -> bool:
+        """Whether a pause was asked for that was not ended."""
+        return self._halted or self._aside is not None
+
+    @property
+    def progress(self) -> float:
+        """Share of the time of the way."""
+        return min(1.0, self._clock.time / self.way.duration)
+
+    @property
+    def rate(self) -> float:
+        """Fraction of its plan at which it runs."""
+        return self._clock.rate
+
+    def set_pace(self, override: float) -> None:
+        """Change the speed, unless a pause was asked for.
+
+        Args:
+            override: fraction of the plan, 0 to 1.
+        """
+        self._clock.wanted = 0.0 if self._halted else override
+
+    def pause(self) -> None:
+        """Come to rest on the way."""
+        self._halted = True
+        self._clock.wanted = 0.0
+
+    def resume(self, override: float) -> str:
+        """Go on, back to the way first where the robot is held beside it.
+
+        Args:
+            override: fraction of the plan at which to run, 0 to 1.
+
+        Returns:
+            Why not; empty where it is done.
+        """
+        if self._aside is not None and self._back is None:
+            problem = self._plan_back()
+            if problem:
+                return problem
+        self._halted, self.reason = False, ""
+        self.set_pace(override)
+        return ""
+
+    def turn(self, override: float) -> str:
+        """Go back to the working mode that the way comes from.
+
+        Args:
+            override: fraction of the plan at which to run, 0 to 1.
+
+        Returns:
+            Why not; empty where it is done.
+        """
+        if not self.resting:
+            return "it is under way: stop it first"
+        clock = PathClock(self.way.duration - self._clock.time, 0.0)
+        self.way, self.ends, self._clock = self.way.back(self.ends[0].check.mode), self.ends[::-1], clock
+        return self.resume(override)
+
+    def hold_here(self, reason: str) -> None:
+        """Hold the robot where it was seen last, beside the way or on it.
+
+        Args:
+            reason: why.
+        """
+        self._aside, self._back = self._robot.actuated.copy(), None
+        self._halted, self.reason = True, reason
+        self._clock = PathClock(self._clock.time, 0.0)
+        self._clock.wanted = 0.0
+
+    def weight(self) -> Array:
+        """Efforts (n_actuated,) that carry the robot where it was seen last."""
+        return self._robot.weight()
+
+    def _plan_back(self) -> str:
+        """Plan the leg from beside the way to it, straight in the actuators."""
+        assert self._aside is not None
+        place, _, _ = self.way.at(self._clock.time)
+        speed = _BACK_SPEED * self._controller.limits.velocity
+        duration = max(_SHORTEST, 15.0 / 8.0 * float(np.max(np.abs(place - self._aside) / speed)))
+        for share in np.linspace(0.0, 1.0, _LOOKS + 1):
+            if self._wanted.follow(self._aside + share * (place - self._aside)) is not Status.CONVERGED:
+                return "no straight way of the actuators leads back: a type 2 singularity lies across; move it by hand"
+        self._wanted.follow(self._aside)
+        self._back, self._since = Leg(self._aside, place, duration), 0.0
+        return ""
+
+    def step(self, passed: float, lead: float, positions: Array, velocities: Array) -> Step | str:
+        """What to do for a reading.
+
+        Args:
+            passed: time since the last one [s].
+            lead: how much later than positions and velocities the acceleration is taken [s].
+            positions: of the actuators (n_actuated,) [rad or m].
+            velocities: of the actuators (n_actuated,) [rad/s or m/s].
+
+        Returns:
+            The step, or why the reading is not usable.
+        """
+        robot = self._robot
+        if robot.follow(positions) is not Status.CONVERGED or robot.move(velocities) is not Status.CONVERGED:
+            return "the readings do not go on from the last ones: the actuators have lost hold of the platform"
+        q, u, ud = self._advance(passed, lead)
+        strayed = np.abs(q - positions) / self._units
+        if strayed.max() > DEVIATION:
+            name = self._controller.limits.names[int(np.argmax(strayed))]
+            self.hold_here(f"{name} is {strayed.max():.3g} from its place on the way to the other working mode")
+            q, u, ud = positions.copy(), 0.0 * u, 0.0 * ud
+            self._aside = q
+        gains = self._controller
+        efforts = robot.efforts(ud + gains.stiffness * (q - positions) + gains.viscosity * (u - velocities))
+        measured = Measured(positions, velocities, robot.pose, robot.twist, robot.joints, self._unknown)
+        wanted = self._wanted
+        if wanted.follow(q) is Status.CONVERGED:
+            wanted.move(u, ud)
+        reference = Reference(wanted.pose, wanted.twist, wanted.acceleration)
+        most = gains.limits.effort
+        return Step(np.clip(efforts, -most, most), reference, measured)
+
+    def _advance(self, passed: float, lead: float) -> tuple[Array, Array, Array]:
+        """Let time pass; return where the actuators should be, and how fast they should move and accelerate."""
+        if self._back is not None:
+            self._since += passed
+            if self._since < self._back.duration:
+                q, u, _ = self._back.at(self._since)
+                return q, u, self._back.at(self._since + lead)[2]
+            self._aside = self._back = None
+        if self._aside is not None:
+            return self._aside, np.zeros_like(self._aside), np.zeros_like(self._aside)
+        clock = self._clock
+        clock.advance(passed)
+        q, u, _ = self.way.at(clock.time)
+        ahead = self.way.at(clock.time + lead * clock.rate)[2]
+        return q, clock.rate * u, clock.rate**2 * ahead + clock.slope * u

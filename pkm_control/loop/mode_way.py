@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A way into another working mode: the actuators go straight from corner to corner, and the robot follows them.
+
+A limb changes its branch where it is stretched or folded (type 1). The platform's coordinates are singular there, the
+actuators' are not: so the way is one in them, and every joint along it is known before anything moves. Where both ends,
+at the same pose, cannot be joined by one straight leg, limbs change one after the other, or at another pose of a
+handful that the platform first goes to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.loop.jog import ANGULAR, LENGTHS, LINEAR
+from pkm_control.motion.curve_check import SHARE, CurveCheck
+from pkm_description.errors import PkmError
+from pkm_dynamics.actuator_dynamics import ActuatorDynamics
+from pkm_kinematics import Status
+from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
+from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.mode_reader import ModeReader
+
+Array = NDArray[np.float64]
+Node = tuple[int, int]  # number of a pose and of a working mode
+
+STEP = 0.03  # rad, or of the characteristic length: the longest way of an actuator between two samples
+FEWEST = 24  # samples of a leg
+SPEED = 0.3  # of the actuators' velocity limits
+EFFORT = 0.8  # of their efforts
+SLOWER = 1.5  # times as long a leg takes where efforts do not suffice, tried again and again
+SLOWEST = 60.0  # s, of one leg
+OFFSETS = 0.2, 0.4  # of the robot's size: how far other poses are from home
+MOST_LEGS = 200  # looked at
+_PEAK_SPEED = 15.0 / 8.0  # of `course`, for one unit in one second
+_SAME = 1e-6  # of the characteristic length
+
+
+class ModeWayError(PkmError):
+    """There is no way; the message says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Leg:
+    """A straight line of the actuators, from rest to rest: `start` and `end` (n_actuated,), `duration` [s]."""
+
+    start: Array
+    end: Array
+    duration: float
+
+    def at(self, time: float) -> tuple[Array, Array, Array]:
+        """Where the actuators are.
+
+        Args:
+            time: from its beginning [s].
+
+        Returns:
+            Positions, velocities and accelerations (n_actuated,).
+        """
+        s, rate, change = course(min(max(time / self.duration, 0.0), 1.0))
+        span = self.end - self.start
+        return self.start + s * span, rate / self.duration * span, change / self.duration**2 * span
+
+
+@dataclass(frozen=True, eq=False)
+class ModeWay:
+    """The legs of a way into working mode `mode`, from the configuration `joints` (n_joints,) at `pose` (7,).
+
+    `farthest` [m] and `turned` [rad] say how far the platform leaves its place meanwhile.
+    """
+
+    mode: int
+    pose: Array
+    joints: Array
+    legs: tuple[Leg, ...]
+    farthest: float
+    turned: float
+
+    def back(self, mode: int) -> ModeWay:
+        """The same way the other way round.
+
+        Args:
+            mode: number of the working mode that it comes from.
+
+        Returns:
+            The way; pose and joints stay those where this one begins.
+        """
+        legs = tuple(Leg(leg.end, leg.start, leg.duration) for leg in reversed(self.legs))
+        return replace(self, mode=mode, legs=legs)
+
+    @property
+    def duration(self) -> float:
+        """Of all legs [s]."""
+        return sum(leg.duration for leg in self.legs)
+
+    def at(self, time: float) -> tuple[Array, Array, Array]:
+        """Where the actuators are.
+
+        Args:
+            time: from the beginning [s].
+
+        Returns:
+            Positions, velocities and accelerations (n_actuated,).
+        """
+        for leg in self.legs[:-1]:
+            if time < leg.duration:
+                return leg.at(time)
+            time -= leg.duration
+        return self.legs[-1].at(time)
+
+
+def course(s: float) -> tuple[float, float, float]:
+    """A way from rest to rest.
+
+    Args:
+        s: share of the time, 0 to 1.
+
+    Returns:
+        Share of the way, its rate and the change of that.
+    """
+    return (
+        s**3 * (10.0 - 15.0 * s + 6.0 * s**2),
+        30.0 * s**2 * (1.0 - s) ** 2,
+        60.0 * s * (1.0 - s) * (1.0 - 2.0 * s),
+    )
+
+
+class ModeWays:
+    """Looks for ways between the working modes of one machine. Not for several threads.
+
+    Args:
+        check: what the machine can do in its present working mode.
+
+    Raises:
+        ModeWayError: the robot cannot change its mode on ways like these, with the reason.
+        PkmError: it has redundant actuators.
+    """
+
+    def __init__(self, check: CurveCheck) -> None:
+        self._check = check
+        self._kinematics = k = check.kinematics
+        if not k.constant_space:
+            raise ModeWayError("its motion space turns with the pose: control laws and ways of other modes are missing")
+        if k.engine.iterated:
+            raise ModeWayError("its limbs are solved by iteration, which does not tell into which mode a passage leads")
+        self._at = ActuatorDynamics(check.dynamics)
+        self._reader = ModeReader(k.engine)
+        self._length = k.characteristic_length
+        self._units = np.where(k.engine.actuated_turning, 1.0, self._length)
+        self._floor = SHARE * self._margin()  # the robot is at home
+        self._side = 0.0
+
+    def find(self, pose: Array, mode: int) -> ModeWay:
+        """A way to the same pose in another working mode.
+
+        Args:
+            pose: of the platform (7,), base frame, where it stands in the working mode of the check.
+            mode: number of the other one.
+
+        Returns:
+            The way with the fewest legs.
+
+        Raises:
+            ModeWayError: none was found, with what stands in the straight one.
+        """
+        k, present = self._kinematics, self._check.mode
+        for m in (present, mode):
+            end = k.inverse(pose, mode=m)
+            if end.status != Status.CONVERGED:
+                raise ModeWayError(f"in working mode {k.mode_label(m)} the platform cannot be here: {end.reason(0)}")
+        self._side = self._side_of(pose, present)
+        if self._side_of(pose, mode) != self._side:
+            raise ModeWayError(
+                f"in working mode {k.mode_label(mode)} this pose is on the other side of the type 2 singularities: "
+                "every way there crosses one. Another pose may be on this side"
+            )
+        why = CurveCheck(k, self._check.dynamics, self._check.limits, mode).standing(pose)
+        if why:
+            raise ModeWayError(f"in working mode {k.mode_label(mode)} the platform cannot be held here: {why}")
+        poses = [np.array(pose), *self._other_poses(pose)]
+        nodes = self._search(poses, present, mode)
+        legs = [self._timed(*self._ends(poses, a, b)) for a, b in pairwise(nodes)]
+        farthest = turned = 0.0
+        for a, b in pairwise(nodes):
+            for here in self._swept(*self._ends(poses, a, b)):
+                by = displacement_between(pose, here)
+                farthest = max(farthest, float(np.linalg.norm(by[:3])))
+                turned = max(turned, float(np.linalg.norm(by[3:])))
+        joints = np.array(k.inverse(pose, mode=present).joints)
+        return ModeWay(mode, np.array(pose), joints, tuple(legs), farthest, turned)
+
+    # -- search -----------------------------------------------------------------------------------------------------
+
+    def _search(self, poses: list[Array], present: int, mode: int) -> list[Node]:
+        """Return the nodes of the way with the fewest legs, or say why the straight one is none."""
+        modes = self._between(present, mode)
+        start, goal = (0, present), (0, mode)
+        before: dict[Node, Node] = {start: start}
+        waiting = deque([start])
+        first, looked = "", 0
+        while waiting:
+            node = waiting.popleft()
+            for other in self._neighbours(node, len(poses), modes, goal):
+                if other in before or looked >= MOST_LEGS:
+                    continue
+                if self._side_of(poses[other[0]], other[1]) != self._side:
+                    continue
+                looked += 1
+                problem = self._problem(*self._ends(poses, node, other), poses[other[0]], other[1])
+                first = first or problem
+                if problem:
+                    continue
+                before[other] = node
+                if other == goal:
+                    return self._back(before, goal)
+                waiting.append(other)
+        raise ModeWayError(
+            f"{first}; {looked - 1} other legs, limb by limb and by way of {len(poses) - 1} poses, lead no further"
+        )
+
+    def _side_of(self, pose: Array, mode: int) -> float:
+        """The side of the type 2 singularities that a configuration is on; zero where there is none in its limits."""
+        end = self._kinematics.inverse(pose, mode=mode)
+        if end.status != Status.CONVERGED:
+            return 0.0
+        status, side = self._reader.read(np.array(pose), np.array(end.joints))
+        return side if status == Status.CONVERGED else 0.0
+
+    @staticmethod
+    def _back(before: dict[Node, Node], node: Node) -> list[Node]:
+        nodes = [node]
+        while before[nodes[-1]] != nodes[-1]:
+            nodes.append(before[nodes[-1]])
+        return nodes[::-1]
+
+    @staticmethod
+    def _neighbours(node: Node, n_poses: int, modes: list[int], goal: Node) -> Iterator[Node]:
+        """Nodes that a leg may lead to, the goal first: another mode here, or another pose in this mode."""
+        pose, mode = node
+        if pose == 0:
+            yield goal
+        yield from ((pose, other) for other in modes if other != mode)
+        yield from ((other, mode) for other in (range(1, n_poses) if pose == 0 else (0,)))
+
+    def _between(self, present: int, mode: int) -> list[int]:
+        """Modes in which limbs are in the branch of one of two modes, those first that differ least from the last."""
+        blocks = self._kinematics.tables.blocks
+        stride, count = blocks["stride"][blocks["branches"] > 1], blocks["branches"][blocks["branches"] > 1]
+        digits = [sorted({int(m // s % n) for m in (present, mode)}) for s, n in zip(stride, count, strict=True)]
+        found = [int(np.dot(d, stride)) for d in product(*digits)]
+        wanted = mode // stride % count
+        return sorted(found, key=lambda m: int(np.count_nonzero(m // stride % count != wanted)))
+
+    def _other_poses(self, pose: Array) -> Iterator[Array]:
+        """Home, and poses about it along the platform's freedoms."""
+        k = self._kinematics
+        home, size = np.array(k.home), k.engine.size
+        if np.abs(displacement_between(pose, home)).max() > 1e-3:
+            yield home
+        space = np.asarray(k.subspace(home)) * scaling(self._length)[:, None]
+        n = space.shape[1]
+        most = 2 if n <= 3 else 1  # freedoms at once
+        ways = [np.array(d) for d in product((-1.0, 0.0, 1.0), repeat=n) if 1 <= np.count_nonzero(d) <= most]
+        for share in OFFSETS:
+            for way in sorted(ways, key=np.count_nonzero):
+                by = space @ (share * size / np.linalg.norm(way) * way) / scaling(self._length)
+                by[3:] *= min(1.0, 1.0 / max(float(np.linalg.norm(by[3:])), 1e-9))
+                yield displace(home, by)
+
+    # -- one leg ----------------------------------------------------------------------------------------------------
+
+    def _ends(self, poses: list[Array], a: Node, b: Node) -> tuple[Array, Array, Array]:
+        """Return pose and joints that a leg starts from, and the actuators at its end."""
+        k = self._kinematics
+        joints = np.array(k.inverse(poses[a[0]], mode=a[1]).joints)
+        return poses[a[0]], joints, np.array(k.inverse(poses[b[0]], mode=b[1]).actuated)
+
+    def _shares(self, q: Array, end: Array) -> Array:
+        longest = float(np.max(np.abs(end - q) / self._units))
+        return np.linspace(0.0, 1.0, max(FEWEST, math.ceil(longest / STEP)) + 1)[1:]
+
+    def _problem(self, pose: Array, joints: Array, end: Array, arrives: Array, mode: int) -> str:
+        """Return why a leg cannot be gone, or does not end where it shall; empty where all is well."""
+        k, at = self._kinematics, self._at
+        if at.place(pose, joints) is not Status.CONVERGED:
+            return "the robot is singular where the way begins"
+        q = at.actuated
+        for share in self._shares(q, end):
+            if at.follow(q + share * (end - q)) is not Status.CONVERGED:
+                return f"the way crosses a type 2 singularity, at {share:.0%} of it"
+            if k.engine.beyond_limits(at.joints).any():
+                return (
+                    f"the way leaves a joint's range, at {share:.0%} of it: {'; '.join(k.limit_violations(at.joints))}"
+                )
+            if not self._margin() >= self._floor:
+                return f"the way comes too near a type 2 singularity, at {share:.0%} of it"
+            short = self._short_of_effort(at.weight())
+            if short:
+                return f"the weight is too much on the way, at {share:.0%} of it: {short}"
+        missed = displacement_between(arrives, at.pose) * scaling(self._length)
+        status, _ = self._reader.read(at.pose, at.joints)
+        if np.abs(missed).max() > _SAME * self._length or self._reader.branch != mode or status != Status.CONVERGED:
+            return "the way ends in another assembly or working mode"
+        return ""
+
+    def _margin(self) -> float:
+        """Slowest actuation where the robot is, as `Kinematics.singularity` has it, also in singularities of type 1."""
+        twists = self._at.forward_jacobian() * scaling(self._length)[:, None]
+        return 1.0 / float(np.linalg.norm(twists, 2)) if np.isfinite(twists).all() else 0.0
+
+    def _short_of_effort(self, efforts: Array) -> str:
+        limits = self._check.limits
+        over = np.abs(efforts) / (EFFORT * limits.effort)
+        if (over <= 1.0).all():
+            return ""
+        worst = int(np.argmax(over))
+        return f"{limits.names[worst]} would need {abs(efforts[worst]):.4g} {limits.effort_units[worst]}"
+
+    def _swept(self, pose: Array, joints: Array, end: Array) -> Iterator[Array]:
+        """Yield the poses (7,) along a leg, at which the robot then is."""
+        at = self._at
+        at.place(pose, joints)
+        q = at.actuated
+        for share in self._shares(q, end):
+            at.follow(q + share * (end - q))
+            at.move(end - q)
+            yield at.pose
+
+    def _timed(self, pose: Array, joints: Array, end: Array) -> Leg:
+        """Return the leg with the time that speeds and efforts allow; raise where there is none."""
+        at, limits = self._at, self._check.limits
+        linear = min(LINEAR, LENGTHS * self._length)
+        angular = min(ANGULAR, linear / self._length)
+        span = end - joints[self._kinematics.engine.actuated_column]
+        duration = _PEAK_SPEED * float(np.max(np.abs(span) / (SPEED * limits.velocity)))
+        for _ in self._swept(pose, joints, end):
+            twist = at.twist
+            speeds = np.linalg.norm(twist[:3]) / linear, np.linalg.norm(twist[3:]) / angular
+            duration = max(duration, _PEAK_SPEED * float(max(speeds)))
+        duration = max(duration, 0.2)
+        while duration < SLOWEST:
+            leg = Leg(end - span, end, duration)
+            problem = self._short_in_time(leg, pose, joints)
+            if not problem:
+                return leg
+            duration *= SLOWER
+        raise ModeWayError(f"efforts do not suffice on the way: {problem}")
+
+    def _short_in_time(self, leg: Leg, pose: Array, joints: Array) -> str:
+        at = self._at
+        at.place(pose, joints)
+        for share in self._shares(leg.start, leg.end):
+            q, u, ud = leg.at(share * leg.duration)
+            at.follow(q)
+            at.move(u)
+            short = self._short_of_effort(at.efforts(ud))
+            if short:
+                return short
+        return ""
