@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
+from pkm_control.hardware.simulated.realism import realistic_machine
 from pkm_control.loop.follower import CHANGING, Mode, Motion, Outcome, Tolerances
 from pkm_control.loop.mode_way import ModeWayError
 from pkm_control.loop.recovery import RecoveryError, continue_change, plan_change, way_back
@@ -214,3 +215,25 @@ def test_a_follower_that_begins_in_another_mode_waits_and_says_so(steered) -> No
     assert action.mode is Mode.WAITING
     assert "working mode" in action.reason
     assert not action.efforts.any()
+
+
+def test_a_machine_that_is_not_as_described_changes_too(steered) -> None:
+    """Encoders with steps and noise, commands that act late, links heavier than the controller believes."""
+    robot = steered("five_bar")
+    robot.machine = realistic_machine(robot.kinematics.mechanism)
+    robot.machine.configure()
+    robot.machine.activate()
+    robot.follower.lead += PERIOD
+    robot.run(2 * PERIOD)
+    tracker, lost = AssemblyModeTracker(robot.kinematics), 0
+    assert robot.follower.begin_change(plan_change(robot.follower, "+-")) == ""
+    while robot.follower.change is not None:
+        assert robot.run(PERIOD).mode is Mode.TRACKING
+        state = robot.machine.read()
+        tracker.observe(state.positions, state.velocities)
+        lost += not tracker.tracking
+    robot.run(0.5)
+    assert lost <= 2
+    assert tracker.modes.working == "+-"
+    assert np.abs(displacement_between(robot.machine.pose, np.array(robot.kinematics.home))).max() < 1e-3
+    followed(robot, 0.03, 0.02, 0.0, 0.0, 0.0, 0.0)
