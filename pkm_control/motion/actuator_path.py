@@ -8,6 +8,8 @@ the platform stays in its motion space by itself, wherever forward kinematics fi
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,8 +51,8 @@ class ActuatorPath:
         poses, joints = self._followed(parameters, np.array(start, dtype=np.float64), there.joints[0])
         first = kinematics.platform_twist(poses, np.tile(self._rate, (_POINTS, 1)), seed=joints)
         second = kinematics.platform_acceleration(poses, first, np.zeros(len(self._rate)), seed=joints)
-        self._curve = PointTrajectory(parameters, poses, first, second)
-        self._ends = (PathSample(poses[:1], first[:1], second[:1]), PathSample(poses[-1:], first[-1:], second[-1:]))
+        self._knots = parameters, poses, first, second
+        self._curve = PointTrajectory(*self._knots)
 
     def _followed(self, parameters: Array, pose: Array, seed: Array) -> tuple[Array, Array]:
         """Return poses (n, 7) and joints (n, n_joints) at parameters (n,), each the continuation of the one before."""
@@ -63,6 +65,15 @@ class ActuatorPath:
             poses.append(pose)
             joints.append(found.joints)
         return np.array(poses), np.array(joints)
+
+    def back(self) -> ActuatorPath:
+        """The same path the other way round: the actuators pass the same positions."""
+        parameters, poses, first, second = self._knots
+        other = copy.copy(self)
+        other._q, other._rate = self._q + self.length * self._rate, -self._rate
+        other._knots = parameters, poses[::-1].copy(), -first[::-1], second[::-1].copy()
+        other._curve = PointTrajectory(*other._knots)
+        return other
 
     def segment(self, s: Array) -> NDArray[np.int64]:
         """Of which step each parameter is: there is one.
@@ -88,11 +99,4 @@ class ActuatorPath:
         Returns:
             The path there.
         """
-        parts = [self._sample(float(one)) for one in np.atleast_1d(s)]
-        return PathSample(*(np.vstack([getattr(part, name) for part in parts]) for name in ("pose", "first", "second")))
-
-    def _sample(self, s: float) -> PathSample:
-        if s <= 0.0 or s >= self.length:
-            return self._ends[0 if s <= 0.0 else 1]
-        at = self._curve.at(s)
-        return PathSample(at.pose[None], at.twist[None], at.acceleration[None])
+        return PathSample(*self._curve.sample(np.clip(np.atleast_1d(s), 0.0, self.length)))

@@ -90,6 +90,7 @@ class MotionPlanner:
         self.dynamics = dynamics
         self.actuators = actuators
         self.platform = platform or PlatformLimits()
+        self._paths: dict[tuple[bytes, bytes], ActuatorPath] = {}  # by start and end
         self.reserve = reserve
         self.payload = payload
         self._coarser = 1 if kinematics.constant_space else _COARSER
@@ -199,8 +200,12 @@ class MotionPlanner:
             return RoundedPath(motion.poses[first : last + 1], motion.blends[first + 1 : last])
         start, end = motion.poses[first], motion.poses[last]
         self._require_reachable(motion.poses[first : last + 1], [motion.describe(first), motion.describe(last)])
+        there, back = (start.tobytes(), end.tobytes()), (end.tobytes(), start.tobytes())
+        if back in self._paths:  # a tour goes to and fro
+            return self._paths[back].back()
         try:
-            return ActuatorPath(self.kinematics, start, end, _HOME_MODE)
+            self._paths[there] = ActuatorPath(self.kinematics, start, end, _HOME_MODE)
+            return self._paths[there]
         except ValueError as error:
             x, y, z = (float(value) for value in end[:3])
             raise UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error)) from error

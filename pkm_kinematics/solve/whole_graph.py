@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pkm_description.joint_geometry import floating_freedoms
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.rotations import pose_from_transform, transform_from_pose
+from pkm_description.rotations import pose_from_transform, quaternion_from_rotation, transform_from_pose
 from pkm_kinematics.batch import over_cores
 from pkm_kinematics.kernels.path.follow import GraphRows, follow_graphs
 from pkm_kinematics.kernels.position.positions import place_block
@@ -29,6 +29,7 @@ from pkm_kinematics.solve.nearest import nearest_closed
 from pkm_kinematics.status import Status
 
 PIECES = 16  # of a path that is followed with care
+_FEW = 8  # rows
 FREE = floating_freedoms("platform/")  # of a platform without a branch
 
 
@@ -161,8 +162,11 @@ class WholeGraph:
         ended = status == Status.CONVERGED
         if ended.any():
             poses[ended, :3] = found.p[ended] + found.R[ended] @ self.tail[:3, 3]
-            turned = scipy.spatial.transform.Rotation.from_matrix(found.R[ended] @ self.tail[:3, :3])
-            poses[ended, 3:] = turned.as_quat(canonical=True)
+            turned = found.R[ended] @ self.tail[:3, :3]
+            if len(turned) <= _FEW:  # SciPy takes ten times as long for one
+                poses[ended, 3:] = [quaternion_from_rotation(one) for one in turned]
+            else:
+                poses[ended, 3:] = scipy.spatial.transform.Rotation.from_matrix(turned).as_quat(canonical=True)
         return FollowedRows(poses, positions, status, residual, iterations)
 
     def platform_transform(self, state: NDArray[Any]) -> Array:

@@ -60,3 +60,15 @@ def test_actuators_run_in_proportion_on_the_way_of_a_robot_that_cannot_go_straig
     np.testing.assert_allclose((after.pose - before.pose)[:, :3] / (2 * h), sample.first[1:-1, :3], atol=1e-6 * scale)
     change = (after.first - before.first) / (2 * h)
     np.testing.assert_allclose(change, sample.second[1:-1], atol=1e-4 * np.abs(change).max())
+
+
+def test_a_path_back_is_the_path_the_other_way_round() -> None:
+    kinematics = Kinematics(load_mechanism("tripod_3prs"))
+    home = np.asarray(kinematics.home)
+    end = np.asarray(kinematics.forward(kinematics.inverse(home).actuated + np.array((0.01, -0.02, 0.015))).pose)
+    there = ActuatorPath(kinematics, home, end)
+    back, again = there.back(), ActuatorPath(kinematics, end, home)
+    s = np.linspace(0.0, there.length, 41)
+    for one, other in ((back, again), (back.back(), there)):
+        for name in ("pose", "first", "second"):
+            np.testing.assert_allclose(getattr(one.sample(s), name), getattr(other.sample(s), name), atol=1e-8)
