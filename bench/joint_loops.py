@@ -17,7 +17,8 @@ import numpy as np
 
 from bench.tables import table
 from pkm_control.control_errors import UnequalDrivesError
-from pkm_control.hardware import CommandMode, SimulatedMachine
+from pkm_control.hardware.machine_state import CommandMode
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run.ros2_control import effort_gains
 from pkm_description import load_mechanism, robot_names

@@ -82,3 +82,22 @@ class UnequalDrivesError(PkmError):
             f"'{robot}' is not held by one control loop per drive that commands efforts: {why}; "
             "command positions (command_interface:=position), or use our controller (ros2_control:=false)"
         )
+
+
+class MachineFileError(PkmError):
+    """A machine file that cannot be used: names the element, what is wrong there and what to do.
+
+    Args:
+        source: name of the file.
+        element: keys that lead to it, joined by dots; empty where the file as a whole is meant.
+        problem: what is wrong.
+        remedy: what to do.
+    """
+
+    def __init__(self, source: str, element: str, problem: str, remedy: str) -> None:
+        self.source = source
+        self.element = shortened(element)
+        self.problem = shortened(problem)
+        self.remedy = remedy
+        where = f"{source}, {self.element}" if element else source
+        super().__init__(f"{where}: {self.problem}; {remedy}")

@@ -33,6 +33,7 @@ OFFERED = {  # to people: what a client may publish or ask of these nodes
     "dynamics": ("services", "topics"),
     "motion_player": ("services",),
 }
+SAFETY = {"/hardware/emergency_stop", "/hardware/reset"}  # may be asked for by every client
 _OWN = ("describe_parameters", "get_parameter", "get_type_description", "list_parameters", "set_parameters")
 _ACTION = "/_action/"
 _DOMAIN = "73"
@@ -95,6 +96,7 @@ def client_of(found: Found) -> dict[str, set[str]]:
     others = {topic for name, uses in found.items() for topic in uses["publish"] if name != CLIENT}
     mine["publish"] |= {"/rosout", "/parameter_events"}
     mine["subscribe"] |= {topic for uses in found.values() for topic in uses["publish"]}
+    mine["request"] |= SAFETY & found["hardware"]["reply"]
     for name, offers in OFFERED.items():
         uses = found[name]
         if "services" in offers:

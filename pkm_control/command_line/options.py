@@ -23,6 +23,7 @@ RATE = "rate of the machine and of the controller [Hz]"
 CONTROLLER = "control law"
 FREQUENCY = "natural frequency of the tracking error [rad/s]; lowered to what the rate carries"
 RATIO = "damping of the tracking error; 1 is critical"
+HARDWARE_FILE = "file of the machine: port, signs, offsets, units, limits (docs/hardware.md)"
 REALISTIC = "machine with encoders, a delay of one period, and a fifth more inertia than its description says"
 REPORT = "directory for the page (PNG, PDF, HTML) and the table of the run"
 PAGE = "show the robot in a browser page"
@@ -37,6 +38,7 @@ METAVARS = {
     "natural_frequency": "RAD/S",
     "damping": "RATIO",
     "report": "DIR",
+    "hardware_file": "FILE",
     "host": "ADDRESS",
     "port": "PORT",
     "namespace": "NAME",

@@ -57,7 +57,7 @@ class ModeModel:
 
 
 class Controller(ABC):
-    """A control law with saturation.
+    """A control law with saturation. `commands` says what it gives, by the name of the ros2_control command interface.
 
     After a call, `saturated` (n_actuated,) tells which actuators asked for more than their limit, and `saturations`
     counts, per actuator, the calls in which that happened.
@@ -72,6 +72,8 @@ class Controller(ABC):
     Raises:
         ValueError: a number makes no sense.
     """
+
+    commands = "effort"
 
     def __init__(
         self,
@@ -127,25 +129,37 @@ class Controller(ABC):
 
     @abstractmethod
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """The efforts that the law asks for, limits aside.
+        """What the law asks for, limits aside.
 
         Args:
             reference: where the platform should be.
             measured: where the machine is.
 
         Returns:
-            (n_actuated,) [N m or N].
+            (n_actuated,): efforts [N m or N], or what it `commands`.
         """
 
-    def efforts(self, reference: Reference, measured: Measured) -> Array:
-        """The efforts to apply, within the limits.
+    def forget(self) -> None:
+        """The platform is held anew, where it was found: what was commanded before says nothing about it."""
+        return
+
+    def advance(self, passed: float) -> None:
+        """Time passed since the last command, a period unless the loop stalled.
+
+        Args:
+            passed: s.
+        """
+        return
+
+    def command(self, reference: Reference, measured: Measured) -> Array:
+        """What to command, within the limits.
 
         Args:
             reference: where the platform should be.
             measured: where the machine is.
 
         Returns:
-            (n_actuated,) [N m or N]; NaN where the model has no answer.
+            (n_actuated,): efforts [N m or N], or what the law `commands`; NaN where the model has no answer.
         """
         wanted = self.law(reference, measured)
         self.saturated = np.abs(wanted) > self.limits.effort

@@ -9,8 +9,16 @@ from functools import partial
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller
-from pkm_control.controllers.law_settings import ADAPTIVE, COMPUTED_TORQUE, DAMPING, NATURAL_FREQUENCY, PD_GRAVITY
+from pkm_control.controllers.law_settings import (
+    ADAPTIVE,
+    COMPUTED_TORQUE,
+    DAMPING,
+    NATURAL_FREQUENCY,
+    PD_GRAVITY,
+    POSITION,
+)
 from pkm_control.controllers.pd_gravity import PdGravity
+from pkm_control.controllers.position import Position
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics
 
@@ -29,7 +37,7 @@ def make_controller(
         law: the name.
         dynamics: of the robot as the controller believes it to be.
         limits: of its actuators.
-        period: time between two calls of the controller [s], which laws that learn integrate over.
+        period: time between two calls of the controller [s], over which laws learn, and look ahead.
         natural_frequency: of the closed loop's tracking error [rad/s].
         damping: of the same; 1 is critical.
 
@@ -43,6 +51,7 @@ def make_controller(
         COMPUTED_TORQUE: ComputedTorque,
         PD_GRAVITY: PdGravity,
         ADAPTIVE: partial(Adaptive, period=period),
+        POSITION: partial(Position, period=period),
     }
     if law not in makers:
         raise ValueError(f"law is '{law}', not one of {', '.join(makers)}")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
-from pkm_control.loop.guard import EffortGuard
+from pkm_control.loop.guard import Guard
 from pkm_control.loop.jog import Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.path_clock import RATE_CHANGE, PathClock
@@ -105,7 +105,7 @@ class Action:
     """What to do in one period, and why."""
 
     mode: Mode
-    efforts: Array
+    command: Array  # (n_actuated,) what the law commands: efforts, or positions
     reason: str = ""
     reference: Reference | None = None
     measured: Measured | None = None
@@ -131,7 +131,7 @@ class TrajectoryFollower:
 
     Args:
         kinematics: of the robot.
-        controller: that computes the efforts.
+        controller: that computes the commands.
         guard: that they pass.
         lead: from a reading to the middle of the time in which its efforts act [s]: half a period where they are
             applied at once, one period more where they take effect in the next. The acceleration is that of then.
@@ -142,7 +142,7 @@ class TrajectoryFollower:
         self,
         kinematics: Kinematics,
         controller: Controller,
-        guard: EffortGuard,
+        guard: Guard,
         lead: float,
         abort_after: float = 1.0,
     ) -> None:
@@ -390,6 +390,8 @@ class TrajectoryFollower:
             return f"the controller is {self.mode.name.lower()}; it must hold the platform"
         if np.abs(displacement_between(self._hold, change.way.pose)).max() > _BACK:
             return "the platform was moved while a way was looked for"
+        if self.controller.commands != "effort":
+            return f"a way to another working mode takes efforts, and this law commands a {self.controller.commands}"
         self._change = change
         self.guard.gravity = lambda _: change.weight()
         change.set_pace(self.override)
@@ -426,12 +428,12 @@ class TrajectoryFollower:
         if verdict.reason:
             change.hold_here(verdict.reason)
             self.mode = Mode.STOPPED
-            return Action(self.mode, verdict.efforts, verdict.reason, step.reference, step.measured, 0.0)
+            return Action(self.mode, verdict.command, verdict.reason, step.reference, step.measured, 0.0)
         self.mode = Mode.PAUSED if change.resting else Mode.TRACKING
         label = self.check.kinematics.mode_label(change.way.mode)
         reason = f"on the way to working mode {label}, {change.progress:.0%}"
         reason = f"{change.reason}; {reason}" if change.reason else reason
-        action = Action(self.mode, verdict.efforts, reason, step.reference, step.measured, change.rate)
+        action = Action(self.mode, verdict.command, reason, step.reference, step.measured, change.rate)
         if change.done:
             self._take_mode(change.ends[1])
         return action
@@ -449,6 +451,7 @@ class TrajectoryFollower:
         self.end(outcome, reason)
         self._jogging = False
         self._hold = measured.pose.copy()
+        self.controller.forget()
 
     def update(self, time: float, now: float, positions: Array, velocities: Array) -> Action:
         """What to do for a reading.
@@ -460,7 +463,7 @@ class TrajectoryFollower:
             velocities: of the actuators (n_actuated,) [rad/s or m/s].
 
         Returns:
-            The efforts to apply, and why, where they are not what the controller asked for.
+            The command to apply, and why, where it is not what the controller asked for.
         """
         if self._change is not None:
             return self._changing(self._change, time, now, positions, velocities)
@@ -475,7 +478,8 @@ class TrajectoryFollower:
         passed = self._passed(time, silence)
         self._heard, self.time = now, time
         reference = self._reference(passed, now)
-        asked = self.controller.efforts(reference, measured)
+        self.controller.advance(passed)
+        asked = self.controller.command(reference, measured)
         verdict = self.guard.check(now, {"measured state": now}, asked, measured.pose)
         if self.motion is not None and not self._aside:
             self._judge(self.motion, passed, reference, measured)
@@ -489,7 +493,7 @@ class TrajectoryFollower:
             self.mode = Mode.HOLDING
         else:
             self.mode = Mode.PAUSED if self.resting else Mode.TRACKING
-        return Action(self.mode, verdict.efforts, reason, reference, measured, self.speed, verdict.gives_up)
+        return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.gives_up)
 
     def _passed(self, time: float, silence: float) -> float:
         """Return how much time has passed since the last usable reading, as far as anything may move for it [s]."""
@@ -513,7 +517,7 @@ class TrajectoryFollower:
         heard = None if self._heard == -math.inf else self._heard
         verdict = self.guard.check(now, {"measured state": heard}, None, self._observer.pose)
         if heard is None:
-            return Action(Mode.WAITING, verdict.efforts, reason or verdict.reason, speed=self.speed)
+            return Action(Mode.WAITING, verdict.command, reason or verdict.reason, speed=self.speed)
         self.mode = Mode.STOPPED
         if now - heard > self.abort_after:
             self.end(Outcome.STATE_LOST, reason or verdict.reason)
@@ -521,7 +525,7 @@ class TrajectoryFollower:
             if self._change is not None:
                 self._change.pause()  # readings may come back; who goes on then, says so
         reasons = "; ".join(r for r in (reason, verdict.reason) if r)
-        return Action(self.mode, verdict.efforts, reasons, speed=self.speed, gives_up=verdict.gives_up)
+        return Action(self.mode, verdict.command, reasons, speed=self.speed, gives_up=verdict.gives_up)
 
     def _reference(self, passed: float, now: float) -> Reference:
         assert self._hold is not None

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The last station before the drives: what may not be applied, and what is applied instead.
 
+Drives that take positions are told the last one again, and after `hold_time` nothing. For drives that take efforts:
+
 When an input goes silent, or the efforts are not finite, the guard answers within one period with its fallback: "zero"
 (the drives let go; for machines with brakes or that cannot fall) or "gravity" (efforts that carry the weight of the
 last known pose). Gravity compensation does not stop a moving robot, and the last known pose ages, so after `hold_time`
@@ -10,6 +12,7 @@ reason nothing is to be sent at all: a machine that hears nothing closes its bra
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -17,24 +20,123 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.motion.limits import ActuatorLimits
+
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What to apply: `efforts` (n_actuated,), and why not what was asked; `reason` is empty when nothing is wrong.
+    """What to apply: `command` (n_actuated,), and why not what was asked; `reason` is empty when nothing is wrong.
 
     `gives_up`: there is nothing to apply; drives that hear nothing close their brakes.
     """
 
-    efforts: Array
+    command: Array
     reason: str
     saturated: NDArray[np.bool_]
     gives_up: bool = False
 
 
-class EffortGuard:
-    """Watches the age of inputs and the efforts themselves.
+class Guard(ABC):
+    """Watches the age of inputs, and the commands themselves.
+
+    Args:
+        n: number of actuators.
+        max_age: an input older than that is stale [s]: a few control periods.
+        what: the commands in words.
+
+    Raises:
+        ValueError: an age that is no time.
+    """
+
+    def __init__(self, n: int, max_age: float, what: str) -> None:
+        if not max_age > 0.0:
+            raise ValueError(f"max_age is {max_age} s; give a time greater than zero")
+        self.max_age = max_age
+        self.gravity: Callable[[Array], Array] | None = None
+        self._n = n
+        self._what = what
+        self._failing: float | None = None  # since when commands cannot be used, s
+
+    def check(
+        self, now: float, stamps: dict[str, float | None], command: Array | None, pose: Array | None = None
+    ) -> Verdict:
+        """What to apply now.
+
+        Args:
+            now: s, on the clock of the stamps.
+            stamps: when each input came last, by name; None where it never came.
+            command: (n_actuated,) that the controller asks for, None where it could not compute any.
+            pose: the last known pose (7,), for a fallback that needs it.
+
+        Returns:
+            The command, within the limits, with a reason where it is not what was asked for.
+        """
+        silence, reason = 0.0, ""
+        for name, stamp in stamps.items():
+            if stamp is None:
+                return self._instead(f"{name} has never come", np.inf, None)
+            age = now - stamp
+            if not age <= self.max_age:
+                silence = max(silence, age) if age == age else np.inf
+                reason = f"{name} is {age * 1e3:.1f} ms old, more than {self.max_age * 1e3:.1f} ms"
+        if reason:
+            return self._instead(reason, silence, pose)
+        problem = ""
+        if command is None:
+            problem = f"the controller has no {self._what}"
+        elif np.shape(command) != (self._n,):
+            problem = f"{np.size(command)} {self._what} for {self._n} actuators"
+        elif not np.all(np.isfinite(command)):
+            problem = f"the controller's {self._what} are not finite"
+        if command is None or problem:
+            self._failing = now if self._failing is None else self._failing
+            return self._instead(problem, now - self._failing, pose)
+        self._failing = None
+        return self._limited(command)
+
+    @abstractmethod
+    def _limited(self, command: Array) -> Verdict:
+        """Return a usable command within the limits."""
+
+    @abstractmethod
+    def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
+        """Return what is applied for a reason that has lasted for `silence` [s]."""
+
+
+class PositionGuard(Guard):
+    """For drives that take positions: held within the actuators' ranges; the last ones again while there are none.
+
+    Args:
+        lower: ends of the ranges (n_actuated,) [rad or m].
+        upper: the same.
+        max_age: an input older than that is stale [s]: a few control periods.
+        hold_time: how long the last positions are sent again [s]; then nothing is, and the machine's own watchdog acts.
+
+    Raises:
+        ValueError: an age that is no time.
+    """
+
+    def __init__(self, lower: Array, upper: Array, max_age: float, hold_time: float = 0.5) -> None:
+        super().__init__(len(lower), max_age, "positions")
+        self.hold_time = hold_time
+        self._lower, self._upper = lower, upper
+        self._last: Array | None = None
+
+    def _limited(self, command: Array) -> Verdict:
+        self._last = np.clip(command, self._lower, self._upper)
+        return Verdict(self._last, "", self._last != command)
+
+    def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
+        none = np.zeros(self._n, dtype=bool)
+        if self._last is not None and silence <= self.hold_time:
+            return Verdict(self._last, reason + "; holding the last positions", none)
+        return Verdict(np.zeros(self._n), reason + "; nothing is sent", none, gives_up=True)
+
+
+class EffortGuard(Guard):
+    """For drives that take efforts.
 
     `gravity` may be exchanged: weights are others in another working mode.
 
@@ -62,52 +164,15 @@ class EffortGuard:
             raise ValueError(f"fallback is '{fallback}', not 'zero' or 'gravity'")
         if fallback == "gravity" and gravity is None:
             raise ValueError("fallback 'gravity' needs the function 'gravity'")
-        if not max_age > 0.0:
-            raise ValueError(f"max_age is {max_age} s; give a time greater than zero")
+        super().__init__(np.size(limits), max_age, "efforts")
         self.limits = np.asarray(limits, dtype=np.float64)
-        self.max_age = max_age
         self.fallback = fallback
         self.hold_time = hold_time
         self.gravity = gravity
-        self._failing: float | None = None  # since when efforts cannot be used, s
 
-    def check(
-        self, now: float, stamps: dict[str, float | None], efforts: Array | None, pose: Array | None = None
-    ) -> Verdict:
-        """What to apply now.
-
-        Args:
-            now: s, on the clock of the stamps.
-            stamps: when each input came last, by name; None where it never came.
-            efforts: (n_actuated,) that the controller asks for, None where it could not compute any.
-            pose: the last known pose (7,), for the fallback "gravity".
-
-        Returns:
-            The efforts, within the limits, with a reason where they are not what was asked for.
-        """
-        silence, reason = 0.0, ""
-        for name, stamp in stamps.items():
-            if stamp is None:
-                return self._instead(f"{name} has never come", np.inf, None)
-            age = now - stamp
-            if not age <= self.max_age:
-                silence = max(silence, age) if age == age else np.inf
-                reason = f"{name} is {age * 1e3:.1f} ms old, more than {self.max_age * 1e3:.1f} ms"
-        if reason:
-            return self._instead(reason, silence, pose)
-        problem = ""
-        if efforts is None:
-            problem = "the controller has no efforts"
-        elif np.shape(efforts) != self.limits.shape:
-            problem = f"{np.size(efforts)} efforts for {self.limits.size} actuators"
-        elif not np.all(np.isfinite(efforts)):
-            problem = "the controller's efforts are not finite"
-        if efforts is None or problem:
-            self._failing = now if self._failing is None else self._failing
-            return self._instead(problem, now - self._failing, pose)
-        self._failing = None
-        saturated = np.abs(efforts) > self.limits
-        return Verdict(np.clip(efforts, -self.limits, self.limits), "", saturated)
+    def _limited(self, command: Array) -> Verdict:
+        saturated = np.abs(command) > self.limits
+        return Verdict(np.clip(command, -self.limits, self.limits), "", saturated)
 
     def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
         none = np.zeros(self.limits.shape, dtype=bool)
@@ -116,3 +181,29 @@ class EffortGuard:
             if np.all(np.isfinite(weight)):
                 return Verdict(np.clip(weight, -self.limits, self.limits), reason + "; holding gravity", none)
         return Verdict(np.zeros(self.limits.shape), reason + "; efforts zero", none, gives_up=True)
+
+
+def guard_of(
+    commands: str,
+    limits: ActuatorLimits,
+    max_age: float,
+    gravity: Callable[[Array], Array],
+    fallback: Literal["zero", "gravity"] = "gravity",
+    hold_time: float = 0.5,
+) -> Guard:
+    """The guard for what a law commands.
+
+    Args:
+        commands: "effort" or "position", as `Controller.commands` says it.
+        limits: of the actuators.
+        max_age: an input older than that is stale [s].
+        gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there.
+        fallback: of efforts.
+        hold_time: how long gravity, or the last positions, are held [s].
+
+    Returns:
+        The guard.
+    """
+    if commands == "position":
+        return PositionGuard(limits.lower, limits.upper, max_age, hold_time)
+    return EffortGuard(limits.effort, max_age, fallback, gravity, hold_time)

@@ -68,7 +68,7 @@ class MotionPlanner:
         dynamics: of the same.
         actuators: their limits.
         platform: its limits; those of a fast, light machine by default.
-        reserve: fraction of actuator velocity and effort that plans leave to the controller, in [0, 1).
+        reserve: fraction of actuator velocity, acceleration and effort that plans leave to the controller, in [0, 1).
         payload: what the platform carries, in its frame.
 
     Raises:
@@ -95,6 +95,7 @@ class MotionPlanner:
         self.payload = payload
         self._coarser = 1 if kinematics.constant_space else _COARSER
         self._velocity = (1.0 - reserve) * actuators.velocity
+        self._acceleration = (1.0 - reserve) * actuators.acceleration
         self._effort = (1.0 - reserve) * actuators.effort
 
     def plan(self, motion: MotionFile) -> Trajectory:
@@ -305,13 +306,13 @@ class MotionPlanner:
         )
         parts = (a, 0.5 * (forth + back) - rest, rest, np.tile(self._effort, (len(a), 1)) - dry)
         rows = [[part[:, np.isfinite(self._effort)] for part in parts]]
-        driven = np.isfinite(self.actuators.acceleration)
+        driven = np.isfinite(self._acceleration)
         if driven.any():
             still = self.kinematics.motion(sample.pose, zero, sample.first, mode=_HOME_MODE)
             moving = self.kinematics.motion(sample.pose, sample.first, sample.second, mode=_HOME_MODE)
             along = np.asarray(still.actuated_accelerations)[:, driven]
             across = np.asarray(moving.actuated_accelerations)[:, driven]
-            bound = np.tile(self.actuators.acceleration[driven], (len(a), 1))
+            bound = np.tile(self._acceleration[driven], (len(a), 1))
             rows.append([along, across, 0.0 * along, bound])
         a, b, c, g = (np.hstack(part) for part in zip(*rows, strict=True))
         return a, b, c, g
@@ -438,7 +439,7 @@ class MotionPlanner:
             loads.append(
                 _worst(f"velocity of {name}", f"{self.actuators.length_units[i]}/s", rate, float(self._velocity[i]), 1)
             )
-            bound = float(self.actuators.acceleration[i])
+            bound = float(self._acceleration[i])
             unit = f"{self.actuators.length_units[i]}/s^2"
             loads.append(_worst(f"acceleration of {name}", unit, change, bound, 2))
         return loads

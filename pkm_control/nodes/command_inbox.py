@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_control.hardware import CommandMode
+from pkm_control.hardware.machine_state import CommandMode
 from pkm_description.errors import PkmError
 from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription
@@ -49,13 +49,13 @@ class CommandInbox:
                 try:
                     values = messages.joint_values(message, names, field, "command")
                 except PkmError as error:  # ros2_control sends NaN until a controller commands; a bad one is refused
-                    self._refuse(str(error))
+                    self.refuse(str(error))
                     return None
-                self.heard = True
+                self.heard, self.problem = True, ""
                 self.arrival = time.monotonic()
                 self.stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
                 return mode, values
-        self._refuse("a command without values")
+        self.refuse("a command without values")
         return None
 
     def publishers(self) -> list[str]:
@@ -63,6 +63,11 @@ class CommandInbox:
         found = self._node.get_publishers_info_by_topic(self._node.resolve_topic_name(topics.HARDWARE_COMMANDS))
         return sorted(f"{one.node_namespace.rstrip('/')}/{one.node_name}" for one in found)
 
-    def _refuse(self, problem: str) -> None:
+    def refuse(self, problem: str) -> None:
+        """Count a command that cannot be used.
+
+        Args:
+            problem: why.
+        """
         self.refused += 1
         self.problem = problem

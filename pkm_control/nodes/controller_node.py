@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller as a ROS node: measured states in, efforts out, motions by action or by topic."""
+"""The controller as a ROS node: measured states in, efforts or positions out, motions by action or by topic."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rclpy.node import Node
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, highest_natural_frequency
+from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
+from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
 from pkm_control.loop.follower import Action, Mode, Outcome, TrajectoryFollower, rehearse
-from pkm_control.loop.guard import EffortGuard
-from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.loop.guard import guard_of
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.controls import Controls
 from pkm_control.nodes.goal_desk import Application, GoalDesk
@@ -38,7 +38,6 @@ from pkm_description.ros.robot_description import RobotDescription
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory
-from pkm_kinematics import Kinematics
 
 FALLBACKS = ("gravity", "zero")
 _IN_USE = 1.0  # s since the last measured state: as long the robot is not exchanged
@@ -46,7 +45,7 @@ _LOOK_EVERY = 1e-4  # s, between two looks for a message that is due
 
 
 class ControllerNode(Node):
-    """Sends efforts once for each measured state; holds the platform while no motion is given."""
+    """Sends efforts, or positions, once for each measured state; holds the platform while no motion is given."""
 
     def __init__(self) -> None:
         super().__init__("controller")
@@ -61,6 +60,7 @@ class ControllerNode(Node):
         declare(self, "hold_time", 0.5, "silence after which held gravity becomes zero, s", (0.0, 60.0), fixed=True)
         declare(self, "abort_after", 1.0, "silence after which a motion is given up, s", (0.001, 60.0), fixed=True)
         declare(self, "command_delay", 1.0, "periods from a state to its efforts' effect", (0.0, 20.0), fixed=True)
+        declare(self, "hardware_file", "", "path of the machine's file, for its limits (docs/hardware.md)", fixed=True)
         declare(self, "start_delay", 0.05, "from a motion that is to begin at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", 0.005, "largest jump at the start of a motion, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
@@ -109,6 +109,8 @@ class ControllerNode(Node):
         """Natural frequency, as far as rate and delay carry it, and damping."""
         asked, damping = self._value("natural_frequency"), self._value("damping")
         most = highest_natural_frequency(1.0 / self._value("rate"), damping, self._delay())
+        if self._value("law") == POSITION:  # which has no gains
+            return asked, damping
         if asked > most and asked != self._lowered:
             self._lowered = asked
             self.get_logger().warning(
@@ -120,19 +122,20 @@ class ControllerNode(Node):
     def _build(self, mechanism: Mechanism) -> None:
         dynamics = shared_dynamics(mechanism)
         kinematics = dynamics.kinematics
-        limits = ActuatorLimits.of(mechanism)
-        guard = EffortGuard(
-            limits.effort,
-            self._max_age,
-            self._value("fallback"),
-            lambda pose: np.asarray(dynamics.gravity(pose).effort),
-            self._value("hold_time"),
-        )
+        limits = limits_by_file(mechanism, self._value("hardware_file"))
         lead = self._delay() / self._value("rate")
 
         def new_follower() -> TrajectoryFollower:
             controller = make_controller(
                 self._value("law"), dynamics, limits, 1.0 / self._value("rate"), *self._settings()
+            )
+            guard = guard_of(
+                controller.commands,
+                limits,
+                self._max_age,
+                lambda pose: np.asarray(dynamics.gravity(pose).effort),
+                self._value("fallback"),
+                self._value("hold_time"),
             )
             return TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"))
 
@@ -143,16 +146,18 @@ class ControllerNode(Node):
             if self._controls.follower is not None:
                 self._controls.follower.end(Outcome.PREEMPTED, "a new robot description has come")
             self._kinematics = kinematics
-            self._command_rows, self._reference_rows = self._streams(kinematics)
+            self._command_rows, self._reference_rows = self._streams(follower)
             self._controls.follower = follower
             self._controls.action = None
 
-    def _streams(self, kinematics: Kinematics) -> tuple[RowPublisher, RowPublisher]:
-        """What publishes efforts and references of a robot in every period."""
-        names, base_link = kinematics.actuated_names, kinematics.mechanism.base_link
+    def _streams(self, follower: TrajectoryFollower) -> tuple[RowPublisher, RowPublisher]:
+        """What publishes commands and references of a robot in every period."""
+        mechanism = follower.controller.kinematics.mechanism
+        names, base_link = list(mechanism.actuated_joints), mechanism.base_link
+        field = follower.controller.commands
 
-        def command(stamp: Any, efforts: Any) -> JointState:
-            message = JointState(name=names, effort=efforts)
+        def command(stamp: Any, values: Any) -> JointState:
+            message = JointState(name=names, **{field: values})
             message.header.stamp = stamp
             return message
 
@@ -224,14 +229,15 @@ class ControllerNode(Node):
         """Publish what one period decided."""
         self._controls.action = action
         if action.mode is not Mode.WAITING and not action.gives_up:
-            self._command_rows.publish(stamp, action.efforts)
+            self._command_rows.publish(stamp, action.command)
         if action.reference is not None:
             wanted = action.reference
             self._reference_rows.publish(stamp, np.concatenate((wanted.pose, wanted.twist, wanted.acceleration)))
         now = time.monotonic()
         if now >= self._next_state:
             self._next_state = now + 1.0 / self._value("state_rate")
-            self._state.publish(motion_messages.state_message(action, stamp, self._kinematics))
+            commands = self._controls.ready().controller.commands
+            self._state.publish(motion_messages.state_message(action, stamp, self._kinematics, commands))
 
     # Motions
 

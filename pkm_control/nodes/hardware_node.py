@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated machine as a ROS node: the life cycle of a `SystemInterface`, and JointState topics for read and write.
+"""A machine as a ROS node: the life cycle of a `SystemInterface`, and JointState topics for read and write.
 
 It speaks the topics that `joint_state_topic_hardware_interface/JointStateTopicSystem` of the robot's <ros2_control>
 block names, so the controller_manager drives it as it drives a machine; without ros2_control our controller node does.
 
-Stamps are the machine's own time: they advance by exactly one period each cycle. After a stall of the computer the
-machine catches up by at most `catch_up` seconds, and it runs at most `lead` seconds ahead of the state that its newest
-command answers; beyond that its time stands still, as if the computer had not stalled, and deadlines count as missed.
-Where commands stay away for longer than `patience`, time goes on without them, as it does for a real machine.
+Services `~/emergency_stop` and `~/reset` take every machine out of power and back. States are published only while
+they are known: not in a fault, nor before an axis that needs it has been homed.
+
+Stamps are the machine's own time: they advance by exactly one period each cycle. For a machine behind a driver that is
+the time of the clock. Simulated ones are patient: after a stall of the computer they catch up by at most `catch_up`
+seconds, and they run at most `lead` seconds ahead of the state that their newest command answers; beyond that their
+time stands still, as if the computer had not stalled, and deadlines count as missed. Where commands stay away for
+longer than `patience`, time goes on without them, as it does for a real machine.
 """
 
 from __future__ import annotations
@@ -23,9 +27,16 @@ from numpy.typing import NDArray
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
-from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
+from pkm_control.hardware.machine import Machine
+from pkm_control.hardware.machine_file import read_machine_file
+from pkm_control.hardware.machine_kinds import KINDS, SIMULATED
+from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.make_machine import make_machine
+from pkm_control.hardware.simulated.encoder import Encoder
 from pkm_control.hardware.simulated.realism import realistic_machine
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.command_inbox import CommandInbox
@@ -42,6 +53,7 @@ from pkm_dynamics.dynamics import shared_dynamics
 
 STARTS = ("on_command", "active", "manual")
 """When brakes open: with the first command, at once, or by the life cycle's transitions alone."""
+_RESET_AFTER = 1.5  # s from a fault to the earliest reset: by then whoever moved the machine has given its motion up
 
 
 class HardwareNode(LifecycleNode):
@@ -55,7 +67,7 @@ class HardwareNode(LifecycleNode):
             self,
             "command_timeout",
             0.02,
-            "machine time without a command after which brakes close, s",
+            "machine time without a command after which brakes close, s; a machine's file has its own",
             (0.001, 60.0),
             fixed=True,
         )
@@ -82,8 +94,13 @@ class HardwareNode(LifecycleNode):
         self._realistic = declare(
             self, "realistic", False, "encoders, delay and inertia of a real machine (docs/control.md)", fixed=True
         )
+        text = "the machine: simulated, or behind a driver"
+        self._kind = declare(self, "machine", SIMULATED, text, choices=(SIMULATED, *KINDS), fixed=True)
+        self._file = declare(self, "hardware_file", "", "path of the machine's file (docs/hardware.md)", fixed=True)
         self._realtime = RealTime(self)
-        self._machine: SimulatedMachine | None = None
+        self._machine: Machine | None = None
+        self._activated = False
+        self._failed = 0.0  # s, on the monotonic clock: when the last fault was found
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -91,11 +108,17 @@ class HardwareNode(LifecycleNode):
         self._states = self.create_publisher(JointState, topics.HARDWARE_STATES, topics.STREAM_OUT)
         self._monitor = LoopMonitor(self, self._rate)
         self._opener = steady_timer(self, 0.02, self._open_brakes)
+        self.create_service(Trigger, "~/emergency_stop", self._emergency_stop)
+        self.create_service(Trigger, "~/reset", self._reset)
         self._description = RobotDescription(self, self._build, self._busy)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _build(self, mechanism: Mechanism) -> None:
-        if self._realistic:
+        machine: Machine
+        if self._kind != SIMULATED:
+            file = read_machine_file(self._file) if self._file else None
+            machine = make_machine(self._kind, shared_dynamics(mechanism).kinematics, file)
+        elif self._realistic:
             machine = realistic_machine(mechanism, self._timeout)
         else:
             machine = SimulatedMachine(
@@ -104,11 +127,7 @@ class HardwareNode(LifecycleNode):
                 encoder=self._encoder,
                 command_timeout=self._timeout,
             )
-        machine.configure()
-        machine.activate()
-        machine.step(1e-3)  # compiles what is not compiled yet, before time matters
-        machine.deactivate()
-        machine.cleanup()
+        machine.rehearse()
         self._realtime.settle()
         with self._lock:
             self._machine = machine
@@ -124,7 +143,7 @@ class HardwareNode(LifecycleNode):
     # Life cycle, as controller_manager would call it on a SystemInterface
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Place the machine at home, brakes closed, and begin to publish its state."""
+        """Make contact with the machine, brakes closed, and begin to publish its state; a simulated one is at home."""
         with self._lock:
             if self._machine is None:
                 self.get_logger().error(self._description.problem)
@@ -132,7 +151,8 @@ class HardwareNode(LifecycleNode):
             self._machine.configure()
             if self._machine.fault:
                 self.get_logger().error(self._machine.fault)
-                return TransitionCallbackReturn.FAILURE
+                if not self._machine.real:
+                    return TransitionCallbackReturn.FAILURE  # a real one waits for `reset`
         self._stop.clear()
         self._thread = threading.Thread(target=self._run, name="machine", daemon=True)
         self._thread.start()
@@ -142,7 +162,11 @@ class HardwareNode(LifecycleNode):
         """Open the brakes."""
         with self._lock:
             assert self._machine is not None
+            if self._machine.lifecycle is not Lifecycle.INACTIVE:
+                self.get_logger().error(self._machine.fault or f"the machine is {self._machine.lifecycle.value}")
+                return TransitionCallbackReturn.FAILURE
             self._machine.activate()
+            self._activated = True
         return super().on_activate(state)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -150,6 +174,7 @@ class HardwareNode(LifecycleNode):
         with self._lock:
             assert self._machine is not None
             self._machine.deactivate()
+            self._activated = False
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -194,7 +219,8 @@ class HardwareNode(LifecycleNode):
             with self._lock:
                 state = machine.read()
                 try:
-                    self._publish(states, state, epoch)
+                    if machine.readable:
+                        self._publish(states, state, epoch)
                     self._write(machine, names)
                 except rclpy_implementation.RCLError:
                     if self.context.ok():
@@ -202,7 +228,8 @@ class HardwareNode(LifecycleNode):
                     return  # the node is being shut down
                 waits = self._waits(machine, epoch)
                 if not waits:
-                    machine.step(min(periods, most) * period)
+                    machine.step((periods if machine.real else min(periods, most)) * period)
+                self._notice_fault(machine)
             if waits:
                 self._monitor.hold()
             else:
@@ -213,20 +240,69 @@ class HardwareNode(LifecycleNode):
         numbers = np.concatenate((state.positions, state.velocities, state.efforts))
         states.publish(Time(sec=seconds, nanosec=nanoseconds), numbers)
 
-    def _write(self, machine: SimulatedMachine, names: list[str]) -> None:
+    def _notice_fault(self, machine: Machine) -> None:
+        """Log the reason of a fault once."""
+        if not machine.fault:
+            self._failed = 0.0
+        elif self._failed == 0.0:
+            self._failed = time.monotonic()
+            self.get_logger().error(f"the machine has stopped: {machine.fault}")
+
+    # Emergency stop
+
+    def _emergency_stop(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Take the drives out of power, until `reset`."""
+        with self._lock:
+            if self._machine is None or self._thread is None:
+                response.message = "the machine is not configured: its drives are off"
+                return response
+            self._machine.emergency_stop()
+            response.success, response.message = True, self._machine.fault
+        return response
+
+    def _reset(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Lead the machine out of a fault, and have the brakes opened again as `start` says."""
+        with self._lock:
+            machine = self._machine
+            if machine is None or self._thread is None or machine.lifecycle is not Lifecycle.FAULT:
+                response.message = "there is no fault to reset"
+                return response
+            left = self._failed + _RESET_AFTER - time.monotonic() if self._failed else _RESET_AFTER
+            if left > 0.0:
+                response.message = (
+                    f"too early: motions are given up {_RESET_AFTER:g} s after a fault; wait {left:.1f} s"
+                )
+                return response
+            machine.reset()
+            if machine.fault:
+                response.message = machine.fault
+                return response
+            if self._activated:
+                machine.activate()
+        if not self._activated and self._start == "active":
+            self.trigger_activate()
+        response.success = not machine.fault
+        response.message = machine.fault or f"the machine is {machine.lifecycle.value}"
+        return response
+
+    def _write(self, machine: Machine, names: list[str]) -> None:
         """Give the newest command to the machine, if one has come."""
         command = self._inbox.newest(names)
         if command is None or machine.lifecycle is not Lifecycle.ACTIVE:
             return
         mode, values = command
+        if mode not in machine.modes:
+            takes = " or ".join(one.value for one in machine.modes)
+            self._inbox.refuse(f"a command by {mode.value}: this machine takes {takes}")
+            return
         if machine.command_mode is not mode:
             machine.set_command_mode(mode)
         machine.write(values)
 
-    def _waits(self, machine: SimulatedMachine, epoch: int) -> bool:
+    def _waits(self, machine: Machine, epoch: int) -> bool:
         """Whether machine time stands still until a command comes that answers a state no older than `lead`."""
         inbox = self._inbox
-        if machine.lifecycle is not Lifecycle.ACTIVE or inbox.stamp == 0.0:
+        if machine.real or machine.lifecycle is not Lifecycle.ACTIVE or inbox.stamp == 0.0:
             return False
         if time.monotonic() - inbox.arrival > self._patience:
             return False
@@ -234,7 +310,9 @@ class HardwareNode(LifecycleNode):
 
     def _open_brakes(self) -> None:
         """Activate with the first command, where that is wanted; never again after that."""
-        if self._start == "on_command" and self._inbox.heard:
+        machine = self._machine
+        ready = machine is not None and machine.lifecycle is Lifecycle.INACTIVE
+        if self._start == "on_command" and self._inbox.heard and ready:
             self._opener.cancel()
             self.trigger_activate()
 
@@ -250,12 +328,17 @@ class HardwareNode(LifecycleNode):
         }
         if machine.fault:
             return diagnostics.ERROR, machine.fault, values
+        if self._inbox.problem:
+            return diagnostics.WARN, f"the last command was refused: {self._inbox.problem}", values
         if machine.silent_for:
             level = diagnostics.ERROR if self._inbox.heard else diagnostics.WARN
-            return level, f"no command for {machine.silent_for:.2f} s: the brakes are closed", values
+            what = "drives are in their safe state" if machine.real else "the brakes are closed"
+            return level, f"no command for {machine.silent_for:.2f} s: {what}", values
         commanders = self._inbox.publishers()
         if len(commanders) > 1:
             return diagnostics.WARN, f"commands come from {len(commanders)} nodes: {', '.join(commanders)}", values
+        if machine.notice:
+            return diagnostics.WARN, machine.notice, values
         if np.any(machine.saturated):
             return diagnostics.WARN, "a drive is at its limit", values
         return diagnostics.OK, machine.lifecycle.value, values

@@ -143,13 +143,14 @@ def reference_message(numbers: Array, stamp: Any, base_link: str) -> PlatformRef
     return message
 
 
-def state_message(action: Action, stamp: Any, kinematics: Kinematics) -> ControllerState:
-    """Return what the controller wants, sees and does."""
+def state_message(action: Action, stamp: Any, kinematics: Kinematics, commands: str = "effort") -> ControllerState:
+    """Return what the controller wants, sees and does; efforts are none where it commands something else."""
     message = ControllerState(mode=int(action.mode), reason=action.reason)
     message.header.stamp = stamp
     message.header.frame_id = kinematics.mechanism.base_link
     message.actuated_names = kinematics.actuated_names
-    message.effort = action.efforts
+    if commands == "effort":
+        message.effort = action.command
     message.speed_override = action.speed
     if action.reference is not None and action.measured is not None:
         message.reference.pose = messages.to_pose(action.reference.pose)

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pkm_control.command_line import options
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
+from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
+from pkm_control.hardware.machine_file import check_kind, read_machine_file
+from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.motion.shipped import AUTO, find_motion
 from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE
 from pkm_description.load import expand, xacro_arguments
@@ -82,11 +84,13 @@ KNOBS = (
     Knob("fallback", "gravity", "efforts when the measured state is stale", ("gravity", "zero"), group="control"),
     Knob(
         "hardware",
-        "simulated",
-        "who is the machine: our simulation, or nobody (yours, or ros2_control)",
-        ("simulated", "none"),
+        SIMULATED,
+        "who is the machine: our simulation, a driver (loopback: none at all, what is commanded is read), or nobody "
+        "(yours, or ros2_control)",
+        (SIMULATED, *KINDS, "none"),
         group="machine",
     ),
+    Knob("hardware_file", "", options.HARDWARE_FILE, group="machine"),
     Knob("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
     Knob(
         "realtime_priority",
@@ -133,7 +137,7 @@ def _is_not(name: str, *texts: str) -> Callable[[Values], bool]:
 
 
 def _realistic(values: Values) -> bool:
-    return values["realistic"] == "true" and values["hardware"] == "simulated"
+    return values["realistic"] == "true" and values["hardware"] == SIMULATED
 
 
 def reserve(values: Values) -> float:
@@ -144,6 +148,8 @@ def reserve(values: Values) -> float:
 def _notes(values: Values) -> list[str]:
     """Return the conditions of a run as the report tells them."""
     law = f"{values['controller']}, {values['natural_frequency']} rad/s asked, damping {values['damping']}"
+    if values["controller"] == POSITION:
+        return [f"commanded by position; machine: {values['hardware']}, which measures no efforts"]
     return [law, NOTE] if _realistic(values) else [law]
 
 
@@ -152,8 +158,15 @@ NODES = (
         "hardware",
         "hardware_node",
         "pkm_control.nodes.hardware_node",
-        {"rate": "rate", "start": "start", "realistic": "realistic", "realtime_priority": "realtime_priority"},
-        wanted=_is("hardware", "simulated"),
+        {
+            "machine": "hardware",
+            "hardware_file": "hardware_file",
+            "rate": "rate",
+            "start": "start",
+            "realistic": "realistic",
+            "realtime_priority": "realtime_priority",
+        },
+        wanted=_is_not("hardware", "none"),
         keeps_time=True,
     ),
     NodeSpec(
@@ -170,6 +183,7 @@ NODES = (
         "pkm_control.nodes.controller_node",
         {
             "law": "controller",
+            "hardware_file": "hardware_file",
             "rate": "rate",
             "realtime_priority": "realtime_priority",
             "fallback": "fallback",
@@ -193,7 +207,14 @@ NODES = (
         "motion_player",
         "motion_player_node",
         "pkm_control.nodes.motion_player_node",
-        {"motion": "motion", "cycles": "cycles", "report": "report", "rate": "rate", "stay": "stay"},
+        {
+            "motion": "motion",
+            "cycles": "cycles",
+            "report": "report",
+            "rate": "rate",
+            "stay": "stay",
+            "hardware_file": "hardware_file",
+        },
         lambda values: {"notes": _notes(values), "reserve": reserve(values)},
         {"actuated_joint_states": "hardware/joint_states"},
         wanted=lambda values: (
@@ -271,6 +292,7 @@ def check(values: Values) -> None:
     Raises:
         ValueError: a knob that is none of its choices, no number, or out of its span.
         MotionFileError: there is no such motion file.
+        MachineFileError: the machine's file cannot be used.
     """
     for knob in KNOBS:
         text = values[knob.name]
@@ -283,6 +305,24 @@ def check(values: Values) -> None:
                 raise ValueError(f"{knob.name} is '{text}', not a number from {lowest:g} to {highest:g}")
     if values["motion"] not in (AUTO, "none"):
         find_motion(values["motion"])
+    _check_machine(values)
+
+
+def _check_machine(values: Values) -> None:
+    """Refuse a machine whose file, law or rate does not fit it."""
+    kind, law = values["hardware"], values["controller"]
+    if kind in KINDS and law not in (POSITION, "none"):
+        raise ValueError(
+            f"hardware '{kind}' takes positions, and controller '{law}' gives efforts: controller:={POSITION}"
+        )
+    file = read_machine_file(values["hardware_file"]) if values["hardware_file"] else None
+    if kind not in KINDS:
+        return
+    check_kind(kind, file)
+    if file is not None and kind != LOOPBACK and float(values["rate"]) > file.rate:
+        raise ValueError(
+            f"rate is {values['rate']} Hz, more than the {file.rate:g} Hz of {file.source}: rate:={file.rate:g}"
+        )
 
 
 def description(values: Values) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job in one process: a controller follows a trajectory on the simulated machine. The ROS nodes do the same.
+"""The main job in one process: a controller follows a trajectory on a machine. The ROS nodes do the same.
 
 One control period is: read the actuators, find the platform, compute efforts, let the guard check them, write them, and
 let the period pass. Everything is measured from the readings, as on a real machine.
@@ -18,9 +18,13 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller, Measured, Reference
-from pkm_control.hardware import Encoder, Lifecycle, SimulatedMachine
+from pkm_control.hardware.machine import Machine
+from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.make_machine import limits_by_file
+from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
-from pkm_control.loop.guard import EffortGuard
+from pkm_control.loop.guard import guard_of
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
@@ -29,6 +33,7 @@ from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory, TrajectorySample
 from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.recording import Recorder, Recording, Run
+from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
@@ -42,10 +47,10 @@ STALE_PERIODS = 5  # control periods without a reading after which efforts stop
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """What one control period saw and did, for whoever watches (the browser page)."""
+    """What one control period saw and did, for whoever watches (the browser page). `efforts`: of the machine."""
 
     time: float
-    machine: SimulatedMachine
+    machine: Machine
     reference: Reference
     measured: Measured
     efforts: Array
@@ -80,13 +85,14 @@ class Plan:
 
 
 @lru_cache(maxsize=2)
-def planned(mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE) -> Plan:
+def planned(mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE, machine_file: str = "") -> Plan:
     """The plan of a motion for a robot; the same object each time, as `shared_mechanism`'s.
 
     Args:
         mechanism: the robot.
         motion: its name or the path of its file.
         reserve: part of actuator velocity and effort that is left to the controller.
+        machine_file: path of the file whose limits hold as well; empty: none.
 
     Returns:
         The plan.
@@ -95,7 +101,7 @@ def planned(mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE) -
         PkmError: the motion cannot be read or run.
     """
     dynamics = shared_dynamics(mechanism)
-    planner = MotionPlanner(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism), reserve=reserve)
+    planner = MotionPlanner(dynamics.kinematics, dynamics, limits_by_file(mechanism, machine_file), reserve=reserve)
     file = motion_named(motion, dynamics.kinematics)
     return Plan(planner, file, plan_cycle(planner, file))
 
@@ -139,12 +145,25 @@ class Robot:
         self.planner = MotionPlanner(kinematics, dynamics, self.limits, platform_limits)
         self.controller = controller or ComputedTorque(kinematics, dynamics, self.limits)
         self.observer = PlatformObserver(kinematics)
-        self.guard = EffortGuard(self.limits.effort, STALE_PERIODS / rate, "gravity", self._gravity)
-        self.machine = SimulatedMachine(dynamics, self.limits, encoder=encoder)
+        self.guard = guard_of(self.controller.commands, self.limits, STALE_PERIODS / rate, self._gravity)
+        self.machine: Machine = SimulatedMachine(dynamics, self.limits, encoder=encoder)
+        self._passed = 1.0 / rate  # s, in the last period
+
+    def drive(self, machine: Machine, controller: Controller) -> None:
+        """Take another machine, and the controller for it.
+
+        Args:
+            machine: whose limits hold from now on.
+            controller: that commands what the machine takes.
+        """
+        self.machine, self.controller, self.limits = machine, controller, machine.limits
+        self.guard = guard_of(controller.commands, self.limits, STALE_PERIODS / self.rate, self._gravity)
 
     def start(self) -> None:
-        """Configure the machine at home and activate it."""
+        """Configure the machine at home and activate it; raise `PkmError` where it cannot be."""
         self.machine.configure()
+        if self.machine.fault:
+            raise PkmError(self.machine.fault)
         self.observer = PlatformObserver(self.kinematics)
         self.machine.activate()
 
@@ -157,13 +176,16 @@ class Robot:
         machine = self.machine
         state = machine.read()
         measured = self.observer.observe(state.positions, state.velocities) if not state.fault else None
-        efforts = self.controller.efforts(reference, measured) if measured is not None else None
-        verdict = self.guard.check(machine.time, {"machine state": state.time}, efforts, self.observer.pose)
-        machine.write(verdict.efforts)
+        self.controller.advance(self._passed)
+        self._passed = dt
+        asked = self.controller.command(reference, measured) if measured is not None else None
+        verdict = self.guard.check(machine.time, {"machine state": state.time}, asked, self.observer.pose)
+        machine.write(verdict.command)
         machine.step(dt)
         if measured is None or machine.lifecycle is Lifecycle.FAULT:
             return None
-        return Period(time, machine, reference, measured, verdict.efforts)
+        efforts = verdict.command if self.controller.commands == "effort" else state.efforts
+        return Period(time, machine, reference, measured, efforts)
 
     @property
     def fault(self) -> str:
@@ -221,7 +243,7 @@ def run_motion(
             wake = loop.last_wake if realtime else math.nan
             now = tick % per_cycle if tick < last else per_cycle - 1
             wanted = Reference(reference.pose[now], reference.twist[now], reference.acceleration[now])
-            done = robot.period(time, wanted, min(periods, most) * dt)
+            done = robot.period(time, wanted, (periods if robot.machine.real else min(periods, most)) * dt)
             if done is None:
                 faults = (robot.fault,)
                 break

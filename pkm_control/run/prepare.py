@@ -19,9 +19,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware import SimulatedMachine
+from pkm_control.hardware.machine_kinds import SIMULATED
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.follower import TrajectoryFollower, rehearse
-from pkm_control.loop.guard import EffortGuard
+from pkm_control.loop.guard import guard_of
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run import bringup
 from pkm_control.run.main_job import planned
@@ -56,11 +57,11 @@ def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bring
         exercise(dynamics)
         if "controller" in wanted:
             rehearse_controller(dynamics, values["controller"])
-        if "hardware" in wanted:
+        if "hardware" in wanted and values["hardware"] == SIMULATED:
             rehearse_machine(dynamics)
     if "motion_player" in wanted and values["motion"] != "none":
         with progress("planning the motion"):
-            planned(dynamics.mechanism, values["motion"], bringup.reserve(values))
+            planned(dynamics.mechanism, values["motion"], bringup.reserve(values), values["hardware_file"])
     with progress("importing the nodes"):
         for spec in specs:
             importlib.import_module(spec.module)
@@ -83,18 +84,14 @@ def exercise(dynamics: Dynamics) -> None:
 def rehearse_controller(dynamics: Dynamics, law: str) -> None:
     """Have a controller do at home what it will be asked to."""
     kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
-    guard = EffortGuard(limits.effort, 1.0, "gravity", lambda pose: np.asarray(dynamics.gravity(pose).effort))
-    follower = TrajectoryFollower(kinematics, make_controller(law, dynamics, limits, 1e-3), guard, lead=0.0)
-    rehearse(follower, kinematics)
+    controller = make_controller(law, dynamics, limits, 1e-3)
+    guard = guard_of(controller.commands, limits, 1.0, lambda pose: np.asarray(dynamics.gravity(pose).effort))
+    rehearse(TrajectoryFollower(kinematics, controller, guard, lead=0.0), kinematics)
 
 
 def rehearse_machine(dynamics: Dynamics) -> None:
     """Let a simulated machine pass a millisecond."""
-    machine = SimulatedMachine(dynamics, ActuatorLimits.of(dynamics.mechanism))
-    machine.configure()
-    if not machine.fault:
-        machine.activate()
-        machine.step(1e-3)
+    SimulatedMachine(dynamics, ActuatorLimits.of(dynamics.mechanism)).rehearse()
 
 
 @contextlib.contextmanager

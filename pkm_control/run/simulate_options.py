@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pkm_control.command_line import options
-from pkm_control.controllers.law_settings import highest_natural_frequency
+from pkm_control.controllers.law_settings import POSITION, highest_natural_frequency
 from pkm_control.realism import DELAY
 
 
@@ -77,7 +77,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     given = Options(**vars(parser().parse_args(arguments)))
     delay = 0.5 + (DELAY if given.realistic else 0)
     most = highest_natural_frequency(1.0 / given.rate, given.damping, delay)
-    if given.natural_frequency <= most:
+    if given.natural_frequency <= most or given.controller == POSITION:
         return given
     print(
         f"--natural-frequency is lowered from {given.natural_frequency:g} to {most:.3g} rad/s: {given.rate:g} Hz with "

@@ -8,9 +8,12 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware import SimulatedMachine
+from pkm_control.hardware.machine_kinds import LOOPBACK
+from pkm_control.hardware.make_machine import make_machine
 from pkm_control.hardware.simulated.realism import realistic_machine
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
@@ -41,7 +44,10 @@ class _Watcher:
         self._next = machine.time + _PICTURE_EVERY
         error = float(np.linalg.norm(period.measured.pose[:3] - period.reference.pose[:3]))
         speed = float(np.linalg.norm(period.measured.twist[:3]))
-        self._viewer.update(machine.joints, machine.pose, machine.time, error, speed, period.efforts)
+        joints, pose = period.measured.joints, period.measured.pose
+        if isinstance(machine, SimulatedMachine):  # which knows better than its encoders
+            joints, pose = machine.joints, machine.pose
+        self._viewer.update(joints, pose, machine.time, error, speed, period.efforts)
 
 
 def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Event) -> bool:
@@ -79,6 +85,8 @@ def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Even
 
 def _conditions(options: Options) -> tuple[str, ...]:
     """What a reader of the report must know of the run."""
+    if options.controller == POSITION:
+        return ("commanded by position; the machine is where it is told to be (loopback), and has no efforts",)
     law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
     hidden = f"the machine carries {options.hidden_payload:g} kg that the controller does not know of"
     conditions = (law, NOTE if options.realistic else "", hidden if options.hidden_payload > 0.0 else "")
@@ -87,9 +95,13 @@ def _conditions(options: Options) -> tuple[str, ...]:
 
 def _build(mechanism: Mechanism, options: Options) -> Robot:
     robot = Robot(mechanism, options.rate)
-    robot.controller = make_controller(
+    controller = make_controller(
         options.controller, robot.dynamics, robot.limits, 1.0 / options.rate, options.natural_frequency, options.damping
     )
+    robot.drive(robot.machine, controller)
+    if options.controller == POSITION:
+        robot.drive(make_machine(LOOPBACK, robot.kinematics, None), robot.controller)
+        return robot
     payload = Inertial(mass=options.hidden_payload) if options.hidden_payload > 0.0 else None
     if options.realistic:
         robot.machine = realistic_machine(mechanism, payload=payload)
@@ -112,7 +124,8 @@ def _open_page(robot: Robot, options: Options, planned: Array) -> ViewerProcess 
         print(f"{error}; going on without it", flush=True)
         return None
     names = tuple(robot.kinematics.joint_names)
-    viewer = ViewerProcess(robot.mechanism, names, robot.machine.joints, options.port, planned, options.host)
+    home = np.array(robot.kinematics.home_joints, dtype=np.float64)
+    viewer = ViewerProcess(robot.mechanism, names, home, options.port, planned, options.host)
     if viewer.alive:
         print(f"page: {viewer.url}", flush=True)
         return viewer

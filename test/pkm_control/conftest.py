@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.computed_torque import ComputedTorque
-from pkm_control.hardware import SimulatedMachine
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.follower import Action, Mode, TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.motion.limits import ActuatorLimits
@@ -43,7 +43,7 @@ class Steered:
             assert not state.fault, state.fault
             action = self.follower.update(state.time, state.time, state.positions, state.velocities)
             assert action.mode is not Mode.STOPPED, action.reason
-            self.machine.write(action.efforts)
+            self.machine.write(action.command)
             self.machine.step(PERIOD)
             self.actions.append(action)
         return self.actions[-1]

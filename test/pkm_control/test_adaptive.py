@@ -9,7 +9,7 @@ import pytest
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.controller import Controller, Reference
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.hardware import SimulatedMachine
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
@@ -50,7 +50,7 @@ def run(kinematics, dynamics, limits, controller: Controller, seconds: float) ->
         assert measured is not None
         wanted = reference(kinematics, k * DT)
         errors.append(np.linalg.norm(measured.pose[:3] - wanted.pose[:3]))
-        machine.write(controller.efforts(wanted, measured))
+        machine.write(controller.command(wanted, measured))
         machine.step(DT)
     return np.array(errors)
 
@@ -115,11 +115,11 @@ def test_learning_pauses_while_saturated_and_can_be_forgotten(kinematics, smooth
     pose = np.array(kinematics.home)
     before = law.adapted
     pose[2] += 0.05
-    law.efforts(Reference(pose, still, still), measured)
+    law.command(Reference(pose, still, still), measured)
     assert law.saturated.any()
     assert law.adapted == before
     pose[2] -= 0.0499
-    law.efforts(Reference(pose, still, still), measured)
+    law.command(Reference(pose, still, still), measured)
     assert not law.saturated.any()
     assert law.adapted != before
     law.reset()

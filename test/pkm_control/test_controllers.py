@@ -10,10 +10,10 @@ from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Reference
-from pkm_control.controllers.law_settings import LAWS, PHASE_MARGIN, highest_natural_frequency
+from pkm_control.controllers.law_settings import EFFORT_LAWS, PHASE_MARGIN, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.hardware import SimulatedMachine
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
@@ -44,7 +44,7 @@ def settle(kinematics, dynamics, limits, controller, start, target, seconds: flo
         measured = observer.observe(state.positions, state.velocities)
         assert measured is not None
         errors.append(measured.pose[:3] - target[:3])
-        machine.write(controller.efforts(at_rest(target), measured))
+        machine.write(controller.command(at_rest(target), measured))
         machine.step(DT)
     return np.array(errors)
 
@@ -90,11 +90,11 @@ def test_efforts_saturate_and_that_is_told(kinematics, smooth, limits) -> None:
     observer = PlatformObserver(kinematics)
     measured = observer.observe(kinematics.inverse(kinematics.home).actuated, np.zeros(3))
     assert measured is not None
-    efforts = law.efforts(at_rest(moved(kinematics, [0.0, 0.0, 0.05])), measured)
+    efforts = law.command(at_rest(moved(kinematics, [0.0, 0.0, 0.05])), measured)
     assert (np.abs(efforts) <= limits.effort).all()
     assert law.saturated.all()
     np.testing.assert_array_equal(law.saturations, 1)
-    law.efforts(at_rest(kinematics.home), measured)
+    law.command(at_rest(kinematics.home), measured)
     assert not law.saturated.any()
     np.testing.assert_array_equal(law.saturations, 1)
 
@@ -162,7 +162,7 @@ def test_settings_that_make_no_sense_are_refused(kinematics, smooth, limits, set
 
 def test_every_law_has_a_name_and_a_line_in_the_docs(smooth, limits) -> None:
     text = (Path(__file__).parents[2] / "docs" / "control.md").read_text()
-    for law, kind in zip(LAWS, (ComputedTorque, PdGravity, Adaptive), strict=True):
+    for law, kind in zip(EFFORT_LAWS, (ComputedTorque, PdGravity, Adaptive), strict=True):
         assert type(make_controller(law, smooth, limits, DT)) is kind
         assert f"| `{law}`, `{kind.__name__}` |" in text
     with pytest.raises(ValueError, match="law is 'guesswork', not one of computed_torque"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.computed_torque import ComputedTorque
-from pkm_control.hardware import SimulatedMachine
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.follower import Action, Mode, Motion, Outcome, Tolerances, TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.motion.limits import ActuatorLimits
@@ -43,7 +43,7 @@ class Loop:
         for _ in range(periods):
             state = self.machine.read()
             action = self.follower.update(state.time, state.time, state.positions, state.velocities)
-            self.machine.write(action.efforts)
+            self.machine.write(action.command)
             self.machine.step(PERIOD)
         return action
 
@@ -63,7 +63,7 @@ def loop(library: tuple[Kinematics, Dynamics, ActuatorLimits]) -> Loop:
 def test_waits_without_efforts_until_a_reading_comes(loop: Loop) -> None:
     action = loop.follower.silent(10.0)
     assert action.mode is Mode.WAITING
-    assert not action.efforts.any()
+    assert not action.command.any()
 
 
 def test_holds_where_it_is_found(loop: Loop) -> None:
@@ -109,10 +109,10 @@ def test_silence_holds_gravity_then_lets_go(loop: Loop) -> None:
     last, heard = loop.machine.pose.copy(), loop.machine.time - PERIOD
     soon = loop.follower.silent(heard + 6 * PERIOD)
     assert soon.mode is Mode.STOPPED
-    np.testing.assert_allclose(soon.efforts, loop.gravity(last), atol=0.5)
+    np.testing.assert_allclose(soon.command, loop.gravity(last), atol=0.5)
     assert motion.outcome is None  # a short silence does not end it
     later = loop.follower.silent(heard + 0.15)
-    assert not later.efforts.any()
+    assert not later.command.any()
     loop.follower.silent(heard + 0.25)
     assert motion.outcome is Outcome.STATE_LOST
     assert "old" in motion.reason
@@ -135,7 +135,7 @@ def test_a_reading_that_is_not_finite_is_silence(loop: Loop) -> None:
     action = loop.follower.update(1.0, loop.machine.time, np.array([0.0, np.nan, 0.0]), np.zeros(3))
     assert action.mode is Mode.STOPPED
     assert "finite" in action.reason
-    assert np.isfinite(action.efforts).all()
+    assert np.isfinite(action.command).all()
 
 
 def test_a_reading_from_far_ahead_does_not_end_a_motion(loop: Loop) -> None:
@@ -163,7 +163,7 @@ def test_a_reference_out_of_reach_is_not_held(loop: Loop) -> None:
         state = loop.machine.read()
         action = loop.follower.update(state.time, state.time, state.positions, state.velocities)
         modes.append(action.mode)
-        loop.machine.write(action.efforts)
+        loop.machine.write(action.command)
         loop.machine.step(PERIOD)
         if motion.outcome is not None and len(modes) > 1400:
             break

@@ -25,14 +25,14 @@ def gravity_guard() -> EffortGuard:
 
 def test_what_is_in_order_passes_untouched() -> None:
     verdict = zero_guard().check(1.0, {"state": 0.999, "reference": 0.996}, ASKED)
-    np.testing.assert_array_equal(verdict.efforts, ASKED)
+    np.testing.assert_array_equal(verdict.command, ASKED)
     assert verdict.reason == ""
     assert not verdict.saturated.any()
 
 
 def test_excess_is_cut_and_told() -> None:
     verdict = zero_guard().check(1.0, {"state": 1.0}, np.array([-11.0, 0.0, 30.0]))
-    np.testing.assert_array_equal(verdict.efforts, [-10.0, 0.0, 30.0])
+    np.testing.assert_array_equal(verdict.command, [-10.0, 0.0, 30.0])
     np.testing.assert_array_equal(verdict.saturated, [True, False, False])
     assert verdict.reason == ""
 
@@ -52,19 +52,19 @@ def test_excess_is_cut_and_told() -> None:
 )
 def test_nonsense_and_silence_stop_the_efforts(stamps, efforts, reason) -> None:
     verdict = zero_guard().check(1.0, stamps, efforts, POSE)
-    np.testing.assert_array_equal(verdict.efforts, np.zeros(3))
+    np.testing.assert_array_equal(verdict.command, np.zeros(3))
     assert reason in verdict.reason
     assert "zero" in verdict.reason
 
 
 def test_gravity_is_held_for_its_time_and_within_the_limits() -> None:
     held = gravity_guard().check(1.0, {"state": 0.95}, ASKED, POSE)
-    np.testing.assert_array_equal(held.efforts, [5.0, 20.0, -0.8])
+    np.testing.assert_array_equal(held.command, [5.0, 20.0, -0.8])
     assert "holding gravity" in held.reason
     later = gravity_guard().check(1.0, {"state": 0.8}, ASKED, POSE)
-    np.testing.assert_array_equal(later.efforts, np.zeros(3))
+    np.testing.assert_array_equal(later.command, np.zeros(3))
     unknown = gravity_guard().check(1.0, {"state": None}, ASKED, None)
-    np.testing.assert_array_equal(unknown.efforts, np.zeros(3))
+    np.testing.assert_array_equal(unknown.command, np.zeros(3))
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
@@ -80,7 +80,7 @@ def test_gravity_for_efforts_that_cannot_be_used_ends_as_well() -> None:
     carries = np.array([1.0, 2.0])
     guard = EffortGuard(np.array([5.0, 5.0]), 0.01, "gravity", lambda pose: carries, hold_time=0.5)
     bad, pose = np.array([np.nan, 0.0]), np.zeros(7)
-    held = [guard.check(t, {"state": t}, bad, pose).efforts for t in np.arange(0.0, 1.0, 0.1)]
+    held = [guard.check(t, {"state": t}, bad, pose).command for t in np.arange(0.0, 1.0, 0.1)]
     assert [bool(efforts.any()) for efforts in held] == [True] * 6 + [False] * 4
     guard.check(1.0, {"state": 1.0}, carries, pose)  # all is well again
-    np.testing.assert_array_equal(guard.check(1.1, {"state": 1.1}, bad, pose).efforts, carries)
+    np.testing.assert_array_equal(guard.check(1.1, {"state": 1.1}, bad, pose).command, carries)

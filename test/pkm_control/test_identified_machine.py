@@ -11,8 +11,8 @@ import yaml
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Reference
-from pkm_control.hardware import SimulatedMachine
 from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial
 from pkm_dynamics.identification import ExcitationLimits, Recorded, find_excitation
@@ -52,7 +52,7 @@ def test_the_hidden_payload_of_the_simulated_machine_is_found(
         measured = observer.observe(state.positions, state.velocities)
         assert measured is not None
         positions[k] = state.positions
-        efforts[k] = law.efforts(Reference(wanted.pose[k], wanted.twist[k], wanted.acceleration[k]), measured)
+        efforts[k] = law.command(Reference(wanted.pose[k], wanted.twist[k], wanted.acceleration[k]), measured)
         machine.write(efforts[k])
         machine.step(DT)
     assert not machine.fault

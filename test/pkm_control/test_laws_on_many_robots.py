@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.controller import Reference
-from pkm_control.controllers.law_settings import ADAPTIVE, COMPUTED_TORQUE, LAWS, PD_GRAVITY
+from pkm_control.controllers.law_settings import ADAPTIVE, COMPUTED_TORQUE, EFFORT_LAWS, PD_GRAVITY
 from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware import SimulatedMachine
 from pkm_control.hardware.machine_state import CommandMode
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.follower import Motion, Outcome, Tolerances, TrajectoryFollower
 from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.platform_observer import PlatformObserver
@@ -88,13 +88,13 @@ def errors_while_settling(dynamics: Dynamics, law: str, seconds: float) -> Array
         measured = observer.observe(state.positions, state.velocities)
         assert measured is not None, observer.reason
         errors.append(float(pose_distance(kinematics.home, measured.pose, kinematics.characteristic_length)))
-        machine.write(controller.efforts(Reference(np.array(kinematics.home), STILL, STILL), measured))
+        machine.write(controller.command(Reference(np.array(kinematics.home), STILL, STILL), measured))
         machine.step(DT)
         assert not machine.fault
     return np.array(errors)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", EFFORT_LAWS)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_errors_decay_as_frequency_and_damping_say(name: str, law: str) -> None:
     dynamics = dynamics_of(name)
@@ -127,7 +127,7 @@ def test_drives_settle_where_they_are_told(name: str, mode: CommandMode) -> None
     assert np.abs(machine.read().positions - target).max() < 0.01 * np.abs(before - target).max()
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", EFFORT_LAWS)
 @pytest.mark.parametrize("name", FIXED_SPACE)
 def test_follows_a_motion_to_its_end(name: str, law: str) -> None:
     dynamics = dynamics_of(name)
@@ -151,7 +151,7 @@ def test_follows_a_motion_to_its_end(name: str, law: str) -> None:
             follower.follow(motion)
         if action.reference is not None:
             errors.append(float(pose_distance(action.reference.pose, machine.pose, size)))
-        machine.write(action.efforts)
+        machine.write(action.command)
         machine.step(DT)
     assert motion.outcome is Outcome.SUCCESSFUL, motion.reason
     # PD lags by the acceleration over omega^2: 5.8 * 0.05 / 0.25^2 / 60^2 = 0.13 % of the size; feed-forward does not

@@ -170,9 +170,9 @@ def test_silent_readings_halt_it_under_its_weight(steered) -> None:
     now = robot.machine.time
     silent = follower.silent(now + 10 * PERIOD)
     assert silent.mode is Mode.STOPPED
-    np.testing.assert_allclose(silent.efforts, follower.change.weight())
-    assert np.abs(silent.efforts).max() > 0.1
-    assert not follower.silent(now + 2.0).efforts.any()
+    np.testing.assert_allclose(silent.command, follower.change.weight())
+    assert np.abs(silent.command).max() > 0.1
+    assert not follower.silent(now + 2.0).command.any()
     robot.run(1.5)
     assert follower.mode is Mode.PAUSED
     assert follower.resume() == ""
@@ -214,7 +214,7 @@ def test_a_follower_that_begins_in_another_mode_waits_and_says_so(steered) -> No
     action = anew.update(state.time, state.time, state.positions, state.velocities)
     assert action.mode is Mode.WAITING
     assert "working mode" in action.reason
-    assert not action.efforts.any()
+    assert not action.command.any()
 
 
 def test_a_machine_that_is_not_as_described_changes_too(steered) -> None:

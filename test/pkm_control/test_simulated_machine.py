@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 from pkm_control.control_errors import LifecycleError
-from pkm_control.hardware import CommandMode, Encoder, Lifecycle, SimulatedMachine
+from pkm_control.hardware.machine_state import CommandMode, Lifecycle
 from pkm_control.hardware.simulated.brakes import CAPACITY
+from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 

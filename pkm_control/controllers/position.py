@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For machines whose drives take positions: inverse kinematics of the reference, within limits of the actuators."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.controllers.position_limiter import PositionLimiter
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+
+class Position(Controller):
+    """q = IK(x) + q' T + q'' T^2 / 2: where the actuators shall be when the next reading comes, a period T later.
+
+    No masses are needed, and no gains: the drives close the loops. Velocities and accelerations of the actuators are
+    kept within their limits; `saturated` tells where these do not allow the reference.
+
+    Args:
+        kinematics: of the robot.
+        dynamics: of the same.
+        limits: of its actuators.
+        natural_frequency: not used.
+        damping: not used.
+        period: between two calls [s].
+    """
+
+    commands = "position"
+
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        dynamics: Dynamics,
+        limits: ActuatorLimits,
+        natural_frequency: float = NATURAL_FREQUENCY,
+        damping: float = DAMPING,
+        period: float = 1e-3,
+    ) -> None:
+        super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
+        self.period = period
+        self._passed = period
+        self._limiter = PositionLimiter(limits)
+
+    def law(self, reference: Reference, measured: Measured) -> Array:
+        """Return the positions (n_actuated,) that belong to the reference a period from now, limits aside."""
+        positions, dt = self.model.positions(reference.pose), self.period
+        if not (reference.twist.any() or reference.acceleration.any()):
+            return positions
+        at = self.kinematics.motion(reference.pose, reference.twist, reference.acceleration, seed=measured.joints)
+        ahead = at.actuated_velocities * dt + 0.5 * at.actuated_accelerations * dt**2
+        return np.asarray(positions + ahead)
+
+    def command(self, reference: Reference, measured: Measured) -> Array:
+        """Return the positions (n_actuated,) to command, within the limits; NaN where the model has no answer."""
+        if not self._limiter.started:
+            self._limiter.start(measured.positions)
+        allowed = self._limiter.follow(self.law(reference, measured), self._passed)
+        self.saturated = self._limiter.limited.copy()
+        self.saturations += self.saturated
+        return allowed
+
+    def advance(self, passed: float) -> None:
+        """Count a stall of the loop as time in which the actuators could move."""
+        self._passed = max(passed, self.period)
+
+    def forget(self) -> None:
+        """Begin from where the actuators are read next."""
+        self._limiter.forget()

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A device at the other end of a pseudo terminal: what opens its `port` sees a serial port."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+import tty
+from abc import ABC, abstractmethod
+from types import TracebackType
+
+_LOOK_EVERY = 0.002  # s
+_AT_ONCE = 4096
+
+
+class SimulatedDevice(ABC):
+    """Answers in a thread of its own, from `with` to its end; and fails as devices do.
+
+    `silent`: it hears and says nothing. `delay` [s]: it answers late. `garbage`: sent before each answer. `unplug`: its
+    port is gone.
+    """
+
+    def __init__(self) -> None:
+        self.silent = False
+        self.delay = 0.0
+        self.garbage = b""
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        self.port = os.ttyname(self._slave)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="device", daemon=True)
+        self._late: list[tuple[float, bytes]] = []
+
+    @abstractmethod
+    def receive(self, data: bytes) -> bytes:
+        """Take bytes from the line, and return the answer to them."""
+
+    def pass_time(self) -> bytes:
+        """Let time pass; return what the device says unasked."""
+        return b""
+
+    def unplug(self) -> None:
+        """Take the port away."""
+        self._stop.set()
+        self._thread.join(2.0)
+        for file in (self._slave, self._master):
+            with contextlib.suppress(OSError):
+                os.close(file)
+
+    def __enter__(self) -> SimulatedDevice:
+        """Switch the device on."""
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take it away, if it is still there."""
+        if not self._stop.is_set():
+            self.unplug()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            ready, _, _ = select.select([self._master], [], [], _LOOK_EVERY)
+            answer = b""
+            if ready:
+                data = os.read(self._master, _AT_ONCE)
+                if not self.silent:
+                    answer = self.receive(data)
+            if not self.silent:
+                answer += self.pass_time()
+            now = time.monotonic()
+            if answer:
+                self._late.append((now + self.delay, self.garbage + answer))
+            while self._late and self._late[0][0] <= now:
+                os.write(self._master, self._late.pop(0)[1])

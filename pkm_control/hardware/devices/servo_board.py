@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The board of hobby servos, as its sketch behaves: pulses, acknowledgements, watchdog."""
+
+from __future__ import annotations
+
+import time
+
+from pkm_control.hardware.devices.pseudo_terminal import SimulatedDevice
+from pkm_control.hardware.drivers.servos import PROTOCOL, with_checksum, without_checksum
+
+
+class SimulatedServoBoard(SimulatedDevice):
+    """Servos that follow their pulses at once.
+
+    `pulses` [us] of every channel, 0: off; `history`: (time [s], pulses) of every line taken; `brake_open`.
+
+    Args:
+        channels: how many it has.
+    """
+
+    def __init__(self, channels: int = 8) -> None:
+        super().__init__()
+        self.pulses = [0] * channels
+        self.history: list[tuple[float, tuple[int, ...]]] = []
+        self.brake_open = False
+        self.watchdog = 0.5  # s
+        self.holds = False
+        self.bites = 0  # how often the watchdog has
+        self._heard = time.monotonic()
+        self._buffer = b""
+        self._to_say = b""
+
+    def say(self, text: str) -> None:
+        """Say something unasked, such as an error."""
+        self._to_say += with_checksum(text)
+
+    def receive(self, data: bytes) -> bytes:
+        """Answer whole lines."""
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        return b"".join(self._answer(line) for line in lines)
+
+    def pass_time(self) -> bytes:
+        """Let go of the servos where the computer is silent; say what there is to say."""
+        if any(self.pulses) and time.monotonic() - self._heard > self.watchdog:
+            self.bites += 1
+            self._heard = time.monotonic()
+            if not self.holds:
+                self.pulses = [0] * len(self.pulses)
+                self.brake_open = False
+            self.say("E watchdog: the computer was silent")
+        said, self._to_say = self._to_say, b""
+        return said
+
+    def _answer(self, line: bytes) -> bytes:
+        text = without_checksum(line)
+        if text is None:
+            return with_checksum("E checksum")
+        word, *rest = text.split()
+        if word == "H":
+            return with_checksum(f"H pkm {PROTOCOL} {len(self.pulses)}")
+        if word == "W":
+            self.watchdog, self.holds = int(rest[0]) / 1e3, rest[1] == "1"
+        elif word == "B":
+            self.brake_open = rest[0] == "1"
+        elif word == "R":
+            self.pulses = [0] * len(self.pulses)
+        elif word == "P":
+            self._heard = time.monotonic()
+            for channel, pulse in enumerate(rest[1:]):
+                self.pulses[channel] = int(pulse)
+            self.history.append((self._heard, tuple(self.pulses)))
+            return with_checksum(f"A {rest[0]}")
+        else:
+            return with_checksum("E word")
+        return with_checksum(f"A {word}")

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hobby servos on a board that speaks a plain line protocol (docs/hardware.md); config/servo_board has its sketch.
+
+Every line is a text, an asterisk, and the exclusive or of the text's bytes as two hexadecimal digits. The computer says
+what pulse each channel is to have; the board acknowledges each such line by its number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.hardware.drivers.driver import DeviceError, Driver, Reading
+from pkm_control.hardware.drivers.serial_line import SerialLine
+from pkm_control.hardware.drives import Drives
+from pkm_control.hardware.machine_file import MachineFile, scale_of
+from pkm_description.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+PROTOCOL = 1
+_GREETING_PATIENCE = 4.0  # s: a board that resets when its port is opened takes two of them
+_GREETING_EVERY = 0.25  # s
+_NUMBERS = 256  # acknowledgements count modulo that
+RELEASE, HOLD = "release", "hold"
+
+
+def with_checksum(text: str) -> bytes:
+    """Return the line of a text: with checksum and end."""
+    return f"{text}*{_xor(text.encode('ascii')):02X}\n".encode("ascii")
+
+
+def without_checksum(line: bytes) -> str | None:
+    """Return the text of a line; None where its checksum is not that of the text."""
+    body, star, digits = line.rpartition(b"*")
+    try:
+        if not star or len(digits) != 2 or int(digits, 16) != _xor(body):
+            return None
+        return body.decode("ascii")
+    except ValueError:
+        return None
+
+
+def _xor(data: bytes) -> int:
+    value = 0
+    for byte in data:
+        value ^= byte
+    return value
+
+
+class ServoDriver(Driver):
+    """Pulses out, acknowledgements in. Servos say nothing of where they are: read is what was commanded.
+
+    Args:
+        line: to the board.
+        channels: of the board, one per actuator.
+        pulses: shortest and longest pulse of each actuator (n_actuated, 2) [us].
+        silence: of the board that is a fault [s].
+        watchdog: after which the board acts by itself [s].
+        on_silence: what it then does, `release` or `hold`.
+    """
+
+    def __init__(
+        self,
+        line: SerialLine,
+        channels: tuple[int, ...],
+        pulses: Array,
+        silence: float = 0.3,
+        watchdog: float = 0.5,
+        on_silence: str = RELEASE,
+    ) -> None:
+        self._line = line
+        self._channels = channels
+        self._pulses = pulses
+        self._silence = silence
+        self._watchdog = watchdog
+        self._on_silence = on_silence
+        self._positions = pulses.mean(axis=1)
+        self._on = False
+        self._number = 0
+        self._unanswered: float | None = None  # when the oldest line was sent that has no acknowledgement, s
+        self._garbled = 0
+
+    def open(self, home: Array) -> None:
+        """Open the port and wait for the board to tell itself; servos stay off."""
+        self._positions = home.copy()
+        self._on, self._unanswered, self._garbled, self.notice = False, None, 0, ""
+        self._line.open()
+        until = time.monotonic() + _GREETING_PATIENCE
+        channels = None
+        while channels is None:
+            if time.monotonic() > until:
+                seen = f", only {self._garbled} lines that make no sense" if self._garbled else ""
+                raise DeviceError(
+                    f"no servo board answers on {self._line.port}{seen}: is the sketch on it, and "
+                    f"{self._line.baud} its baud rate?"
+                )
+            self._line.write(with_checksum("H"))
+            channels = self._greeting(time.monotonic() + _GREETING_EVERY)
+        if max(self._channels) >= channels:
+            raise DeviceError(f"{self._line.port}: the board has {channels} channels, no {max(self._channels)}")
+        self._garbled = 0
+        self._line.write(with_checksum(f"W {round(1e3 * self._watchdog)} {int(self._on_silence == HOLD)}"))
+
+    def _greeting(self, until: float) -> int | None:
+        """Return how many channels the board says to have; None where it has not said so in time."""
+        while (left := until - time.monotonic()) > 0.0:
+            for line in self._line.lines(left):
+                words = (without_checksum(line) or "").split()
+                if len(words) == 4 and words[:2] == ["H", "pkm"] and words[2].isdigit() and words[3].isdigit():
+                    if int(words[2]) != PROTOCOL:
+                        raise DeviceError(f"the board speaks protocol {words[2]}, not {PROTOCOL}: load the sketch anew")
+                    return int(words[3])
+                self._garbled += bool(line) and not words
+        return None
+
+    def close(self) -> None:
+        """Servos off, port free."""
+        if self._line.is_open:
+            with contextlib.suppress(DeviceError):
+                self.disable()
+            self._line.close()
+
+    def enable(self, positions: Array) -> None:
+        """Servos on, and the brake open, where the board has one; they go to the positions at once."""
+        self._on = True
+        self._send(positions)
+        self._line.write(with_checksum("B 1"))
+
+    def disable(self) -> None:
+        """The brake closed, pulses off; most servos are limp then."""
+        self._on, self._unanswered = False, None
+        self._line.write(with_checksum("B 0") + with_checksum("R"))
+
+    def rest(self) -> None:
+        """Hold where that is what the machine's file asks for, else `disable`."""
+        if self._on_silence != HOLD:
+            self.disable()
+
+    def exchange(self, positions: Array | None) -> Reading:
+        """Send the pulses of positions [us], hear what the board says; return what was commanded."""
+        for line in self._line.lines():
+            self._hear(line)
+        if self._on and self._unanswered is not None and time.monotonic() - self._unanswered > self._silence:
+            seen = f"; {self._garbled} lines made no sense: look at baud rate and ground" if self._garbled else ""
+            raise DeviceError(
+                f"the servo board on {self._line.port} has not answered for {self._silence:g} s"
+                f"{seen or ': has it power?'}"
+            )
+        if self._on:
+            self._send(self._positions if positions is None else positions)
+        return Reading(self._positions.copy())
+
+    def _send(self, positions: Array) -> None:
+        self._positions = np.clip(positions, self._pulses[:, 0], self._pulses[:, 1])
+        row = [0] * (max(self._channels) + 1)
+        for channel, pulse in zip(self._channels, self._positions, strict=True):
+            row[channel] = round(float(pulse))
+        self._number = (self._number + 1) % _NUMBERS
+        self._line.write(with_checksum(f"P {self._number} {' '.join(map(str, row))}"))
+        if self._unanswered is None:
+            self._unanswered = time.monotonic()
+
+    def _hear(self, line: bytes) -> None:
+        text = without_checksum(line)
+        if text is None:
+            self._garbled += bool(line)
+            self.notice = f"{self._garbled} lines from the servo board made no sense" if self._garbled else ""
+            return
+        word, _, rest = text.partition(" ")
+        if word == "A":
+            self._unanswered = None
+        elif text == "E checksum":
+            self._garbled += 1
+            self.notice = f"the servo board got {self._garbled} lines that made no sense"
+        elif word == "E":
+            raise DeviceError(f"the servo board on {self._line.port} reports: {rest}")
+
+
+def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
+    """Hobby servos as a machine's file has them.
+
+    Args:
+        file: of the machine.
+        mechanism: the robot.
+        home: positions of the actuators at home (n_actuated,) [rad or m].
+
+    Returns:
+        Driver and scale.
+
+    Raises:
+        MachineFileError: a key is missing or wrong.
+    """
+    top, sections = file.section, file.of(mechanism)
+    line = SerialLine(top.text("port"), top.whole("baud", 115200, (1200, 4_000_000)))
+    silence = top.number("silence", 0.3, (0.01, 60.0))
+    watchdog = top.number("watchdog", 0.5, (0.02, 60.0))
+    on_silence = top.text("on_silence", RELEASE, (RELEASE, HOLD))
+    top.finish()
+    channels: list[int] = []
+    pulses: list[tuple[float, float]] = []
+    units: list[float] = []
+    zero: list[float] = []
+    for section in sections:
+        channel = section.whole("channel", bounds=(0, 31))
+        if channel in channels:
+            raise section.wrong("channel", f"{channel} is another actuator's too", "give each its own")
+        channels.append(channel)
+        shortest = section.number("pulse_min", 1000.0, (200.0, 3000.0))
+        longest = section.number("pulse_max", 2000.0, (200.0, 3000.0))
+        if not shortest < longest:
+            raise section.wrong("pulse_min", f"{shortest:g} is not below pulse_max", "give pulse_min < pulse_max [us]")
+        pulses.append((shortest, longest))
+        zero.append(section.number("pulse_zero", 1500.0, (shortest, longest)))
+        units.append(section.number("pulse_per_unit", bounds=(1e-3, 1e7)))
+    scale = scale_of(sections, units, zero)
+    for section, pulse, (shortest, longest) in zip(sections, scale.to_device(home), pulses, strict=True):
+        section.finish()
+        if not shortest <= pulse <= longest:
+            problem = f"home takes a pulse of {pulse:.0f} us, outside {shortest:g} to {longest:g}"
+            raise section.wrong("offset", problem, "mend sign or offset")
+    driver = ServoDriver(line, tuple(channels), np.array(pulses), silence, watchdog, on_silence)
+    return Drives(driver, scale, home)

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The file of one machine (YAML): its port, and for each actuator number, sign, offset, units and limits.
+
+`docs/hardware.md` has every key. What is wrong is said with the element, the problem and the remedy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from pkm_control.control_errors import MachineFileError
+from pkm_control.hardware.homing import METHODS, AxisHoming
+from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK
+from pkm_control.hardware.scale import Scale
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.optional import need
+from pkm_description.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+_LARGEST = 1_000_000  # bytes
+_TURN = 2.0 * math.pi
+
+
+class Section:
+    """A mapping of the file, whose keys are taken one by one; `finish` refuses what nobody took.
+
+    Args:
+        source: name of the file.
+        element: where in the file, such as `actuators.limb1_arm`.
+        values: the mapping.
+        fallback: where keys are looked for that it does not have.
+
+    Raises:
+        MachineFileError: it is no mapping.
+    """
+
+    def __init__(self, source: str, element: str, values: Any, fallback: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(values, Mapping):
+            raise MachineFileError(source, element, f"'{values}' is no mapping", "write 'key: value' lines below it")
+        self.source = source
+        self.element = element
+        self._values = {**(fallback or {}), **values}
+        self._own = {str(key) for key in values}
+        self._known: set[str] = set()
+
+    def wrong(self, key: str, problem: str, remedy: str) -> MachineFileError:
+        """Return the error of a key."""
+        return MachineFileError(self.source, f"{self.element}.{key}".lstrip("."), problem, remedy)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        self._known.add(key)
+        return key in self._values
+
+    def number(
+        self, key: str, default: float | None = None, bounds: tuple[float, float] = (-math.inf, math.inf)
+    ) -> float:
+        """Return a finite number within bounds; without a default it must be there."""
+        if not self.has(key) and default is not None:
+            return default
+        value = self._required(key)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise self.wrong(key, f"'{value}' is no number", "give a number, in SI units and radians")
+        low, high = bounds
+        if not low <= value <= high:
+            raise self.wrong(key, f"{value:g} is outside its range", f"give a number from {low:g} to {high:g}")
+        return float(value)
+
+    def whole(self, key: str, default: int | None = None, bounds: tuple[int, int] = (0, 10**9)) -> int:
+        """Return a whole number within bounds."""
+        value = self.number(key, default, bounds)
+        if value != int(value):
+            raise self.wrong(key, f"{value:g} is no whole number", "give a whole number")
+        return int(value)
+
+    def text(self, key: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
+        """Return a text, one of the choices where there are any."""
+        if not self.has(key) and default is not None:
+            return default
+        value = self._required(key)
+        if not isinstance(value, str) or not value:
+            raise self.wrong(key, f"'{value}' is no text", "give a text")
+        if choices and value not in choices:
+            raise self.wrong(key, f"'{value}' is unknown", f"give one of {', '.join(choices)}")
+        return value
+
+    def sign(self, key: str, default: int | None = 1) -> int:
+        """Return +1 or -1."""
+        value = self.number(key, default)
+        if value not in (1.0, -1.0):
+            raise self.wrong(key, f"{value:g} is no direction", "give 1 or -1")
+        return int(value)
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        """Return a mapping, empty where there is none."""
+        value = self._values.get(key) if self.has(key) else {}
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, f"'{value}' is no mapping", "write 'key: value' lines below it")
+        return value
+
+    def finish(self) -> None:
+        """Refuse keys that nobody took."""
+        for key in sorted(str(key) for key in self._values if key not in self._known):
+            near = difflib.get_close_matches(key, self._known, n=1)
+            remedy = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(sorted(self._known))}"
+            where = self if key in self._own else Section(self.source, "defaults", {})
+            raise where.wrong(key, "no such key", remedy)
+
+    def _required(self, key: str) -> Any:
+        if not self.has(key) or self._values[key] is None:
+            raise self.wrong(key, "is missing", "every machine of this kind needs it")
+        return self._values[key]
+
+
+@dataclass(frozen=True, eq=False)
+class MachineFile:
+    """A file that was read: what holds for every kind of machine. `section` and `actuators` go to the driver.
+
+    `limits` has what the file states of each actuator: lower, upper, velocity, acceleration; infinite where it is mute.
+    """
+
+    source: str
+    kind: str
+    rate: float  # Hz, the highest
+    command_timeout: float  # s
+    section: Section
+    actuators: Mapping[str, Section]
+    limits: Mapping[str, tuple[float, float, float, float]]
+
+    def of(self, mechanism: Mechanism) -> tuple[Section, ...]:
+        """The section of each actuator, in the robot's order.
+
+        Args:
+            mechanism: the robot.
+
+        Returns:
+            (n_actuated,) sections.
+
+        Raises:
+            MachineFileError: actuators are missing, or there is one that the robot does not have.
+        """
+        names = mechanism.actuated_joints
+        for name in names:
+            if name not in self.actuators:
+                problem = f"'{name}' is missing"
+                raise MachineFileError(self.source, "actuators", problem, "every actuator needs a section")
+        for name in self.actuators:
+            if name not in names:
+                remedy = f"this robot has {', '.join(names)}"
+                raise MachineFileError(self.source, f"actuators.{name}", "the robot has no such actuator", remedy)
+        return tuple(self.actuators[name] for name in names)
+
+    def lowered(self, limits: ActuatorLimits) -> ActuatorLimits:
+        """The tighter of the description's limits and the file's.
+
+        Args:
+            limits: of the description.
+
+        Returns:
+            Limits that keep both.
+        """
+        if not self.limits:
+            return limits
+        lower, upper, velocity, acceleration = np.array([self.limits[name] for name in limits.names]).T
+        return replace(
+            limits,
+            lower=np.maximum(limits.lower, lower),
+            upper=np.minimum(limits.upper, upper),
+            velocity=np.minimum(limits.velocity, velocity),
+            acceleration=np.minimum(limits.acceleration, acceleration),
+        )
+
+
+def read_machine_file(path: str | Path) -> MachineFile:
+    """Read the file of a machine, as far as every kind has it; drivers read the rest.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        What is in it.
+
+    Raises:
+        MachineFileError: it cannot be read or used.
+    """
+    source = Path(path).name
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+        raise MachineFileError(str(path), "", problem, "give the path of a file") from error
+    if len(data) > _LARGEST:
+        raise MachineFileError(source, "", f"has {len(data)} bytes", "a machine takes some hundred lines at most")
+    try:
+        values = yaml.safe_load(data.decode("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise MachineFileError(source, "", f"is no YAML ({problem})", "mend the line that it names") from error
+    top = Section(source, "", values)
+    kind = top.text("machine", choices=tuple(KINDS))
+    rate = top.number("rate", bounds=(1.0, 10000.0))
+    timeout = top.number("command_timeout", 0.5, (0.001, 60.0))
+    common = top.mapping("defaults")
+    actuators = {
+        str(name): Section(source, f"actuators.{name}", {} if section is None else section, common)
+        for name, section in top.mapping("actuators").items()
+    }
+    limits = {name: _limits_of(section) for name, section in actuators.items()}
+    return MachineFile(source, kind, rate, timeout, top, actuators, limits)
+
+
+def check_kind(kind: str, file: MachineFile | None) -> None:
+    """Refuse a kind of machine that its file or this installation does not allow.
+
+    Args:
+        kind: one of `KINDS`.
+        file: of the machine; a loopback needs none, and takes that of any kind.
+
+    Raises:
+        MachineFileError: the file is missing, or of another kind.
+        NotInstalledError: a library is missing.
+    """
+    if file is None and kind != LOOPBACK:
+        remedy = "docs/hardware.md shows how to write it"
+        raise MachineFileError("hardware_file", "", f"hardware '{kind}' needs one", remedy)
+    if file is not None and kind not in (file.kind, LOOPBACK):
+        raise MachineFileError(file.source, "machine", f"is '{file.kind}', not '{kind}'", f"ask for {file.kind}")
+    need(f"hardware '{kind}'", KINDS[kind].needs, KINDS[kind].remedy)
+
+
+def _limits_of(section: Section) -> tuple[float, float, float, float]:
+    inf = math.inf
+    lower = section.number("lower") if section.has("lower") else -inf
+    upper = section.number("upper") if section.has("upper") else inf
+    if not lower < upper:
+        raise section.wrong("lower", f"{lower:g} is not below upper, {upper:g}", "give the range as lower < upper")
+    velocity = section.number("velocity", bounds=(1e-9, 1e9)) if section.has("velocity") else inf
+    acceleration = section.number("acceleration", bounds=(1e-9, 1e9)) if section.has("acceleration") else inf
+    return lower, upper, velocity, acceleration
+
+
+def scale_of(sections: Sequence[Section], units: Sequence[float], zero: Sequence[float]) -> Scale:
+    """The scale of a device.
+
+    Args:
+        sections: of the actuators, with `sign` and `offset`: the joint's position where the device is at its zero.
+        units: of the device for each rad or m of the joint, greater than zero.
+        zero: of the device, in its units.
+
+    Returns:
+        The scale.
+
+    Raises:
+        MachineFileError: a sign or an offset makes no sense.
+    """
+    signs = [section.sign("sign") for section in sections]
+    offsets = [section.number("offset", 0.0) for section in sections]
+    return Scale(np.array(units) * np.array(signs), np.array(offsets), np.array(zero, dtype=np.float64))
+
+
+def homing_of(sections: Sequence[Section]) -> tuple[AxisHoming, ...]:
+    """How the actuators are homed that have a section `homing`, in the order of their key `order`.
+
+    Args:
+        sections: of the actuators.
+
+    Returns:
+        One for each of these.
+
+    Raises:
+        MachineFileError: a key is wrong or missing.
+    """
+    axes: list[tuple[int, AxisHoming]] = []
+    for i, actuator in enumerate(sections):
+        values = actuator.mapping("homing")
+        if not values:
+            continue
+        one = Section(actuator.source, f"{actuator.element}.homing", values)
+        axis = AxisHoming(
+            actuator=i,
+            name=actuator.element.rpartition(".")[2],
+            method=one.text("method", choices=METHODS),
+            direction=one.sign("direction", None),
+            speed=one.number("speed", bounds=(1e-6, 100.0)),
+            at=one.number("at"),
+            travel=one.number("travel", _TURN, (1e-6, 1e6)),
+            back_off=one.number("back_off", 0.05, (0.0, 1e3)),
+            lag=one.number("lag", 0.1, (1e-6, 1e3)),
+            load=one.number("load", bounds=(0.0, 1e9)) if one.has("load") else math.inf,
+        )
+        order = one.whole("order", i, (0, 1000))
+        one.finish()
+        axes.append((order, axis))
+    return tuple(axis for _, axis in sorted(axes, key=lambda pair: pair[0]))

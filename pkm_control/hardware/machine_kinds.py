@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which machines there are besides the simulated one: plain data, for whoever offers them to a user.
+
+Drivers are imported when they are asked for: each needs its own libraries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SIMULATED, LOOPBACK = "simulated", "loopback"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The module of a driver, whose `drives(file, mechanism, home)` makes it; what it needs, and how to get that."""
+
+    module: str
+    needs: tuple[str, ...] = ()
+    remedy: str = ""
+
+
+KINDS = {
+    LOOPBACK: Kind("pkm_control.hardware.drivers.loopback"),
+    "servos": Kind("pkm_control.hardware.drivers.servos"),
+}
+"""By the name that knob and file have for it."""

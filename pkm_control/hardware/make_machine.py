@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine by its kind and its file."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+
+from pkm_control.hardware.driven_machine import DrivenMachine
+from pkm_control.hardware.drives import Drives
+from pkm_control.hardware.machine_file import MachineFile, check_kind, read_machine_file
+from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_description.mechanism import Mechanism
+from pkm_kinematics import Kinematics
+
+_LOOPBACK_TIMEOUT = 0.5  # s
+
+
+def limits_of(mechanism: Mechanism, file: MachineFile | None = None) -> ActuatorLimits:
+    """The limits of a machine's actuators: the tighter of the description's and the file's.
+
+    Args:
+        mechanism: the robot.
+        file: of the machine; None where there is none.
+
+    Returns:
+        The limits.
+
+    Raises:
+        MachineFileError: the file is one of another robot.
+    """
+    limits = ActuatorLimits.of(mechanism)
+    if file is None or not file.actuators:
+        return limits
+    file.of(mechanism)
+    return file.lowered(limits)
+
+
+def limits_by_file(mechanism: Mechanism, path: str) -> ActuatorLimits:
+    """As `limits_of`, from the path of the file; empty: no file.
+
+    Args:
+        mechanism: the robot.
+        path: of the file.
+
+    Returns:
+        The limits.
+
+    Raises:
+        MachineFileError: the file cannot be used.
+    """
+    return limits_of(mechanism, read_machine_file(path)) if path else ActuatorLimits.of(mechanism)
+
+
+def make_machine(kind: str, kinematics: Kinematics, file: MachineFile | None) -> DrivenMachine:
+    """A machine behind a driver.
+
+    Args:
+        kind: one of `KINDS`.
+        kinematics: of the robot.
+        file: of the machine; a loopback needs none, and takes that of any kind for its limits.
+
+    Returns:
+        The machine, unconfigured.
+
+    Raises:
+        MachineFileError: the file is missing, of another kind, or has an error.
+        NotInstalledError: a library is missing.
+    """
+    mechanism = kinematics.mechanism
+    check_kind(kind, file)
+    home = np.array(kinematics.inverse(kinematics.home).actuated, dtype=np.float64)
+    drives: Drives = importlib.import_module(KINDS[kind].module).drives(file, mechanism, home)
+    timeout = _LOOPBACK_TIMEOUT if file is None else file.command_timeout
+    return DrivenMachine(limits_of(mechanism, file), drives, timeout, real=kind != LOOPBACK)

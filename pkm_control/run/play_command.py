@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A motion on a machine of one's own, from motion file to drives, in one process without ROS."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from types import FrameType
+
+import numpy as np
+
+from pkm_control.command_line import options
+from pkm_control.controllers.law_settings import POSITION
+from pkm_control.controllers.laws import make_controller
+from pkm_control.hardware.machine import Machine
+from pkm_control.hardware.machine_file import MachineFile, check_kind, read_machine_file
+from pkm_control.hardware.machine_kinds import LOOPBACK
+from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.make_machine import limits_of, make_machine
+from pkm_control.loop.fixed_rate import FixedRateLoop
+from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.realism import USUAL_RESERVE
+from pkm_control.report.recording import Recording
+from pkm_control.report.report import Report
+from pkm_control.report.report_files import publish_report
+from pkm_control.run.main_job import Robot, plan_cycle, run_motion
+from pkm_description import load_mechanism
+from pkm_description.errors import PkmError
+from pkm_description.load import xacro_arguments
+from pkm_description.mechanism import Mechanism
+
+_LINGER = 0.5  # s after the motion, before the drives are let go
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    p = options.parser(
+        "play",
+        "Run a motion on a machine that takes positions (hobby servos, Dynamixel, ODrive), without ROS: the way\n"
+        "from the motion file to the drives in one process. The machine's file says which machine it is, on which\n"
+        "port, at which rate. It stands at home when it starts. Ctrl-C ends it, and the drives are let go.",
+    )
+    options.add_robot(p, "delta")
+    machine = p.add_argument_group("machine")
+    machine.add_argument("--hardware-file", default="", required=True, metavar="FILE", help=options.HARDWARE_FILE)
+    machine.add_argument(
+        "--dry", action=options.Switch, default=False, help="no device: what is commanded is what is read"
+    )
+    motion = p.add_argument_group("motion")
+    options.add_motion(motion)
+    motion.add_argument("--cycles", type=options.count, default=20, metavar="N", help=options.CYCLES)
+    options.add_report(p.add_argument_group("output"))
+    return p
+
+
+def play(
+    mechanism: Mechanism,
+    file: MachineFile,
+    motion: str,
+    cycles: int,
+    dry: bool,
+    interrupted: threading.Event,
+    realtime: bool = True,
+) -> tuple[Robot, Recording]:
+    """Run a motion on a machine.
+
+    Args:
+        mechanism: the robot.
+        file: of its machine.
+        motion: name or path of the motion file.
+        cycles: how often.
+        dry: without the device.
+        interrupted: ends it early.
+        realtime: each period takes its time on the clock.
+
+    Returns:
+        The robot, stopped, and what was recorded.
+
+    Raises:
+        PkmError: the motion or the machine cannot be used, or the machine does not start.
+    """
+    kind = LOOPBACK if dry else file.kind
+    check_kind(kind, file)
+    robot = Robot(mechanism, file.rate)
+    limits = limits_of(mechanism, file)
+    controller = make_controller(POSITION, robot.dynamics, limits, 1.0 / file.rate)
+    robot.drive(make_machine(kind, robot.kinematics, file), controller)
+    planner = MotionPlanner(robot.kinematics, robot.dynamics, limits, reserve=USUAL_RESERVE)
+    job = plan_cycle(planner, motion_named(motion, robot.kinematics))
+    rest = planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), _LINGER)
+    gc.collect()
+    gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
+    try:
+        robot.start()
+        _home(robot.machine, interrupted)
+        run_motion(robot, rest, realtime=realtime, stopped=interrupted.is_set, recorded=False)
+        run_motion(robot, job.approach, realtime=realtime, stopped=interrupted.is_set, recorded=False)
+        return robot, run_motion(robot, job.cycle, cycles, realtime, stopped=interrupted.is_set)
+    finally:
+        gc.unfreeze()
+        robot.stop()
+        if robot.machine.lifecycle is Lifecycle.INACTIVE:
+            robot.machine.cleanup()
+
+
+def _home(machine: Machine, interrupted: threading.Event) -> None:
+    """Let the axes find their references, where they need to."""
+    loop = FixedRateLoop(1.0 / 0.02)
+    loop.restart()
+    said = ""
+    while machine.lifecycle is Lifecycle.ACTIVE and not machine.readable and not interrupted.is_set():
+        if machine.notice != said:
+            said = machine.notice
+            print(said, flush=True)
+        machine.step(loop.wait() * loop.period)
+    if machine.fault:
+        raise PkmError(machine.fault)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status: 0 done, 1 failed, 2 bad arguments, 130 interrupted."""
+    given = parser().parse_args(arguments)
+    interrupted = threading.Event()
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        interrupted.set()
+
+    previous = {s: signal.signal(s, interrupt) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+        file = read_machine_file(given.hardware_file)
+        robot, recording = play(mechanism, file, given.motion, given.cycles, given.dry, interrupted)
+    except PkmError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    if len(recording):
+        conditions = (f"commanded by position at {file.rate:g} Hz; {LOOPBACK if given.dry else file.kind}",)
+        recording = recording.about(given.motion, conditions)
+        publish_report(recording, Report.of(recording, robot.kinematics), given.report, mechanism.name)
+    for fault in recording.faults:
+        print(f"error: {fault}", file=sys.stderr)
+    if interrupted.is_set():
+        return 130
+    return 1 if recording.faults else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

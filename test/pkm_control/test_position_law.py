@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines that take positions: limits of the actuators, the law, and what the follower does with both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_control.controllers.laws import make_controller
+from pkm_control.controllers.position_limiter import PositionLimiter
+from pkm_control.hardware.machine_kinds import LOOPBACK
+from pkm_control.hardware.make_machine import make_machine
+from pkm_control.loop.follower import Action, Mode, Motion, Outcome, Tolerances, TrajectoryFollower
+from pkm_control.loop.guard import PositionGuard
+from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.run.main_job import Robot, plan_cycle, run_motion
+from pkm_description import load_mechanism
+from pkm_description.load import expand
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+PERIOD = 0.02  # s: hobby servos
+
+
+def one(velocity: float = 2.0, acceleration: float = 10.0) -> ActuatorLimits:
+    def value(x: float) -> np.ndarray:
+        return np.array([x])
+
+    inf = np.inf
+    return ActuatorLimits(("a",), ("rad",), value(-1.0), value(1.0), value(velocity), value(acceleration), value(inf))
+
+
+def followed(limits: ActuatorLimits, wanted: Callable[[float], float], seconds: float) -> np.ndarray:
+    limiter = PositionLimiter(limits)
+    limiter.start(np.array([wanted(0.0)]))
+    times = PERIOD * np.arange(1, round(seconds / PERIOD) + 1)
+    return np.array([limiter.follow(np.array([wanted(t)]), PERIOD)[0] for t in times])
+
+
+def test_what_keeps_the_limits_is_followed_exactly() -> None:
+    def wanted(t: float) -> float:
+        return 0.5 * np.sin(2.0 * t) ** 3
+
+    got = followed(one(), wanted, 3.0)
+    np.testing.assert_allclose(got, [wanted(t) for t in PERIOD * np.arange(1, 151)], atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [0.05, 0.3, 1.0])
+def test_a_jump_is_followed_within_the_limits_without_overshoot(size: float) -> None:
+    limits = one()
+    got = followed(limits, lambda t: size * (t > 0.0), 3.0)
+    rates = np.diff(got, prepend=0.0) / PERIOD
+    assert np.abs(rates).max() <= limits.velocity[0] + 1e-9
+    assert np.abs(np.diff(rates, prepend=0.0) / PERIOD).max() <= limits.acceleration[0] + 1e-6
+    assert got.max() <= size + 1e-6
+    assert got[-1] == pytest.approx(size, abs=1e-6)
+    fastest = size / limits.velocity[0] + 2.0 * np.sqrt(size / limits.acceleration[0])
+    assert np.argmax(got > 0.98 * size) * PERIOD < 1.5 * fastest + 0.1
+
+
+def test_ranges_are_kept_and_nonsense_is_passed_on_as_such() -> None:
+    assert followed(one(), lambda t: 5.0 * t, 3.0).max() <= 1.0
+    limiter = PositionLimiter(one())
+    limiter.start(np.zeros(1))
+    assert np.isnan(limiter.follow(np.array([np.nan]), PERIOD)).all()
+    np.testing.assert_array_equal(limiter.follow(np.zeros(1), PERIOD), [0.0])
+
+
+def test_the_guard_holds_the_last_positions_for_a_while() -> None:
+    guard = PositionGuard(np.array([-1.0]), np.array([1.0]), max_age=0.1, hold_time=0.5)
+    assert guard.check(0.0, {"state": None}, None).gives_up
+    np.testing.assert_array_equal(guard.check(0.0, {"state": 0.0}, np.array([2.0])).command, [1.0])
+    held = guard.check(0.3, {"state": 0.0}, None)
+    assert not held.gives_up
+    np.testing.assert_array_equal(held.command, [1.0])
+    assert "holding the last positions" in held.reason
+    assert guard.check(0.7, {"state": 0.0}, None).gives_up
+    bad = [guard.check(t, {"state": t}, np.array([np.nan])) for t in (1.0, 1.2, 1.6)]
+    assert [verdict.gives_up for verdict in bad] == [False, False, True]
+
+
+@pytest.fixture(scope="module")
+def light() -> Kinematics:
+    """The hexapod as somebody describes it who knows no masses: lengths, ranges and speeds alone."""
+    text = expand(str(EXAMPLES / "hobby_hexapod.urdf.xacro"), {})[0]
+    text = re.sub(r"<inertial>.*?</inertial>", "", text, flags=re.DOTALL)
+    text = re.sub(r'<param name="(gear_ratio|rotor_inertia)">[^<]*</param>', "", text)
+    text = re.sub(r"<dynamics [^>]*>", "", text)
+    text = re.sub(r'effort="[^"]*"', 'effort="0"', text)
+    text = text.replace("<pkm ", '<pkm kinematics_only="true" ')
+    assert "inertial" not in text
+    return Kinematics(load_mechanism(text))
+
+
+class Loop:
+    """A follower with the law `position`, and the loopback that it drives."""
+
+    def __init__(self, kinematics: Kinematics) -> None:
+        self.kinematics = kinematics
+        self.machine = make_machine(LOOPBACK, kinematics, None)
+        limits = replace(self.machine.limits, acceleration=np.full(6, 60.0))
+        controller = make_controller("position", Dynamics(kinematics), limits, PERIOD)
+        guard = PositionGuard(limits.lower, limits.upper, 5 * PERIOD)
+        self.follower = TrajectoryFollower(kinematics, controller, guard, 1.5 * PERIOD)
+        self.machine.configure()
+        self.machine.activate()
+        self.rows: list[np.ndarray] = []
+
+    def run(self, seconds: float) -> Action:
+        for _ in range(max(1, round(seconds / PERIOD))):
+            state = self.machine.read()
+            action = self.follower.update(state.time, state.time, state.positions, state.velocities)
+            assert action.mode is not Mode.STOPPED, action.reason
+            self.machine.write(action.command)
+            self.machine.step(PERIOD)
+            self.rows.append(self.machine.read().positions)
+        return action
+
+    def way(self, x: float, z: float, seconds: float) -> PointTrajectory:
+        home = np.array(self.kinematics.home)
+        end = home.copy()
+        end[[0, 2]] += x, z
+        return PointTrajectory(np.array([0.0, seconds]), np.array([home, end]), np.zeros((2, 6)), np.zeros((2, 6)))
+
+
+@pytest.fixture
+def loop(light: Kinematics) -> Loop:
+    return Loop(light)
+
+
+def test_a_robot_without_masses_follows_a_motion_and_holds(loop: Loop) -> None:
+    loop.run(0.2)
+    motion = Motion(loop.way(0.01, 0.005, 1.0), loop.machine.time, Tolerances(goal_position=1e-5, goal_time=0.2))
+    assert loop.follower.check.refusal(motion.trajectory) == ""
+    loop.follower.follow(motion)
+    assert loop.run(0.5).mode is Mode.TRACKING
+    assert loop.run(1.0).mode is Mode.HOLDING
+    assert motion.outcome is Outcome.SUCCESSFUL
+    assert motion.largest[0] < 2e-4  # m: what one period of acceleration makes
+    wanted = loop.kinematics.inverse(motion.trajectory.poses[-1]).actuated
+    np.testing.assert_allclose(loop.rows[-1], wanted, atol=1e-9)
+
+
+def test_pause_resume_override_stop_and_jog(loop: Loop) -> None:
+    loop.run(0.2)
+    motion = Motion(loop.way(0.01, 0.005, 2.0), loop.machine.time)
+    loop.follower.follow(motion)
+    loop.run(0.5)
+    assert loop.follower.pause() == ""
+    assert loop.run(2.0).mode is Mode.PAUSED
+    rests = loop.rows[-1]
+    loop.run(0.2)
+    np.testing.assert_allclose(loop.rows[-1], rests, atol=1e-9)
+    assert loop.follower.set_override(0.5) == ""
+    assert loop.follower.resume() == ""
+    assert loop.run(0.5).mode is Mode.TRACKING
+    assert loop.follower.stop() == ""
+    assert loop.run(2.0).mode is Mode.HOLDING
+    assert motion.outcome is Outcome.PREEMPTED
+    for _ in range(20):
+        assert loop.follower.steer(np.array([0.0, 0.0, -0.02, 0.0, 0.0, 0.0]), loop.machine.time) == ""
+        assert loop.run(PERIOD).mode is Mode.JOGGING
+    assert loop.run(1.0).mode is Mode.HOLDING
+    rates = np.diff(np.array(loop.rows), axis=0) / PERIOD
+    assert np.abs(rates).max() <= loop.machine.limits.velocity.max() + 1e-9
+    assert np.abs(np.diff(rates, axis=0)).max() / PERIOD <= 60.0 + 1e-6
+
+
+def test_it_holds_where_it_is_found_after_a_silence(loop: Loop) -> None:
+    loop.run(0.2)
+    last = loop.machine.time
+    assert loop.follower.silent(last + 0.2).mode is Mode.STOPPED
+    assert loop.follower.silent(last + 2.0).gives_up
+    shifted = np.asarray(loop.kinematics.inverse(loop.way(0.004, 0.004, 1.0).poses[1]).actuated)
+    action = loop.follower.update(last + 2.1, last + 2.1, shifted, np.zeros(6))
+    assert action.mode is Mode.HOLDING
+    np.testing.assert_allclose(action.command, shifted, atol=1e-6)
+
+
+def test_the_main_job_runs_on_a_loopback(light: Kinematics) -> None:
+    robot = Robot(light.mechanism, 1.0 / PERIOD, light, Dynamics(light))
+    robot.limits = replace(robot.limits, acceleration=np.full(6, 100.0))
+    controller = make_controller("position", robot.dynamics, robot.limits, PERIOD)
+    robot.drive(make_machine(LOOPBACK, light, None), controller)
+    robot.limits = controller.limits
+    planner = MotionPlanner(light, robot.dynamics, robot.limits)
+    job = plan_cycle(planner, motion_named(str(EXAMPLES / "hobby_hexapod_greeting.csv"), light))
+    robot.start()
+    recording = run_motion(robot, job.cycle, cycles=2)
+    assert not recording.faults
+    assert recording.rows.efforts.max() == 0.0
+    errors = np.linalg.norm(recording.rows.measured[:, :3] - recording.rows.reference[:, :3], axis=1)
+    assert errors.max() < 1e-3
+    turned = 2.0 * np.abs(recording.rows.measured[:, 3:6] - recording.rows.reference[:, 3:6])
+    assert np.degrees(turned.max()) < 1.5
