@@ -23,5 +23,6 @@ class Kind:
 KINDS = {
     LOOPBACK: Kind("pkm_control.hardware.drivers.loopback"),
     "servos": Kind("pkm_control.hardware.drivers.servos"),
+    "odrive": Kind("pkm_control.hardware.drivers.odrive"),
 }
 """By the name that knob and file have for it."""

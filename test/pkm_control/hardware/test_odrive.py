@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ODrives and homing: the real driver against simulated boards, on the biglide's two slides."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_control.hardware.devices.odrive_board import SimulatedODrive
+from pkm_control.hardware.driven_machine import DrivenMachine
+from pkm_control.hardware.drivers.odrive import with_checksum, without_checksum
+from pkm_control.hardware.machine_file import read_machine_file
+from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.make_machine import make_machine
+from pkm_description import load_mechanism
+from pkm_kinematics import Kinematics
+
+from .conftest import EXAMPLES, run_until
+
+TURNS = 500.0 / (2.0 * math.pi)  # per metre
+FILE = """
+machine: odrive
+rate: 100
+defaults: {{port: {port}, gear: 500}}
+actuators:
+  {names[0]}: {{axis: 0, {first}}}
+  {names[1]}: {{axis: 1, sign: -1, {second}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def biglide() -> Kinematics:
+    return Kinematics(load_mechanism(str(EXAMPLES / "biglide.urdf.xacro")))
+
+
+@pytest.fixture
+def board() -> Iterator[SimulatedODrive]:
+    with SimulatedODrive() as made:
+        yield made
+
+
+def machine_of(
+    biglide: Kinematics, board: SimulatedODrive, folder: Path, first: str = "", second: str = ""
+) -> DrivenMachine:
+    path = folder / "machine.yaml"
+    text = FILE.format(port=board.port, names=biglide.actuated_names, first=first, second=second)
+    path.write_text(text.replace(", }", "}"), encoding="utf-8")
+    machine = make_machine("odrive", biglide, read_machine_file(path))
+    machine.configure()
+    assert not machine.fault, machine.fault
+    return machine
+
+
+def test_the_checksum_is_the_protocols() -> None:
+    assert with_checksum("r vbus_voltage") == b"r vbus_voltage *93\n"  # the example of its documentation
+    assert without_checksum(b"1.5 0.0*" + str(_xor(b"1.5 0.0")).encode()) == "1.5 0.0"
+    assert without_checksum(b"1.5 0.0*7") is None
+    assert without_checksum(b"1.5 0.0") is None
+
+
+def _xor(data: bytes) -> int:
+    value = 0
+    for byte in data:
+        value ^= byte
+    return value
+
+
+def test_axes_follow_in_their_units(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    machine = machine_of(biglide, board, tmp_path)
+    start = machine.read().positions
+    machine.activate()
+    assert [axis.state for axis in board.axes] == [8, 8]
+    for _ in range(100):
+        machine.write(start + 0.01)
+        machine.step(0.01)
+        time.sleep(0.005)
+    assert not machine.fault, machine.fault
+    np.testing.assert_allclose(machine.read().positions, start + 0.01, atol=1e-4)
+    np.testing.assert_allclose([axis.place for axis in board.axes], [0.01 * TURNS, -0.01 * TURNS], atol=1e-3)
+    machine.deactivate()
+    run_until(machine, lambda: False, 0.1)
+    assert [axis.state for axis in board.axes] == [1, 1]
+
+
+HOMING = (
+    "homing: {{method: {method}, direction: {direction}, speed: 0.05, at: {at}, "
+    "travel: 0.2, back_off: 0.01, lag: 0.01}}"
+)
+
+
+@pytest.mark.parametrize("starts_on_it", [False, True])
+def test_homing_to_a_switch_and_to_a_stop(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path, starts_on_it: bool
+) -> None:
+    first, second = board.axes
+    first.place = first.power_on = -2.0 if starts_on_it else 3.0  # turns, of which the encoder knows nothing
+    first.switch_below = -1.0
+    second.place = second.power_on = 2.0
+    second.stops = (-100.0, 4.0)  # the joint runs the other way: its stop is at the lower end
+    words = "switch: axis0.min_endstop.endstop_state, " + HOMING.format(method="switch", direction=-1, at=0.05)
+    machine = machine_of(biglide, board, tmp_path, words, HOMING.format(method="stop", direction=-1, at=0.02))
+    assert not machine.readable
+    assert "unknown" in machine.notice
+    machine.activate()
+    run_until(machine, lambda: machine.readable or bool(machine.fault), 20.0, 0.01)
+    assert not machine.fault, machine.fault
+    run_until(machine, lambda: False, 0.3, 0.01)
+    places = np.array([0.05 + (first.place + 1.0) / TURNS, 0.02 - (second.place - 4.0) / TURNS])
+    np.testing.assert_allclose(machine.read().positions, places, atol=4e-4)  # 1/5 of 0.05 m/s over two periods
+    assert places[0] > 0.05 + 0.005  # backed off
+    assert places[1] > 0.02 + 0.005
+
+
+def test_a_reference_that_does_not_show_is_a_fault(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    words = "switch: axis0.min_endstop.endstop_state, " + HOMING.format(method="switch", direction=-1, at=0.05)
+    machine = machine_of(biglide, board, tmp_path, words.replace("0.2", "0.03"))
+    machine.activate()
+    run_until(machine, lambda: bool(machine.fault), 10.0, 0.01)
+    assert "no switch within 0.03" in machine.fault
+    assert biglide.actuated_names[0] in machine.fault
+    run_until(machine, lambda: False, 0.1)
+    assert [axis.state for axis in board.axes] == [1, 1]
+
+
+def test_an_index_that_the_device_does_not_tell(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    machine = machine_of(biglide, board, tmp_path, HOMING.format(method="index", direction=-1, at=0.05))
+    machine.activate()
+    run_until(machine, lambda: bool(machine.fault), 5.0, 0.01)
+    assert "tells no index" in machine.fault
+
+
+def _silent(board: SimulatedODrive) -> None:
+    board.silent = True
+
+
+def _late(board: SimulatedODrive) -> None:
+    board.delay = 0.5
+
+
+def _rubbish(board: SimulatedODrive) -> None:
+    board.garbage = b"\xfe\x00"
+
+
+def _unplugged(board: SimulatedODrive) -> None:
+    board.unplug()
+
+
+def _broken(board: SimulatedODrive) -> None:
+    board.axes[1].errors = 512
+
+
+TROUBLES = {
+    "silent": (_silent, "has not answered"),
+    "late": (_late, "has not answered"),
+    "garbage": (_rubbish, "made no sense"),
+    "unplugged": (_unplugged, "unplugged"),
+    "error": (_broken, "axis1.active_errors is 512"),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_trouble_is_a_fault_with_a_reason(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path, trouble: str
+) -> None:
+    cause, words = TROUBLES[trouble]
+    machine = machine_of(biglide, board, tmp_path)
+    machine.activate()
+    run_until(machine, lambda: False, 0.2, 0.01)
+    assert not machine.fault, machine.fault
+    cause(board)
+    assert run_until(machine, lambda: bool(machine.fault), 3.0, 0.01) < 2.0
+    assert machine.lifecycle is Lifecycle.FAULT
+    assert words in machine.fault
+    machine.step(0.01)
+    assert np.isfinite(machine.read().positions).all()
+
+
+def test_single_garbled_answers_are_asked_for_anew(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    machine = machine_of(biglide, board, tmp_path)
+    machine.activate()
+    for _ in range(10):
+        board.garbage = b"\xfe"
+        run_until(machine, lambda: False, 0.02, 0.01)
+        board.garbage = b""
+        run_until(machine, lambda: False, 0.1, 0.01)
+    assert not machine.fault, machine.fault
+    assert "made no sense" in machine.notice
