@@ -119,6 +119,7 @@ setup(
     extras_require={
         "page": ["viser==1.1.1", "trimesh>=4.6,<6"],
         "identification": ["clarabel>=0.9,<1"],
+        "dynamixel": ["dynamixel-sdk>=4.1,<5"],
         "completion": ["shtab"],
         "docs": ["sphinx>=8.1,<10", "myst-parser>=4,<6", "furo"],
         "test": ["pytest", "pytest-xdist", "hypothesis", "pin", "mujoco", "toppra"],

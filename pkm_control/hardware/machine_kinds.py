@@ -23,6 +23,9 @@ class Kind:
 KINDS = {
     LOOPBACK: Kind("pkm_control.hardware.drivers.loopback"),
     "servos": Kind("pkm_control.hardware.drivers.servos"),
+    "dynamixel": Kind(
+        "pkm_control.hardware.drivers.dynamixel", ("dynamixel_sdk", "serial"), "pip install dynamixel-sdk"
+    ),
     "odrive": Kind("pkm_control.hardware.drivers.odrive"),
 }
 """By the name that knob and file have for it."""
