@@ -64,6 +64,9 @@ class PositionLimiter:
 
         Returns:
             Positions within the limits; NaN where what is wanted is.
+
+        Raises:
+            ValueError: `start` was not called.
         """
         if self._wanted is None:
             raise ValueError("start before following")

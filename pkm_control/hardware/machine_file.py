@@ -54,18 +54,40 @@ class Section:
         self._known: set[str] = set()
 
     def wrong(self, key: str, problem: str, remedy: str) -> MachineFileError:
-        """Return the error of a key."""
+        """Return the error of a key.
+
+        Args:
+            key: of this section.
+            problem: what is wrong.
+            remedy: what to do.
+
+        Returns:
+            The error, to be raised.
+        """
         return MachineFileError(self.source, f"{self.element}.{key}".lstrip("."), problem, remedy)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there."""
+        """Whether the key is there.
+
+        Args:
+            key: of this section.
+        """
         self._known.add(key)
         return key in self._values
 
     def number(
         self, key: str, default: float | None = None, bounds: tuple[float, float] = (-math.inf, math.inf)
     ) -> float:
-        """Return a finite number within bounds; without a default it must be there."""
+        """Return a finite number within bounds; without a default it must be there.
+
+        Args:
+            key: of this section.
+            default: where it is not there.
+            bounds: lowest and highest.
+
+        Returns:
+            The number.
+        """
         if not self.has(key) and default is not None:
             return default
         value = self._required(key)
@@ -77,14 +99,32 @@ class Section:
         return float(value)
 
     def whole(self, key: str, default: int | None = None, bounds: tuple[int, int] = (0, 10**9)) -> int:
-        """Return a whole number within bounds."""
+        """Return a whole number within bounds.
+
+        Args:
+            key: of this section.
+            default: where it is not there.
+            bounds: lowest and highest.
+
+        Returns:
+            The number.
+        """
         value = self.number(key, default, bounds)
         if value != int(value):
             raise self.wrong(key, f"{value:g} is no whole number", "give a whole number")
         return int(value)
 
     def text(self, key: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
-        """Return a text, one of the choices where there are any."""
+        """Return a text, one of the choices where there are any.
+
+        Args:
+            key: of this section.
+            default: where it is not there.
+            choices: that are allowed; empty: any.
+
+        Returns:
+            The text.
+        """
         if not self.has(key) and default is not None:
             return default
         value = self._required(key)
@@ -95,14 +135,29 @@ class Section:
         return value
 
     def sign(self, key: str, default: int | None = 1) -> int:
-        """Return +1 or -1."""
+        """Return +1 or -1.
+
+        Args:
+            key: of this section.
+            default: where it is not there.
+
+        Returns:
+            The sign.
+        """
         value = self.number(key, default)
         if value not in (1.0, -1.0):
             raise self.wrong(key, f"{value:g} is no direction", "give 1 or -1")
         return int(value)
 
     def mapping(self, key: str) -> Mapping[str, Any]:
-        """Return a mapping, empty where there is none."""
+        """Return a mapping, empty where there is none.
+
+        Args:
+            key: of this section.
+
+        Returns:
+            The mapping.
+        """
         value = self._values.get(key) if self.has(key) else {}
         if not isinstance(value, Mapping):
             raise self.wrong(key, f"'{value}' is no mapping", "write 'key: value' lines below it")

@@ -160,7 +160,11 @@ class Robot:
         self.guard = guard_of(controller.commands, self.limits, STALE_PERIODS / self.rate, self._gravity)
 
     def start(self) -> None:
-        """Configure the machine at home and activate it; raise `PkmError` where it cannot be."""
+        """Configure the machine at home and activate it.
+
+        Raises:
+            PkmError: the machine cannot be configured.
+        """
         self.machine.configure()
         if self.machine.fault:
             raise PkmError(self.machine.fault)

@@ -14,7 +14,14 @@ _TORQUE, _ERROR, _WATCHDOG, _GOAL, _POSITION = 64, 70, 98, 116, 132
 
 
 def checksum(data: bytes) -> int:
-    """Return the CRC-16 of a packet (polynomial 0x8005, from zero)."""
+    """Return the CRC-16 of a packet (polynomial 0x8005, from zero).
+
+    Args:
+        data: all before the checksum.
+
+    Returns:
+        Of two bytes.
+    """
     crc = 0
     for byte in data:
         crc ^= byte << 8
@@ -42,11 +49,25 @@ class SimulatedDynamixels(SimulatedDevice):
         self._heard = time.monotonic()
 
     def position(self, one: int) -> int:
-        """Return where a drive is [counts]."""
+        """Return where a drive is [counts].
+
+        Args:
+            one: its id.
+
+        Returns:
+            Its position.
+        """
         return int.from_bytes(self.tables[one][_POSITION : _POSITION + 4], "little", signed=True)
 
     def torque(self, one: int) -> bool:
-        """Return whether a drive's torque is on."""
+        """Return whether a drive's torque is on.
+
+        Args:
+            one: its id.
+
+        Returns:
+            Whether it is.
+        """
         return bool(self.tables[one][_TORQUE])
 
     def receive(self, data: bytes) -> bytes:

@@ -24,7 +24,11 @@ class SimulatedAxis:
         self.switch_below = -100.0  # turns: closed there
 
     def step(self, dt: float) -> None:
-        """Move towards the target."""
+        """Move towards the target.
+
+        Args:
+            dt: time that passes [s].
+        """
         if self.state == CLOSED_LOOP:
             way = self.target + self.power_on - self.place
             self.place += max(-_FASTEST * dt, min(_FASTEST * dt, way))

@@ -36,7 +36,14 @@ class SimulatedDevice(ABC):
 
     @abstractmethod
     def receive(self, data: bytes) -> bytes:
-        """Take bytes from the line, and return the answer to them."""
+        """Take bytes from the line, and return the answer to them.
+
+        Args:
+            data: that came, not always whole lines.
+
+        Returns:
+            What is sent back.
+        """
 
     def pass_time(self) -> bytes:
         """Let time pass; return what the device says unasked."""

@@ -31,7 +31,11 @@ class SimulatedServoBoard(SimulatedDevice):
         self._to_say = b""
 
     def say(self, text: str) -> None:
-        """Say something unasked, such as an error."""
+        """Say something unasked, such as an error.
+
+        Args:
+            text: without its checksum.
+        """
         self._to_say += with_checksum(text)
 
     def receive(self, data: bytes) -> bytes:

@@ -58,6 +58,9 @@ class Driver(ABC):
     def enable(self, positions: Array) -> None:
         """Drives on, holding positions (n_actuated,), then brakes open.
 
+        Args:
+            positions: (n_actuated,), device's units.
+
         Raises:
             DeviceError: the device refuses or does not answer.
         """

@@ -43,5 +43,14 @@ class LoopbackDriver(Driver):
 
 
 def drives(file: MachineFile | None, mechanism: Mechanism, home: Array) -> Drives:
-    """Return a loopback in the units of the joints, whatever the file says."""
+    """Return a loopback in the units of the joints, whatever the file says.
+
+    Args:
+        file: of the machine, if there is one.
+        mechanism: the robot.
+        home: positions of the actuators at home (n_actuated,) [rad or m].
+
+    Returns:
+        Driver and scale.
+    """
     return Drives(LoopbackDriver(), Scale.one_to_one(len(home)), home)

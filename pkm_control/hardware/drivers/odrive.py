@@ -31,12 +31,26 @@ _GREETING = 1.0  # s
 
 
 def with_checksum(text: str) -> bytes:
-    """Return the line of a command."""
+    """Return the line of a command.
+
+    Args:
+        text: of the command.
+
+    Returns:
+        The line, with its end.
+    """
     return f"{text} *{_xor(f'{text} '.encode())}\n".encode()
 
 
 def without_checksum(line: bytes) -> str | None:
-    """Return the text of an answer; None where its checksum is missing or wrong."""
+    """Return the text of an answer; None where its checksum is missing or wrong.
+
+    Args:
+        line: without its end.
+
+    Returns:
+        Its text.
+    """
     body, star, digits = line.rpartition(b"*")
     if not star or not digits.isdigit() or int(digits) != _xor(body):
         return None
@@ -62,7 +76,15 @@ class Board:
     turn: int = field(default=0)  # whose error is asked next
 
     def ask(self, question: str, patience: float) -> str | None:
-        """Return the answer to a question; None where it has not come yet, or was one to an older question."""
+        """Return the answer to a question; None where it has not come yet, or was one to an older question.
+
+        Args:
+            question: a command that is answered.
+            patience: for the answer [s].
+
+        Returns:
+            The answer.
+        """
         if not self.question:
             self.line.write(with_checksum(question))
             self.question = question

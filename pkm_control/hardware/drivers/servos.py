@@ -29,12 +29,26 @@ RELEASE, HOLD = "release", "hold"
 
 
 def with_checksum(text: str) -> bytes:
-    """Return the line of a text: with checksum and end."""
+    """Return the line of a text: with checksum and end.
+
+    Args:
+        text: of the line.
+
+    Returns:
+        The line.
+    """
     return f"{text}*{_xor(text.encode('ascii')):02X}\n".encode("ascii")
 
 
 def without_checksum(line: bytes) -> str | None:
-    """Return the text of a line; None where its checksum is not that of the text."""
+    """Return the text of a line; None where its checksum is not that of the text.
+
+    Args:
+        line: without its end.
+
+    Returns:
+        Its text.
+    """
     body, star, digits = line.rpartition(b"*")
     try:
         if not star or len(digits) != 2 or int(digits, 16) != _xor(body):
