@@ -37,6 +37,7 @@ Array = NDArray[np.float64]
 
 _LIFT = 0.025  # m, as in the cycle that ships
 _RATE = 1000.0  # Hz, at which efforts and speeds are looked at
+_APART = 1e-9  # m
 _IN_SPACE = 1e-6  # part of a direction that may lie outside the motion space
 
 
@@ -287,6 +288,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             turn = math.radians(given.turn)
             points = np.array(given.pick), np.array(given.place)
+            if np.linalg.norm(points[1] - points[0]) < _APART and not given.turn:
+                command.error("--pick and --place are the same place")
             places = Places(*points, given.frame == "home", turn, given.lift, given.rounding, given.dwell)
             motion = pick_and_place(dynamics.kinematics, places)
         figures = cycle_figures(dynamics, motion, given.payload, given.reserve)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,7 @@ class MotionPlayer(Node):
         )
         self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
         self.exit_code: int | None = None
+        self._failed = False  # a motion ended by a fault
         self._mechanism: Mechanism | None = None
         self._order: Order | None = None  # what is to be run next
         self._streams: RunStreams | None = None  # of the order, from when it is planned
@@ -297,16 +299,20 @@ class MotionPlayer(Node):
         if run is not None and run.recorder is not None and self.exit_code is None:
             run.end()
             self._finish(run)
+        if self.exit_code is None and self._failed:  # of a run that stayed after a fault
+            self.exit_code = 1
 
     def _finish(self, run: MotionRun) -> None:
         """Print and write the report of what was done; end, or wait for what comes next."""
         code = 1 if run.fault else 0
+        self._failed = self._failed or bool(run.fault)
         run.take(everything=True)
         run.streams.stop()
         self._run = None
         if run.recorder is not None:
             try:
                 recording = run.recorder.recording((run.fault,) if run.fault else ())
+                recording = replace(recording, completed=run.completed)
                 if run.stopped:
                     notes = (*recording.run.notes, f"ended early: {run.stopped}")
                     recording = recording.about(recording.run.motion, notes)

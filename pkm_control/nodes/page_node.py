@@ -136,7 +136,12 @@ class PageNode(Node):
         if self._viewer is None or joints is None or platform is None:
             return
         readings = _readings(platform, controller)
-        self._viewer.look(joints.name, np.array(joints.position), readings)
+        try:
+            self._viewer.look(joints.name, np.array(joints.position), readings)
+        except Exception as error:  # of the web server's, which browsers come to and leave: the next picture may do
+            self.get_logger().error(
+                f"a picture was not drawn: {type(error).__name__}: {error}", throttle_duration_sec=10.0
+            )
         if readings.pose is not None and platform.working_mode:
             self._ask_modes(readings, platform.working_mode)
 

@@ -48,6 +48,7 @@ class Recording:
     every: int = 1
     missed: int = 0
     faults: tuple[str, ...] = ()
+    completed: bool = False  # known to have been run to its end, though rows may be missing
 
     def __len__(self) -> int:
         """Return the number of control periods, with a row or without."""

@@ -85,7 +85,7 @@ class Report:
         return Report(
             run=run,
             actuated_names=limits.names,
-            cycles_done=min(int(done + 0.01), run.cycles),
+            cycles_done=run.cycles if recording.completed else min(int(done + 0.01), run.cycles),
             cycles_per_minute=60.0 * done / took if took > 0.0 else 0.0,
             duration=took,
             position_rms=float(position_rms),

@@ -25,6 +25,7 @@ def publish_report(recording: Recording, report: Report, directory: Path | None,
     print(f"\n{report}", flush=True)
     if directory is None:
         return []
+    print("the page of the report is being drawn ...", flush=True)
     directory.mkdir(parents=True, exist_ok=True)
     files = {kind: directory / f"{name}.{kind}" for kind in ("png", "pdf", "html", "csv")}
     importlib.import_module("pkm_control.report.page.write").write_page(recording, report, files)  # matplotlib, late

@@ -64,6 +64,7 @@ class NodeSpec:
 
 
 SWITCH = ("true", "false")
+_PATIENCE = 0.1  # s, with readings of a simulated machine
 ENCLAVES = "/pkm"  # of SROS 2, one for each node: config/sros2/policy.xml
 
 KNOBS = (
@@ -153,6 +154,16 @@ def _notes(values: Values) -> list[str]:
     return [law, NOTE] if _realistic(values) else [law]
 
 
+def _of_controller(values: Values) -> dict[str, Parameter]:
+    """Return what the controller is told of the machine."""
+    told: dict[str, Parameter] = {}
+    if _realistic(values):
+        told["command_delay"] = 1.0 + DELAY  # periods: 1 is the way over ROS
+    if values["hardware"] == "simulated":  # where the computer stalls, this machine's time does, too
+        told["stale_periods"] = max(10, round(_PATIENCE * float(values["rate"])))
+    return told
+
+
 NODES = (
     NodeSpec(
         "hardware",
@@ -190,7 +201,7 @@ NODES = (
             "natural_frequency": "natural_frequency",
             "damping": "damping",
         },
-        lambda values: {"command_delay": 1.0 + DELAY} if _realistic(values) else {},  # periods: 1 is the way over ROS
+        lambda values: _of_controller(values),
         {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"},
         wanted=_is_not("controller", "none"),
         keeps_time=True,

@@ -47,7 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(COMMANDS)}"
         print(f"pkm: no such command as '{words[0]}'; {hint}", file=sys.stderr)
         return 2
-    return int(importlib.import_module(COMMANDS[words[0]][0]).main(words[1:]))
+    try:
+        return int(importlib.import_module(COMMANDS[words[0]][0]).main(words[1:]))
+    except KeyboardInterrupt:  # before the command could say what it then does
+        return 130
 
 
 def usage() -> str:

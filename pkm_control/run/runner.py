@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import fcntl
 import importlib
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -22,7 +24,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, Protocol
+from typing import IO, NoReturn, Protocol
 
 import yaml
 
@@ -58,8 +60,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refused(error)
     except KeyboardInterrupt:
         return 130
+    try:
+        alone = only_one(values["namespace"])
+    except PkmError as error:
+        return refused(error)
     group = ProcessGroup()
-    with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
+    with alone, tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
         if bringup.DESCRIPTION.name in words:  # nobody needs to wait for what it says: it is the same for all
             for arguments_of_node in words.values():
@@ -81,13 +87,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gate.open()
             for spec in needed:
                 start(spec)
-            return group.wait()
+            code = group.wait()
+            group.stop()
+            return code or group.code_of_leader()
         except PkmError as error:
             return refused(error)
         except KeyboardInterrupt:
             return 130
         finally:
             group.stop()
+
+
+def only_one(namespace: str) -> IO[str]:
+    """Make sure that no other run on this computer has the same topics: each would command the other's machine.
+
+    Args:
+        namespace: of the nodes.
+
+    Returns:
+        What is to be kept open as long as the run lasts.
+
+    Raises:
+        PkmError: there is such a run.
+    """
+    domain = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
+    name = re.sub(r"\W+", "_", f"{os.getuid()}_{domain}_{namespace.strip('/')}")
+    file = open(Path(tempfile.gettempdir()) / f"pkm_run_{name}.lock", "a+", encoding="utf-8")  # noqa: SIM115
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.seek(0)
+        whose = file.read().strip() or "unknown"
+        file.close()
+        raise PkmError(
+            f"a robot runs already on these topics (process {whose}, domain {domain}, namespace "
+            f"'/{namespace.strip('/')}'); end it, or give this one a --namespace of its own"
+        ) from error
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
 
 
 def set_up_discovery() -> None:
@@ -279,6 +318,12 @@ class ProcessGroup:
         self.processes[spec.name] = process
         if leads:
             self._leader = spec.name
+
+    def code_of_leader(self) -> int:
+        """Exit code of the node that the run is for, once it has ended by itself or was asked to; else 0."""
+        leads = next((name for name, spec in self._specs.items() if spec.leads), "")
+        code = self.processes[leads].poll() if leads else None
+        return code if code is not None and code > 0 else 0
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Signal handler: end the run at the next look."""

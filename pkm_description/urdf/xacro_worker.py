@@ -8,6 +8,7 @@ from standard input and answers on standard output, both as JSON. It imports not
 from __future__ import annotations
 
 import contextlib
+import difflib
 import io
 import json
 import os
@@ -20,6 +21,28 @@ import xacro
 from xacro import substitution_args
 
 MEMORY = 2 << 30  # bytes
+
+
+class Arguments(dict[str, str]):
+    """Values of arguments, with the names that the file asks for; xacro itself takes any others without a word."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        super().__init__(values)
+        self.asked: set[str] = set()
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a value, as xacro asks where an argument is declared or used."""
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+    def unknown(self, given: dict[str, str]) -> str:
+        """What is wrong with the names that were given; empty where nothing is."""
+        for name in given:
+            if name not in self.asked:
+                near = difflib.get_close_matches(name, self.asked, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(self.asked)) or 'none'}"
+                return f"it has no argument '{name}'; {hint}"
+        return ""
 
 
 def main() -> None:
@@ -38,14 +61,15 @@ def expanded(task: dict[str, Any]) -> dict[str, str]:
     find_package(task["package"], task["directory"])
     # xacro reports warnings and the place of an error on stderr: that belongs into our message.
     messages = io.StringIO()
+    arguments = Arguments(task["arguments"])
     with contextlib.redirect_stderr(messages):
         try:
             if task["path"] is not None:
-                document = xacro.process_file(task["path"], mappings=task["arguments"])
+                document = xacro.process_file(task["path"], mappings=arguments)
             else:
                 xacro.init_stacks(None)
                 document = xacro.parse(task["text"])
-                xacro.process_doc(document, mappings=task["arguments"])
+                xacro.process_doc(document, mappings=arguments)
             text = document.toprettyxml(indent="  ")
         except xml.parsers.expat.ExpatError as error:
             return {
@@ -61,6 +85,9 @@ def expanded(task: dict[str, Any]) -> dict[str, str]:
             place = " ".join(messages.getvalue().split())
             problem = f"xacro cannot expand it: {str(error).strip() or repr(error)} ({place})"
             return {"problem": problem, "remedy": "correct the xacro expression"}
+    unknown = arguments.unknown(task["arguments"])
+    if unknown:
+        return {"problem": unknown, "remedy": "correct the name of the argument"}
     if len(text) > task["longest"]:
         return {"problem": f"it expands to {len(text)} letters", "remedy": f"stay below {task['longest']}"}
     return {"text": text}

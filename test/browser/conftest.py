@@ -17,6 +17,7 @@ pytest.importorskip("viser", reason="viser, which shows the page, is not install
 
 from pkm_control.view.jog_space import JogSpace
 from pkm_control.view.operations import Answer, Readings
+from pkm_control.view.panels.jog import HANDS_OFF
 from pkm_control.view.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics import Kinematics
@@ -129,7 +130,7 @@ class FakeRobot:
         """Stand at home, idle, until the page's controls stand there too."""
         self.mode, self.pose = "HOLDING", np.array(self.kinematics.home)
         self.joints = np.array(self.kinematics.home_joints)
-        until = time.monotonic() + 1.4  # the controls wait a second for hands to go off
+        until = time.monotonic() + HANDS_OFF + 0.4  # the controls wait for hands to go off
         while time.monotonic() < until:
             self.step()
             time.sleep(0.04)

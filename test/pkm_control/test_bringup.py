@@ -17,7 +17,7 @@ import yaml
 from pkm_control.run import bringup, runner
 from pkm_control.run.bringup import NodeSpec
 from pkm_control.run.runner import Forked, Gate, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
-from pkm_description import DescriptionError, mechanism_from_urdf
+from pkm_description import DescriptionError, PkmError, mechanism_from_urdf
 
 
 def started(command: list[str]) -> subprocess.Popen[bytes]:
@@ -205,6 +205,27 @@ def test_discovery_is_set_up_where_nobody_else_did(monkeypatch: pytest.MonkeyPat
     runner.set_up_discovery()
     assert os.environ[names[0]] == "mine.xml"
     assert names[1] not in os.environ
+
+
+def test_a_second_run_on_the_same_topics_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would command the other's machine; a namespace or a domain of its own keeps them apart."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("ROS_DOMAIN_ID", "5")
+    with runner.only_one(""):
+        with pytest.raises(PkmError, match=f"process {os.getpid()}, domain 5, namespace '/'.*--namespace"):
+            runner.only_one("/")
+        runner.only_one("other").close()
+        monkeypatch.setenv("ROS_DOMAIN_ID", "6")
+        runner.only_one("").close()
+        monkeypatch.setenv("ROS_DOMAIN_ID", "5")
+    runner.only_one("").close()
+
+
+def test_a_simulated_machine_has_the_patience_of_its_computer() -> None:
+    (controller,) = (node for node in bringup.NODES if node.name == "controller")
+    assert bringup.parameters(controller, bringup.defaults())["stale_periods"] == 100
+    assert bringup.parameters(controller, bringup.defaults(rate="50"))["stale_periods"] == 10
+    assert "stale_periods" not in bringup.parameters(controller, bringup.defaults(hardware="none"))
 
 
 def test_long_texts_reach_a_node_by_a_file(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pkm_description import load_mechanism
+from pkm_description import DescriptionError, load_mechanism
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import JointType, Mechanism
 
@@ -113,3 +113,11 @@ def test_expanded_text_loads_to_the_same_mechanism(delta: Mechanism) -> None:
     assert again.joint_named.keys() == delta.joint_named.keys()
     assert np.array_equal(again.home_joints, delta.home_joints)
     assert all(joint.type is not JointType.FIXED for joint in (again.joint_named[name] for name in again.moving_joints))
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("paylod", "did you mean payload?"), ("mass_of_it", "it has command_interface, .*payload")]
+)
+def test_an_argument_that_the_file_does_not_have_is_refused(name: str, words: str) -> None:
+    with pytest.raises(DescriptionError, match=f"no argument '{name}'; {words}"):
+        load_mechanism("delta", xacro_args={name: "0.5"})

@@ -119,3 +119,12 @@ def test_what_somebody_stops_is_no_fault(outcome: Outcome, fault: str, stopped: 
     assert (run.fault, run.stopped, went_on) == (fault, stopped, [])
     assert len(begun) == 1
     assert begun[0]  # who asked for it hears that it did not run to its end
+
+
+def test_the_exit_code_tells_of_a_fault_of_a_run_that_stayed(graph: Graph) -> None:
+    player = graph.start(MotionPlayer, motion="none", stay=True)
+    player.wind_up()
+    assert player.exit_code is None
+    player._failed = True
+    player.wind_up()
+    assert player.exit_code == 1

@@ -58,6 +58,7 @@ class MotionRun:
         self.recorder: RunRecorder | None = None
         self.fault = ""
         self.stopped = ""  # by whom or what, where somebody ended it on purpose
+        self.completed = False
         self.ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
         self._client = client
         self._tolerance = tolerance
@@ -75,7 +76,7 @@ class MotionRun:
 
         def play() -> None:
             self.recorder = recorder()
-            self._go(self.plan.job.cycle, self.order.cycles, self.end)
+            self._go(self.plan.job.cycle, self.order.cycles, self._complete)
 
         if np.linalg.norm(here[:3] - start[:3]) < 1e-6 and abs(here[3:] @ start[3:]) > 1.0 - 1e-12:
             play()
@@ -101,6 +102,10 @@ class MotionRun:
         self.fault = fault
         self.ended_at = time.monotonic()
         self._tell(fault)
+
+    def _complete(self) -> None:
+        self.completed = True
+        self.end()
 
     def _go(self, trajectory: Trajectory, cycles: int, then: Callable[[], None]) -> None:
         """Send a motion to the controller, and call `then` when it is done."""

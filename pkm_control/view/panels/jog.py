@@ -20,7 +20,8 @@ from pkm_control.view.panels.asking import Desk, Newest
 Array = NDArray[np.float64]
 
 _GIZMO_SHARE = 0.16  # of the robot's size
-_HANDS_OFF = 1.0  # s, after the last touch, before sliders and gizmo follow the robot again
+HANDS_OFF = 3.0  # s, after the last touch, before sliders and gizmo follow the robot again: people type slowly
+_SETTLED = 0.4  # s without a change, after which a slider's value is meant: each key of a number is a change
 _STEPS = 200  # of a slider, about
 _UNITS = {True: ("mm", 1e3), False: ("deg", 180.0 / np.pi)}
 
@@ -54,6 +55,7 @@ class JogPanel:
         self._pose = np.array(space.kinematics.home, dtype=np.float64)
         self._rows = {one.index: one for one in space.independent}
         self._moved_slider = 0, 0.0  # which one, and its value
+        self._waits: asyncio.TimerHandle | None = None  # for the value of a slider to settle
         self._moved_gizmo: Any = None  # which one, its position and its quaternion w x y z
         self._by_slider = Newest(self._slide)
         self._by_gizmo = Newest(self._drag)
@@ -69,7 +71,7 @@ class JogPanel:
 
     def follow(self, pose: Array, joints: Array) -> None:
         """Stand where the platform is, unless somebody is at it: its pose (7,), and all joints."""
-        if time.monotonic() - self._touched < _HANDS_OFF:
+        if time.monotonic() - self._touched < HANDS_OFF:
             return
         self._place(pose, self._space.coordinates(pose, joints))
 
@@ -90,7 +92,10 @@ class JogPanel:
             return
         self._touched = time.monotonic()
         self._moved_slider = k, float(self._sliders[k].value)
-        asyncio.get_running_loop().run_in_executor(None, self._by_slider)
+        if self._waits is not None:
+            self._waits.cancel()
+        loop = asyncio.get_running_loop()
+        self._waits = loop.call_later(_SETTLED, lambda: loop.run_in_executor(None, self._by_slider))
 
     def _slide(self) -> None:
         k, value = self._moved_slider
