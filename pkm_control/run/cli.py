@@ -18,7 +18,7 @@ COMMANDS = {  # word: module, and what it does
         "bring a robot to life over ROS: machine, kinematics, dynamics, controller, page",
     ),
     "simulate": ("pkm_control.run.simulate_command", "the same in one process, without ROS"),
-    "play": ("pkm_control.run.play_command", "run a motion on a machine of your own, without ROS"),
+    "play": ("pkm_control.command_line.play", "run a motion on a machine of your own, without ROS"),
     "cycle": ("pkm_control.command_line.cycle", "cycles per minute between two places, and what bounds them"),
     "check": ("pkm_kinematics.check", "say what a description means, or what is wrong with it"),
     "identify": ("pkm_dynamics.identification.__main__", "find masses and friction from a recorded motion"),

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pkm_control.command_line.play import main, play
 from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
 from pkm_control.hardware.machine_file import read_machine_file
-from pkm_control.run.play_command import main, play
 from pkm_kinematics import Kinematics
 
 from .conftest import EXAMPLES
