@@ -112,11 +112,11 @@ def _home(machine: Machine, interrupted: threading.Event) -> None:
     """Let the axes find their references, where they need to."""
     loop = FixedRateLoop(1.0 / 0.02)
     loop.restart()
-    said = ""
+    notice = ""
     while machine.lifecycle is Lifecycle.ACTIVE and not machine.readable and not interrupted.is_set():
-        if machine.notice != said:
-            said = machine.notice
-            print(said, flush=True)
+        if machine.notice != notice:
+            notice = machine.notice
+            print(notice, flush=True)
         machine.step(loop.wait() * loop.period)
     if machine.fault:
         raise PkmError(machine.fault)

@@ -111,15 +111,15 @@ class DrivenMachine(Machine):
             self._driver.close()
 
     def emergency_stop(self) -> None:
-        """Drives off, brakes closed, at once, and so until `reset`; where the device cannot be told, that is said."""
-        said = ""
+        """Drives off, brakes closed, at once, and so until `reset`; the fault warns where the device cannot be told."""
+        warning = ""
         try:
             self._driver.disable()
         except Exception as error:
-            said = f"; THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
+            warning = f"; THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
         self._let_go()
         self.lifecycle = Lifecycle.FAULT
-        self.fault = EMERGENCY_STOP + said
+        self.fault = EMERGENCY_STOP + warning
 
     # One period
 

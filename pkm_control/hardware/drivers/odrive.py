@@ -159,8 +159,8 @@ class ODriveDriver(Driver):
                 until = time.monotonic() + _ARMING
                 while self._asked(board, f"r axis{axis}.current_state", until) != str(CLOSED_LOOP):
                     if time.monotonic() > until:
-                        said = self._asked(board, f"r axis{axis}.{self._error}", until + self._silence)
-                        problem = f"does not enter closed loop ({self._error} {said}): is it calibrated?"
+                        answer = self._asked(board, f"r axis{axis}.{self._error}", until + self._silence)
+                        problem = f"does not enter closed loop ({self._error} {answer}): is it calibrated?"
                         raise DeviceError(f"{board.line.port}: axis{axis} {problem}")
 
     def disable(self) -> None:
