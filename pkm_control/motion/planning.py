@@ -414,8 +414,9 @@ class MotionPlanner:
 
     def _too_heavy(self, pose: Array, names: list[str]) -> LimitError:
         load = self._effort_load(pose, np.zeros((len(pose), 6)), np.zeros((len(pose), 6)))
+        remedy = _REMEDY_HEAVY if load.value > load.bound else _REMEDY_FRICTION
         return LimitError(
-            load.name, load.value, load.bound, load.unit, f"at rest on the way to {names[load.sample]}", _REMEDY_HEAVY
+            load.name, load.value, load.bound, load.unit, f"at rest on the way to {names[load.sample]}", remedy
         )
 
     def _motion_loads(
@@ -459,6 +460,10 @@ class MotionPlanner:
         return np.asarray(self.kinematics.motion(pose, twist, mode=_HOME_MODE).actuated_velocities, dtype=np.float64)
 
 
+_REMEDY_FRICTION = (
+    "with the friction of its drive beside the weight nothing is left to move the platform; "
+    "choose stronger actuators, or correct the friction"
+)
 _REMEDY_HEAVY = "the actuators cannot hold the platform there; choose another path or stronger actuators"
 
 
