@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from pkm_kinematics.kernels.position.closed_form import solve_closed_form
 from pkm_kinematics.kernels.position.closures import closed
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
-
-if TYPE_CHECKING:
-    from pkm_kinematics.model.tables import Tables
+from pkm_kinematics.model.tables import Tables
 
 # m or rad: the same configuration, found twice; near a branch point Newton's method is only half as exact.
 SAME = 1e-6
