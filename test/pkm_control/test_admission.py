@@ -208,8 +208,13 @@ def test_a_browser_gets_controls_only_where_it_may_command(served: tuple[RobotVi
         until(viewer._panels)
     inputs = client.gui._gui_input_handle_from_uuid
     assert bool(inputs) is may
-    texts = [one.content for one in client.gui._container_handle_from_uuid["root"]._children.values() if not may]
-    assert may or ["may watch" in text for text in texts] == [True]
+
+    def texts() -> list[str]:
+        return [one.content for one in client.gui._container_handle_from_uuid["root"]._children.values()]
+
+    if not may:
+        until(texts)  # in a thread of its own, after the browser is listed
+        assert ["may watch" in text for text in texts()] == [True]
     assert not viewer.server.gui._gui_input_handle_from_uuid  # nothing that is everybody's can be changed
     before = viewer._joints.copy()
     browser.send(GIZMO)
