@@ -28,16 +28,7 @@ PRESENT_BYTES = 10  # current (2), velocity (4), position (4)
 COUNTS = 4096  # of a turn
 _VELOCITY_UNIT = 0.229 / 60.0 * COUNTS  # counts/s
 _WATCHDOG_UNIT = 0.02  # s
-_PATIENCE = 5.0  # ms for a drive's answer, beyond its bytes
 _ERRORS = {0: "input voltage", 2: "overheating", 3: "encoder", 4: "electrical shock", 5: "overload"}
-
-
-class _Port(PortHandler):
-    """Waits for answers for some milliseconds, where the SDK's own waits for 34."""
-
-    def setPacketTimeout(self, packet_length: int) -> None:
-        """Set the time for an answer of so many bytes."""
-        self.setPacketTimeoutMillis(self.tx_time_per_byte * packet_length + _PATIENCE)
 
 
 class DynamixelDriver(Driver):
@@ -57,12 +48,12 @@ class DynamixelDriver(Driver):
         self._ids = tuple(ids)
         self._silence = silence
         self._watchdog = max(1, min(127, round(watchdog / _WATCHDOG_UNIT)))
-        self._port = _Port(port)
+        self._port = PortHandler(port)  # waits 34 ms for an answer: USB adapters keep bytes back for 16
         self._packets = PacketHandler(2.0)
         self._reader = GroupSyncRead(self._port, self._packets, PRESENT, PRESENT_BYTES)
         for one in self._ids:
             self._reader.addParam(one)
-        self._heard = 0.0  # s: when all drives answered last
+        self._heard = dict.fromkeys(self._ids, 0.0)  # s: when each drive answered last
         self._missed = 0
         self._turn = 0
         self._last: Reading | None = None
@@ -76,7 +67,7 @@ class DynamixelDriver(Driver):
         if not opened:
             raise DeviceError(f"{self._name}: the SDK knows no {self._baud} baud")
         self._last, self._missed, self.notice = None, 0, ""
-        self._heard = time.monotonic()
+        self._heard = dict.fromkeys(self._ids, time.monotonic())
         for one in self._ids:
             self._write_byte(one, TORQUE_ENABLE, 0)
             self._write_byte(one, BUS_WATCHDOG, 0)  # clears one that has bitten
@@ -98,7 +89,7 @@ class DynamixelDriver(Driver):
         for one in self._ids:
             self._write_byte(one, TORQUE_ENABLE, 1)
             self._write_byte(one, BUS_WATCHDOG, self._watchdog)
-        self._heard = time.monotonic()
+        self._heard = dict.fromkeys(self._ids, time.monotonic())
 
     def disable(self) -> None:
         """Torque off, each drive told twice where it does not answer; every drive is told."""
@@ -141,15 +132,19 @@ class DynamixelDriver(Driver):
         with self._line():
             result = self._reader.txRxPacket()
         now = time.monotonic()
+        # the SDK asks all at once and stops listening at the first that is missing, whose data it empties
+        for one in self._ids:
+            if not self._reader.data_dict[one]:
+                break
+            self._heard[one] = now
         if result != COMM_SUCCESS:
             self._missed += 1
             self.notice = f"{self._missed} readings of the Dynamixels were lost"
-            if now - self._heard > self._silence:
-                lost = next((one for one in self._ids if not self._reader.data_dict[one]), self._ids[0])
+            lost = min(self._ids, key=self._heard.__getitem__)
+            if now - self._heard[lost] > self._silence:
                 why = str(self._packets.getTxRxResult(result)).partition("] ")[2]
                 raise DeviceError(f"no answer of drive {lost} on {self._name} for {self._silence:g} s ({why})")
             return None
-        self._heard = now
         rows = [bytes(self._reader.data_dict[one]) for one in self._ids]
         numbers = [
             [int.from_bytes(row[a:b], "little", signed=True) for a, b in ((0, 2), (2, 6), (6, 10))] for row in rows

@@ -110,3 +110,14 @@ def test_trouble_is_a_fault_with_a_reason(machine: DrivenMachine, bus: Simulated
     assert words in machine.fault
     machine.step(0.02)
     assert np.isfinite(machine.read().positions).all()
+
+
+def test_the_drive_that_was_silent_longest_is_named(machine: DrivenMachine, bus: SimulatedDynamixels) -> None:
+    machine.activate()
+    run_until(machine, lambda: False, 0.1)
+    _one_less(bus)
+    run_until(machine, lambda: False, 0.15)  # half of its patience: the others still answer
+    assert not machine.fault
+    _silent(bus)
+    run_until(machine, lambda: bool(machine.fault), 4.0)
+    assert "no answer of drive 6" in machine.fault
