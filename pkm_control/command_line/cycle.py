@@ -38,6 +38,7 @@ Array = NDArray[np.float64]
 _LIFT = 0.025  # m, as in the cycle that ships
 _RATE = 1000.0  # Hz, at which efforts and speeds are looked at
 _APART = 1e-9  # m
+_FAR = 20.0  # times the robot's size: numbers of that size are mm
 _IN_SPACE = 1e-6  # part of a direction that may lie outside the motion space
 
 
@@ -153,6 +154,7 @@ def pick_and_place(kinematics: Kinematics, places: Places) -> MotionFile:
         )
     origin = home[:3] if places.from_home else np.zeros(3)
     pick, place = places.pick + origin, places.place + origin
+    _require_metres(kinematics, places)
     _require(kinematics, np.concatenate([place - pick, np.zeros(3)]), "from --pick to --place")
     _require(kinematics, np.concatenate([pick - home[:3], np.zeros(3)]), "from home to --pick")
     if places.turn:
@@ -281,6 +283,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.error("give both --pick and --place, or neither")
     if given.pick is None and (given.turn or given.lift is not None or given.rounding is not None):
         command.error("--turn, --lift and --rounding belong to --pick and --place")
+    if given.pick is not None and "motion" in options.said(parser(), arguments):
+        command.error("--pick and --place are a motion of their own: leave out --motion, or them")
     try:
         dynamics = Dynamics(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
         if given.pick is None:
@@ -306,6 +310,20 @@ def _moves(kinematics: Kinematics, direction: Array) -> bool:
     scale = np.array([1.0] * 3 + [kinematics.characteristic_length] * 3)
     missing = scale * (direction - space @ np.linalg.lstsq(space, direction, rcond=None)[0])
     return bool(np.linalg.norm(missing) <= _IN_SPACE * max(float(np.linalg.norm(scale * direction)), 1e-12))
+
+
+def _require_metres(kinematics: Kinematics, places: Places) -> None:
+    size = float(kinematics.engine.size)
+    for name, point in (("--pick", places.pick), ("--place", places.place)):
+        if np.abs(point).max() > _FAR * size:
+            metres = " ".join(f"{x / 1000.0:g}" for x in point)
+            given = " ".join(f"{x:g}" for x in point)
+            raise CannotPickError(
+                f"{name} {given} is {np.linalg.norm(point):.4g} m away, and {kinematics.mechanism.name} measures about "
+                f"{size:.2g} m; places are in metres: if these are mm, give {name} {metres}"
+            )
+    if places.lift is not None and places.lift > _FAR * size:
+        raise CannotPickError(f"--lift {places.lift:g} is in metres: if this is mm, give --lift {places.lift / 1e3:g}")
 
 
 def _require(kinematics: Kinematics, direction: Array, what: str) -> None:

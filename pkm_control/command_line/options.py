@@ -99,6 +99,21 @@ def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentPa
     return argparse.ArgumentParser(f"pkm {word}", description=description, epilog=epilog, formatter_class=Help)
 
 
+def said(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> set[str]:
+    """Which options a command line names, whatever their defaults are.
+
+    Args:
+        fresh: the parser, which is of no use afterwards.
+        arguments: that it took already; without, the process's own.
+
+    Returns:
+        Their names, as in the namespace of the parser.
+    """
+    for action in fresh._actions:
+        action.default = argparse.SUPPRESS
+    return set(vars(fresh.parse_args(arguments)))
+
+
 def add_control(group: argparse._ArgumentGroup) -> None:
     """Give a group what a control loop is set by."""
     group.add_argument("--rate", type=positive, default=1000.0, metavar="HZ", help=RATE)

@@ -36,7 +36,7 @@ from pkm_control.report.run_recorder import RunRecorder
 from pkm_control.run.main_job import Plan, planned
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
-from pkm_description.ros import messages, topics
+from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.polled import PolledSubscription
@@ -84,6 +84,7 @@ class MotionPlayer(Node):
         self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
         self.exit_code: int | None = None
         self._failed = False  # a motion ended by a fault
+        self._problem = ""  # what the last motion ended by, until another begins
         self._mechanism: Mechanism | None = None
         self._order: Order | None = None  # what is to be run next
         self._streams: RunStreams | None = None  # of the order, from when it is planned
@@ -98,6 +99,7 @@ class MotionPlayer(Node):
         self._client = ActionClient(self, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
         self._description = RobotDescription(self, self._build)
         self._timer = steady_timer(self, 0.05, self._tick)
+        self._diagnostics = diagnostics.Diagnostics(self, self._report_health, self._description)
         if self._stay:  # a request waits for its answer, and others are to be refused meanwhile
             self.create_service(PlayMotion, topics.PLAY_MOTION, self._asked, callback_group=ReentrantCallbackGroup())
 
@@ -227,8 +229,17 @@ class MotionPlayer(Node):
         if self._order is not None:
             self._order.told(problem)
         self._order = self._streams = None
+        self._problem = problem
         if not self._stay:
             self.exit_code = 1
+
+    def _report_health(self) -> diagnostics.Report:
+        """How the last motion went: who pressed a button on the page heard only that it began."""
+        if self._problem:
+            return diagnostics.ERROR, f"the last motion failed: {self._problem}", {}
+        if self._run is not None:
+            return diagnostics.OK, f"{self._run.order.motion} runs", {}
+        return diagnostics.OK, "no motion runs", {}
 
     def _told(self, name: str) -> str:
         level, message = self._health[name]
@@ -245,6 +256,7 @@ class MotionPlayer(Node):
             return
         if self._loops_at_end < 0:
             self._loops_at_end = len(self._loops)
+            self._problem = run.fault
             if run.fault:
                 self.get_logger().error(run.fault)
             elif run.stopped:
@@ -267,6 +279,7 @@ class MotionPlayer(Node):
         self._well_at = time.monotonic()
         self._run = MotionRun(order, self._client, streams, self._tolerance)
         self._order = self._streams = None
+        self._problem = ""
         self._loops_at_end = -1
         run = self._run
         self.get_logger().info("the robot goes to the start of the motion")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pkm_control.command_line import options
+from pkm_control.command_line.outputs import check_host, check_report
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
 from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
@@ -301,7 +302,8 @@ def check(values: Values) -> None:
         values: of the knobs.
 
     Raises:
-        ValueError: a knob that is none of its choices, no number, or out of its span.
+        ValueError: a knob that is none of its choices, no number, or out of its span; nothing to do; a report that
+            cannot be written, a host that cannot be listened on.
         MotionFileError: there is no such motion file.
         MachineFileError: the machine's file cannot be used.
     """
@@ -316,7 +318,16 @@ def check(values: Values) -> None:
                 raise ValueError(f"{knob.name} is '{text}', not a number from {lowest:g} to {highest:g}")
     if values["motion"] not in (AUTO, "none"):
         find_motion(values["motion"])
+    if values["motion"] == "none" and values["stay"] == "false" and values["controller"] != "none":
+        raise ValueError(
+            "motion is 'none' and the robot is not to stay, so there is nothing to do, and nothing that would end it; "
+            "give a motion, or let it stay"
+        )
     _check_machine(values)
+    if values["report"] and values["controller"] != "none":
+        check_report(values["report"])
+    if values["page"] == "true":
+        check_host(values["host"])
 
 
 def _check_machine(values: Values) -> None:

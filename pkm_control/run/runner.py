@@ -161,6 +161,8 @@ def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
     """
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     given = vars(parser(at_terminal).parse_args(arguments))
+    if given["motion"] == "none" and "stay" not in options.said(parser(), arguments):
+        given["stay"] = True  # there is no end of a motion to wait for
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
 
 
@@ -179,7 +181,8 @@ def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
         if knob.choices == bringup.SWITCH:
             default, description = knob.default == "true", knob.description
             if knob.name in _AT_TERMINAL:
-                default, description = at_terminal, f"{description} (default: yes at a terminal, else no)"
+                where = "at a terminal or without motion" if knob.name == "stay" else "at a terminal"
+                default, description = at_terminal, f"{description} (default: yes {where}, else no)"
             groups[knob.group].add_argument(name, action=options.Switch, default=default, help=description)
         else:
             metavar = "{" + ",".join(knob.choices) + "}" if knob.choices else options.METAVARS.get(knob.name, "TEXT")

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
+from pkm_control.command_line.outputs import check_host, check_report
 from pkm_control.run.simulate_options import parser, read_options
 from pkm_control.run.simulated_job import simulate
 from pkm_description import load_mechanism
@@ -27,6 +28,13 @@ __all__ = ["main", "parser"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0 done, 1 failed, 2 bad arguments, 130 interrupted."""
     options = read_options(arguments)
+    try:
+        check_report(options.report)
+        if options.page:
+            check_host(options.host)
+    except ValueError as error:
+        print(f"pkm simulate: {error}", file=sys.stderr)
+        return 2
     interrupted = threading.Event()
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:

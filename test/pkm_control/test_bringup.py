@@ -168,6 +168,11 @@ def test_a_forked_node_is_a_process_of_its_own(
         (["delta", "--rate", "nan"], "rate is 'nan'"),
         (["delta", "--cycles", "0"], "cycles is '0', not a number from 1 to 1e+06"),
         (["delta", "--xacro-args", "a=b"], "write name:=value"),
+        (["delta", "--report", "/proc/x"], "report '/proc/x' cannot be written to"),
+        (["delta", "--report", "/dev/null"], "report '/dev/null' cannot be written to"),
+        (["delta", "--host", "foo.bar.invalid"], "cannot listen on host 'foo.bar.invalid'"),
+        (["delta", "--host", "203.0.113.1"], "cannot listen on host '203.0.113.1'"),
+        (["delta", "--motion", "none", "--no-stay"], "nothing to do"),
     ],
 )
 def test_wrong_options_are_told_at_once_in_one_line(options: list[str], words: str) -> None:
@@ -178,6 +183,29 @@ def test_wrong_options_are_told_at_once_in_one_line(options: list[str], words: s
     assert done.returncode == 2
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_a_motion_the_robot_stays() -> None:
+    assert read_knobs(["delta", "--motion", "none"])["stay"] == "true"
+    assert read_knobs(["delta", "--motion", "none", "--no-stay"])["stay"] == "false"
+    assert read_knobs(["delta"])["stay"] == "false"
+    bringup.check(bringup.defaults(motion="none", stay="false", controller="none"))
+
+
+def test_looking_at_the_place_of_the_report_leaves_nothing(tmp_path: Path) -> None:
+    bringup.check(bringup.defaults(report=str(tmp_path / "a" / "b"), page="false"))
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "kept").mkdir()
+    bringup.check(bringup.defaults(report=str(tmp_path / "kept"), page="false"))
+    assert (tmp_path / "kept").is_dir()
+
+
+def test_a_host_whose_name_nobody_tells_is_given_up_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: time.sleep(3.0) or [(0,) * 5])
+    began = time.monotonic()
+    with pytest.raises(ValueError, match=r"not known after 0\.8 s"):
+        bringup.check(bringup.defaults(host="foo.bar"))
+    assert time.monotonic() - began < 1.5
 
 
 def test_files_are_expanded_before_nodes_start(capfd: pytest.CaptureFixture[str]) -> None:

@@ -72,6 +72,8 @@ def test_a_planar_robot_goes_straight_and_one_that_turns_turns(capsys) -> None:
     [
         (["agile_eye", "--pick", "0", "0", "0", "--place", "1", "0", "0"], "only turns"),
         (["delta", "--pick", "0", "0", "-5", "--place", "0.1", "0", "-0.85"], "pick"),
+        (["delta", "--pick", "200", "0", "-600", "--place", "0.1", "0", "-0.85"], "mm, give --pick 0.2 0 -0.6"),
+        (["delta", *ACROSS, "--lift", "25"], "mm, give --lift 0.025"),
         (["delta", *ACROSS, "--turn", "30"], "cannot move by --turn"),
         (["five_bar", "--pick", "0", "0.4", "0", "--place", "0", "0.4", "0.1"], "from --pick to --place"),
         (["five_bar", "--pick", "0", "0.4", "0", "--place", "0.1", "0.4", "0", "--lift", "0.1"], "--lift"),
@@ -88,7 +90,14 @@ def test_what_a_robot_cannot_do_is_one_line(arguments: list[str], said: str, cap
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--pick", "0", "0", "0"], ["--turn", "3"], ["--payload", "-1"], ["--reserve", "1"]]
+    "arguments",
+    [
+        ["--pick", "0", "0", "0"],
+        ["--turn", "3"],
+        ["--payload", "-1"],
+        ["--reserve", "1"],
+        [*ACROSS, "--motion", "circle"],
+    ],
 )
 def test_wrong_command_lines_are_refused(arguments: list[str], capsys) -> None:
     with pytest.raises(SystemExit) as end:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -17,6 +19,9 @@ from .conftest import Graph
 
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
+from pkm_control.nodes import motion_player_node
+from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
+from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_control.nodes.page_node import PageNode
 
 
@@ -58,6 +63,28 @@ def test_an_error_of_a_node_is_shown_in_red_while_it_lasts(graph: Graph) -> None
     graph.wait(lambda: shown(DiagnosticStatus.ERROR, "hardware: it &lt;ran&gt; away"))
     assert "#c62828" in page._viewer.status.content
     graph.wait(lambda: shown(DiagnosticStatus.OK, "") and "#c62828" not in page._viewer.status.content)
+
+
+def test_a_motion_that_fails_after_it_began_is_told(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who pressed Start has had the answer that it began; the end is told in red, until another motion begins."""
+    graph.describe(load_mechanism("five_bar").urdf)
+    page = graph.start(PageNode, port=8420)
+    player = graph.start(MotionPlayer, motion="none", stay=True)
+    graph.wait(lambda: page._viewer is not None)
+    began: list[str] = []
+    order = Order("circle", 1, began.append, plan=SimpleNamespace())
+    run = MotionRun(order, None, None, 0.0)
+    run._tell("")
+    run.end("PATH_TOLERANCE_VIOLATED: 21 mm from the path")
+    player._watch(run)
+    assert began == [""]
+    graph.wait(lambda: "the last motion failed: PATH_TOLERANCE_VIOLATED: 21 mm" in page._viewer.status.content)
+    assert "#c62828" in page._viewer.status.content
+    monkeypatch.setattr(motion_player_node, "MotionRun", lambda *_: SimpleNamespace(begin=lambda *_: None, order=order))
+    monkeypatch.setattr(player, "_tick", lambda: None)
+    player._timer.cancel()
+    player._begin(order, None, SimpleNamespace(pose=messages.to_pose(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]))))
+    graph.wait(lambda: "the last motion failed" not in page._viewer.status.content)
 
 
 def test_what_cannot_be_drawn_does_not_end_the_page(graph: Graph) -> None:
