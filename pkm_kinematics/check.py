@@ -31,6 +31,7 @@ from pkm_description.urdf.urdf_plus import parse
 from pkm_description.xml_text import read_xml
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.status import Status
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity, of_units
 
@@ -139,7 +140,7 @@ def _describe(report: Report, mechanism: Mechanism) -> None:
     if mechanism.articulated_platform is not None:
         report.articulated_platform = _part(mechanism.articulated_platform)
     report.remarks += _remarks(mechanism)
-    report.verdicts += of_drives(mechanism)
+    report.verdicts += [*of_drives(mechanism), *of_velocities(mechanism), *of_masses(mechanism)]
 
 
 def _part(limb: Limb) -> dict[str, Any]:
@@ -259,7 +260,7 @@ def _solve(report: Report, kinematics: Kinematics) -> None:
         "characteristic_length": margins.characteristic_length,
     }
     _remark_margins(report)
-    report.verdicts += of_singularity(kinematics)
+    report.verdicts += [*of_singularity(kinematics), *of_weight(kinematics)]
 
 
 def _list_modes(report: Report, kinematics: Kinematics) -> None:

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts on what a robot weighs and what its drives carry: masses, velocity limits, the weight at home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.optimize import linprog
+
+from pkm_description.joint_geometry import freedoms
+from pkm_description.mechanism import Array, JointType, Mechanism
+from pkm_description.picture import link_poses
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, hold_at
+
+DENSE = 1000.0  # kg/m^3, water's: robots, with the air between their limbs, have less than a third of it
+FAST = 60.0  # rad/s, 570 turns a minute: limbs do not swing as fast; slow drives in deg/s have such numbers
+FAST_SLIDE = 20.0  # m/s
+LITTLE_LEFT = 0.8  # share of an effort limit: the rest is what a controller and a motion need
+
+
+def of_masses(mechanism: Mechanism) -> Iterator[Verdict]:
+    """Verdicts on masses that look like grams, and on a platform without any.
+
+    Args:
+        mechanism: the robot.
+
+    Yields:
+        A warning each; that no link has a mass is fine, but must be known.
+    """
+    total = float(sum(link.inertial.mass for link in mechanism.links))
+    if total == 0.0:
+        yield Verdict(
+            "ok",
+            "masses",
+            0.0,
+            "no link has a mass: kinematics and the position law need none, efforts and a simulated machine do",
+            "give the links <inertial>",
+        )
+        return
+    width = _width(mechanism)
+    if total > DENSE * width**3:
+        heaviest = max(mechanism.links, key=lambda link: link.inertial.mass)
+        yield Verdict(
+            "warning",
+            "masses",
+            total,
+            f"{total:.4g} kg in a robot {width:.2g} m wide, more than a cube of water that wide: these look like grams "
+            f'(heaviest: <link name="{heaviest.name}">, {heaviest.inertial.mass:.4g})',
+            f"masses are in kg: {heaviest.inertial.mass:g} g are {heaviest.inertial.mass / 1e3:g}; inertias in kg m^2",
+        )
+    rigid = _rigid_with(mechanism, mechanism.platform_link)
+    if not any(mechanism.link_named[name].inertial.mass for name in rigid):
+        yield Verdict(
+            "warning",
+            f'<link name="{mechanism.platform_link}">',
+            0.0,
+            "the platform has no mass: weight, efforts and the simulated machine leave it out",
+            "give it <inertial>, or none to any link where the masses do not matter",
+        )
+
+
+def of_velocities(mechanism: Mechanism) -> Iterator[Verdict]:
+    """Warnings of velocity limits of drives that look like degrees or millimetres per second."""
+    for name in mechanism.actuated_joints:
+        joint = mechanism.joint_named[name]
+        limit = joint.limits.velocity
+        if not np.isfinite(limit):
+            continue
+        about = f'<joint name="{name}"> <limit>'
+        if joint.type is JointType.PRISMATIC and limit > FAST_SLIDE:
+            meaning, remedy = f"{limit:g} m/s: this looks like mm/s", f"{limit:g} mm/s are {limit / 1e3:g}"
+        elif joint.type is not JointType.PRISMATIC and limit > FAST:
+            turns = limit * 60.0 / (2.0 * np.pi)
+            meaning = f"{limit:g} rad/s, {turns:.0f} turns a minute at the joint: this looks like deg/s"
+            remedy = f"{limit:g} deg/s are {np.radians(limit):.6g}; behind a gear, divide by its ratio"
+        else:
+            continue
+        yield Verdict("warning", about, limit, meaning, f"velocities are in m/s and rad/s: {remedy}")
+
+
+def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
+    """The verdict on whether the drives carry the robot at home, each within its effort limit.
+
+    Args:
+        kinematics: of the robot.
+
+    Yields:
+        One verdict; none where there is no weight, or home is singular.
+    """
+    mechanism = kinematics.mechanism
+    hold = hold_at(kinematics, kinematics.home)
+    if hold is None or hold.independence < NEAR_SINGULAR:
+        return
+    limits = np.array([mechanism.joint_named[name].limits.effort for name in kinematics.actuated_names])
+    efforts = weight_at_home(kinematics, limits)
+    if efforts is None or not np.abs(efforts).max() > 1e-9:
+        return
+    efforts[np.abs(efforts) < 1e-6 * np.abs(efforts).max()] = 0.0  # rounding
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = np.where(np.isfinite(limits), np.abs(efforts) / limits, 0.0)
+    rows = []
+    for name, effort, limit, share in zip(kinematics.actuated_names, efforts, limits, shares, strict=True):
+        of = f" of {limit:.4g}" if np.isfinite(limit) else ""
+        percent = f" ({share:.0%})" if np.isfinite(limit) else ", no limit"
+        rows.append(f"{name} {effort:.3g}{of} {mechanism.joint_named[name].effort_unit}{percent}")
+    largest = float(shares.max())
+    if largest > 1.0:
+        ending = "; the drives cannot carry the robot at home"
+    elif largest > LITTLE_LEFT:
+        ending = f"; more than {LITTLE_LEFT:.0%} of a limit, which leaves little for any motion"
+    else:
+        ending = ""
+    shared = ", evenly shared," if mechanism.mobility.redundant_actuators else ""
+    yield Verdict(
+        "warning" if ending else "ok",
+        "weight at home",
+        largest if np.isfinite(limits).any() else None,
+        f"the drives carry it{shared} by {', '.join(rows)}{ending}",
+        "stronger drives or gears, less mass, or springs and counterweights that take over; "
+        "masses are in kg, efforts at the joint in N m and N"
+        if ending
+        else "",
+    )
+
+
+def weight_at_home(kinematics: Kinematics, limits: Array) -> Array | None:
+    """The efforts that hold the robot still at home, by virtual work.
+
+    Redundant drives share the weight so that the largest share of a limit is as small as it can be; where a drive has
+    no limit, by least squares.
+
+    Args:
+        kinematics: of the robot.
+        limits: of the drives (n_actuated,) [N m or N], infinite where there is none.
+
+    Returns:
+        Efforts (n_actuated,) [N m or N]; None where home has no regular configuration.
+    """
+    K = kinematics.motion_jacobian(kinematics.home)
+    lift = _lift(kinematics)
+    if not (np.isfinite(K).all() and np.isfinite(lift).all()):
+        return None
+    efforts = np.asarray(np.linalg.lstsq(K.T, lift, rcond=None)[0], dtype=np.float64)
+    n = len(efforts)
+    if n > K.shape[1] and np.isfinite(limits).all() and (limits > 0.0).all():
+        # minimise s with K^T tau = lift and |tau_i| <= s limit_i
+        bounds = np.block([[np.eye(n), -limits[:, None]], [-np.eye(n), -limits[:, None]]])
+        found = linprog(
+            np.eye(n + 1)[n],
+            A_ub=bounds,
+            b_ub=np.zeros(2 * n),
+            A_eq=np.column_stack([K.T, np.zeros(K.shape[1])]),
+            b_eq=lift,
+            bounds=(None, None),
+        )
+        if found.success:
+            efforts = np.asarray(found.x[:n], dtype=np.float64)
+    return efforts
+
+
+def _lift(kinematics: Kinematics) -> Array:
+    """How fast the potential energy grows (n_freedoms,) [W] along each direction of the motion space at home."""
+    mechanism = kinematics.mechanism
+    names = [freedom.name for joint in mechanism.joints for freedom in freedoms(joint)]
+    column = {name: k for k, name in enumerate(kinematics.joint_names)}
+    order = [column[name] for name in names]
+    step = 1e-6
+    found = []
+    for twist in kinematics.subspace(kinematics.home).T:
+        rates = np.asarray(kinematics.motion(kinematics.home, twist).velocities)[order]
+        along = step * rates / max(1.0, float(np.abs(rates).max()))
+        there, back = (_potential(mechanism, mechanism.home_joints + sign * along) for sign in (1.0, -1.0))
+        found.append((there - back) / (2.0 * step) * max(1.0, float(np.abs(rates).max())))
+    return np.array(found)
+
+
+def _potential(mechanism: Mechanism, joints: Array) -> float:
+    """Potential energy of the weight [J] with joints (n,) in the order of `mechanism.home_joints`."""
+    poses = link_poses(mechanism, joints)
+    energy = 0.0
+    for link in mechanism.links:
+        place = poses[link.name] @ np.append(link.inertial.com, 1.0)
+        energy -= link.inertial.mass * float(mechanism.gravity @ place[:3])
+    return energy
+
+
+def _width(mechanism: Mechanism) -> float:
+    """How wide the robot is at home [m]: the diagonal of the box around its links' frames and centres of mass."""
+    poses = link_poses(mechanism)
+    points = [pose[:3, 3] for pose in poses.values()]
+    points += [(poses[link.name] @ np.append(link.inertial.com, 1.0))[:3] for link in mechanism.links]
+    return float(np.linalg.norm(np.ptp(points, axis=0)))
+
+
+def _rigid_with(mechanism: Mechanism, name: str) -> set[str]:
+    """The links that are one body with a link."""
+    pairs = [(j.parent, j.child) for j in mechanism.joints if j.type is JointType.FIXED]
+    pairs += [(loop.predecessor, loop.successor) for loop in mechanism.loops if loop.type.value == "fixed"]
+    body, before = {name}, 0
+    while len(body) > before:
+        before = len(body)
+        for pair in pairs:
+            if body & set(pair):
+                body |= set(pair)
+    return body
