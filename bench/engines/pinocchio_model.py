@@ -31,6 +31,7 @@ class PinocchioLoop:
     successor: int
     axis: Array  # in the predecessor's loop frame
     axis2: Array  # in the successor's loop frame
+    rows: Array  # rows (k, 6) whose product with the relative twist is zero, in the predecessor's frame
 
 
 class PinocchioRobot:
@@ -94,7 +95,8 @@ class PinocchioRobot:
                         pin.Frame(f"{loop.name}/{side}", parent, placement, pin.FrameType.OP_FRAME), False
                     )
                 )
-            loops.append(PinocchioLoop(loop.name, loop.type, *ends, np.array(loop.axis), np.array(loop.axis2)))
+            axis = np.array(loop.axis)
+            loops.append(PinocchioLoop(loop.name, loop.type, *ends, axis, np.array(loop.axis2), rows(loop.type, axis)))
         self.loops = tuple(loops)
         self.platform = self.link_frame[mechanism.platform_link]
         self.actuated = [self.column[name] for name in mechanism.actuated_joints]
@@ -212,10 +214,15 @@ class PinocchioRobot:
                 + relative.cross(vs)
                 - pin.getFrameAcceleration(m, d, loop.predecessor, pin.LOCAL)
             )
-            second = to_predecessor.rotation @ loop.axis2
-            T, T_rate = forbidden(loop, second, np.cross(relative.angular, second))
+            T, turning = loop.rows, 0.0
+            if loop.type is LoopType.UNIVERSAL:
+                second = to_predecessor.rotation @ loop.axis2
+                T = np.vstack([T, np.append(np.zeros(3), cross(loop.axis, second))])
+                turning = cross(loop.axis, cross(relative.angular, second)) @ relative.angular
+            drift = T @ acceleration.vector
+            drift[-1] += turning
             matrices.append(T @ (Js - Jp))
-            drifts.append(T @ acceleration.vector + T_rate @ relative.vector)
+            drifts.append(drift)
         if not matrices:
             return np.zeros((0, m.nv)), np.zeros(0)
         return np.vstack(matrices), np.concatenate(drifts)
@@ -333,6 +340,12 @@ def freedoms(joint: Joint) -> list[tuple[str, pin.JointModel]]:
     raise NotImplementedError(f"joint '{joint.name}': {joint.type.value}")
 
 
+def cross(a: Array, b: Array) -> Array:
+    """Product of two vectors (3,): `np.cross` takes ten times as long, mostly to learn that they are such."""
+    (a0, a1, a2), (b0, b1, b2) = a, b
+    return np.array([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0])
+
+
 def across(axis: Array) -> Array:
     """Two unit vectors (2, 3) square to an axis."""
     helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
@@ -341,33 +354,27 @@ def across(axis: Array) -> Array:
     return np.vstack([first, np.cross(axis, first)])
 
 
-def forbidden(loop: PinocchioLoop, second: Array, second_rate: Array) -> tuple[Array, Array]:
-    """Rows (k, 6) whose product with the relative twist (linear, angular; predecessor frame) is zero, and their rate.
+def rows(type_: LoopType, axis: Array) -> Array:
+    """Rows (k, 6) whose product with the relative twist (linear, angular; predecessor frame) is zero.
 
-    `second` is the successor's axis in the predecessor's frame, `second_rate` its rate there.
+    A universal joint has one more, which moves with the successor: its second axis stays square to the first.
     """
     linear = np.hstack([np.eye(3), np.zeros((3, 3))])
     angular = np.hstack([np.zeros((3, 3)), np.eye(3)])
-    square = across(loop.axis)
-    match loop.type:
-        case LoopType.SPHERICAL:
-            T = linear
-        case LoopType.UNIVERSAL:
-            T = np.vstack([linear, np.cross(loop.axis, second) @ angular])
-            rate = np.zeros_like(T)
-            rate[3] = np.cross(loop.axis, second_rate) @ angular
-            return T, rate
+    square = across(axis)
+    match type_:
+        case LoopType.SPHERICAL | LoopType.UNIVERSAL:
+            return linear
         case LoopType.REVOLUTE:
-            T = np.vstack([linear, square @ angular])
+            return np.vstack([linear, square @ angular])
         case LoopType.CYLINDRICAL:
-            T = np.vstack([square @ linear, square @ angular])
+            return np.vstack([square @ linear, square @ angular])
         case LoopType.PRISMATIC:
-            T = np.vstack([square @ linear, angular])
+            return np.vstack([square @ linear, angular])
         case LoopType.PLANAR:
-            T = np.vstack([loop.axis @ linear, square @ angular])
+            return np.vstack([axis @ linear, square @ angular])
         case LoopType.FIXED:
-            T = np.eye(6)
-    return T, np.zeros_like(T)
+            return np.eye(6)
 
 
 def constraint_model(robot: PinocchioRobot, accuracy: float = 1e-12) -> tuple[Any, ...]:
