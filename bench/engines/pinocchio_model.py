@@ -31,7 +31,16 @@ class PinocchioLoop:
     successor: int
     axis: Array  # in the predecessor's loop frame
     axis2: Array  # in the successor's loop frame
-    rows: Array  # rows (k, 6) whose product with the relative twist is zero, in the predecessor's frame
+    rows: Array  # what it forbids at every position; see `forbidden`
+
+    def forbidden(self, second: Array) -> Array:
+        """Rows (k, 6) whose product with the relative twist (linear, angular; predecessor frame) is zero.
+
+        `second` is the successor's axis in the predecessor's frame, with which the last row of a universal joint moves.
+        """
+        if self.type is not LoopType.UNIVERSAL:
+            return self.rows
+        return np.vstack([self.rows, np.append(np.zeros(3), cross(self.axis, second))])
 
 
 class PinocchioRobot:
@@ -214,13 +223,11 @@ class PinocchioRobot:
                 + relative.cross(vs)
                 - pin.getFrameAcceleration(m, d, loop.predecessor, pin.LOCAL)
             )
-            T, turning = loop.rows, 0.0
-            if loop.type is LoopType.UNIVERSAL:
-                second = to_predecessor.rotation @ loop.axis2
-                T = np.vstack([T, np.append(np.zeros(3), cross(loop.axis, second))])
-                turning = cross(loop.axis, cross(relative.angular, second)) @ relative.angular
+            second = to_predecessor.rotation @ loop.axis2
+            T = loop.forbidden(second)
             drift = T @ acceleration.vector
-            drift[-1] += turning
+            if loop.type is LoopType.UNIVERSAL:
+                drift[-1] += cross(loop.axis, cross(relative.angular, second)) @ relative.angular
             matrices.append(T @ (Js - Jp))
             drifts.append(drift)
         if not matrices:
@@ -355,10 +362,7 @@ def across(axis: Array) -> Array:
 
 
 def rows(type_: LoopType, axis: Array) -> Array:
-    """Rows (k, 6) whose product with the relative twist (linear, angular; predecessor frame) is zero.
-
-    A universal joint has one more, which moves with the successor: its second axis stays square to the first.
-    """
+    """The rows (k, 6) of `PinocchioLoop.forbidden` that are the same at every position of the joint."""
     linear = np.hstack([np.eye(3), np.zeros((3, 3))])
     angular = np.hstack([np.zeros((3, 3)), np.eye(3)])
     square = across(axis)

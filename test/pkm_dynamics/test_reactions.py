@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from bench.engines.pinocchio_model import PinocchioRobot, constraint_model, forbidden
+from bench.engines.pinocchio_model import PinocchioRobot, constraint_model
 from bench.strange_robots import BRANCH, GUIDE, LEFT, RIGHT, joint, loop
 from bench.strange_robots import robot as described
 from pkm_description import load_mechanism
@@ -182,7 +182,7 @@ def test_determinate_wrenches_are_those_of_any_solution(robot):
         rows = [6 - mechanism.loop_named[one.name].type.dof for one in judge.loops]
         parts = np.split(multipliers, np.cumsum(rows)[:-1])
         for one, part in zip(judge.loops, parts, strict=True):
-            T, _ = forbidden(one, second_axis(judge, one), np.zeros(3))
+            T = one.forbidden(second_axis(judge, one))
             if not found.determinate[k, found.names.index(one.name)]:
                 continue
             compared += 1
