@@ -63,6 +63,15 @@ def test_copies_have_an_address_of_their_own(copied):
     assert _read(other, others) == pytest.approx(expected, rel=1e-12)
 
 
+def test_calls_do_not_ask_python_for_types(monkeypatch):
+    model, data = _model_and_data()
+    expected = _read(model, data)
+    asked = []
+    monkeypatch.setattr(type(_read), "typeof_pyval", lambda kernel, value: asked.append(value))
+    assert _read(model, data) == expected
+    assert asked == []
+
+
 def test_replacing_leaves_the_first_as_it_was():
     model, data = _model_and_data()
     before = _read(model, data)
