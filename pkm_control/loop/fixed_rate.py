@@ -47,6 +47,13 @@ class LoopStatistics:
     wakes: int
     missed: int
 
+    @property
+    def deadlines(self) -> int:
+        """How many there were: a missed one may have been met late, or not at all."""
+        if self.wakes < 2 or not self.rate > 0.0:
+            return max(self.wakes, self.missed)
+        return max(self.wakes, self.missed, round((self.wakes - 1) / self.rate * self.wanted_rate) + 1)
+
 
 def statistics(stamps: Array, wanted_rate: float) -> LoopStatistics:
     """What the wake-up times of a loop say about it.

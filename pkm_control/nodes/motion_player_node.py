@@ -23,15 +23,13 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
-from pkm_control.loop.fixed_rate import LoopStatistics as LoopFigures
 from pkm_control.motion.limits import ActuatorLimits
-from pkm_control.nodes import motion_messages
+from pkm_control.nodes.motion_player.loop_figures import loop_figures
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player.run_streams import RunStreams
 from pkm_control.report.recording import Run
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
-from pkm_control.report.rows import Tally
 from pkm_control.report.run_recorder import RunRecorder
 from pkm_control.run.main_job import Plan, planned
 from pkm_description.errors import PkmError
@@ -291,7 +289,7 @@ class MotionPlayer(Node):
         self.get_logger().info(f"{cycles} cycles of {cycle.duration:.4f} s, {60.0 / cycle.duration:.1f} per minute")
         notes = tuple(note for note in self._notes if note)
         name = kinematics.mechanism.name
-        about = Run(name, run.plan.motion.source, self._rate, cycles, cycle.duration, notes)
+        about = Run(name, run.plan.motion.source, self._rate, cycles, cycle.duration, notes, time.time())
         return RunRecorder(kinematics, ActuatorLimits.of(kinematics.mechanism), about)
 
     def _show(self, plan: Plan) -> None:
@@ -330,7 +328,9 @@ class MotionPlayer(Node):
                     notes = (*recording.run.notes, f"ended early: {run.stopped}")
                     recording = recording.about(recording.run.motion, notes)
                 kinematics = run.plan.planner.kinematics
-                report = self._with_loop(Report.of(recording, kinematics), recording.tally)
+                report = Report.of(recording, kinematics)
+                loop = loop_figures(self._loops, recording.tally.first_wake, recording.tally.last_wake)
+                report = report.with_loop(loop) if loop is not None else report
                 name = f"{recording.run.robot}_{Path(recording.run.motion).stem}"
                 publish_report(recording, report, Path(self._report) if self._report else None, name)
             except (PkmError, ValueError, OSError) as error:
@@ -340,27 +340,6 @@ class MotionPlayer(Node):
             self.get_logger().info("the robot stays, and takes other motions; Ctrl-C ends it")
         else:
             self.exit_code = code
-
-    def _with_loop(self, report: Report, tally: Tally) -> Report:
-        """Return the report with the figures that the machine's loop has of the time of the run, where it has some."""
-        stamps = np.array([motion_messages.seconds(one.header.stamp) for one in self._loops])
-        begin = max(int(np.searchsorted(stamps, tally.first_wake)) - 1, 0)
-        loops = self._loops[begin : int(np.searchsorted(stamps, tally.last_wake)) + 1]
-        if len(loops) < 2:
-            return report
-        first, last = loops[0], loops[-1]
-        span = motion_messages.seconds(last.header.stamp) - motion_messages.seconds(first.header.stamp)
-        cycles = int(last.cycles - first.cycles)
-        missed = int(last.missed_deadlines - first.missed_deadlines)
-        loop = LoopFigures(
-            wanted_rate=1.0 / last.period,
-            rate=cycles / span,
-            deviation_p99=max(one.deviation_p99 for one in loops[1:]),
-            deviation_max=max(one.worst_deviation for one in loops[1:]),
-            wakes=cycles,
-            missed=missed,
-        )
-        return report.with_loop(loop)
 
 
 def main(args: list[str] | None = None) -> int:

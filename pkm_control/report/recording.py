@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +23,8 @@ _AT_ONCE = 128  # rows that are stored together
 class Run:
     """What was to be done: a motion, `cycles` times, each of `cycle_duration` [s], at `rate` [Hz].
 
-    `notes` are conditions that a reader of the figures must know, in words.
+    `notes` are conditions that a reader of the figures must know, in words; `begun` is when, s since 1970, NaN where
+    that is not known.
     """
 
     robot: str
@@ -30,6 +33,14 @@ class Run:
     cycles: int
     cycle_duration: float
     notes: tuple[str, ...] = ()
+    begun: float = math.nan
+
+    @property
+    def date(self) -> str:
+        """When it was begun, by the clock of this place; empty where that is not known."""
+        if math.isnan(self.begun):
+            return ""
+        return time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(self.begun))
 
 
 @dataclass(frozen=True, eq=False)

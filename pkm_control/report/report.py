@@ -118,13 +118,14 @@ class Report:
             return f"{self.run.rate:.0f} Hz of simulated time; not run in real time"
         return (
             f"{self.loop.rate:.2f} Hz, wanted {self.run.rate:.0f} Hz; "
-            f"{self.missed} of {self.loop.wakes + self.missed} deadlines missed; deviation of the period "
+            f"{self.missed} of {self.loop.deadlines} deadlines missed; deviation of the period "
             f"p99 {1e3 * self.loop.deviation_p99:.3f} ms, max {1e3 * self.loop.deviation_max:.3f} ms"
         )
 
     def lines(self) -> list[tuple[str, str]]:
         """The figures as pairs of name and value, in the order in which they are read."""
         rows = [
+            ("date", self.run.date),
             ("motion", self.run.motion),
             ("cycles", f"{self.cycles_done} of {self.run.cycles} in {self.duration:.2f} s"),
             ("cycles per minute", f"{self.cycles_per_minute:.1f}"),
@@ -173,7 +174,7 @@ def _speed_units(limits: ActuatorLimits) -> tuple[str, ...]:
 def _loop(recording: Recording) -> LoopStatistics | None:
     """How the loop ran; its p99 is of the periods that have a row."""
     tally, rate = recording.tally, recording.run.rate
-    if not recording.realtime or tally.count < 2:
+    if not recording.realtime or tally.count < 2 or not tally.last_wake > tally.first_wake:
         return None
     periods = recording.rows.periods[1:]
     deviation = np.abs(periods - 1.0 / rate) if len(periods) else np.zeros(1)

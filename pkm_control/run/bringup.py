@@ -15,7 +15,7 @@ from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENC
 from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.motion.shipped import AUTO, find_motion
-from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE
+from pkm_control.realism import DELAY, NO_PAYLOAD, NOTE, RESERVE, USUAL_RESERVE
 from pkm_description.load import expand, xacro_arguments
 
 Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
@@ -152,7 +152,9 @@ def _notes(values: Values) -> list[str]:
     law = f"{values['controller']}, {values['natural_frequency']} rad/s asked, damping {values['damping']}"
     if values["controller"] == POSITION:
         return [f"commanded by position; machine: {values['hardware']}, which measures no efforts"]
-    return [law, NOTE] if _realistic(values) else [law]
+    if values["hardware"] != SIMULATED:
+        return [law]
+    return [law, NOTE, NO_PAYLOAD] if _realistic(values) else [law, NO_PAYLOAD]
 
 
 def _of_controller(values: Values) -> dict[str, Parameter]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import math
+import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -236,7 +237,7 @@ def run_motion(
     faults: tuple[str, ...] = ()
     loop = FixedRateLoop(robot.rate)
     most = max(1, round(CATCH_UP * robot.rate))
-    begin = robot.machine.time
+    begin, begun = robot.machine.time, clock.time()
     time = 0.0
     gc.collect()
     gc.disable()  # a collection takes longer than a period
@@ -258,7 +259,7 @@ def run_motion(
             time = robot.machine.time - begin
     finally:
         gc.enable()
-    run = Run(robot.mechanism.name, "", robot.rate, cycles, per_cycle * dt)
+    run = Run(robot.mechanism.name, "", robot.rate, cycles, per_cycle * dt, begun=begun)
     return recorder.recording(run, loop.missed, faults)
 
 

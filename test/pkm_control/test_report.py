@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.report.margins import Margins
+from pkm_control.report.page.figure import page, style
 from pkm_control.report.page.series import envelope, rotation_vectors, turns, widest_plane
 from pkm_control.report.recording import Recorder, Recording, Run
 from pkm_control.report.report import Report
@@ -43,7 +45,7 @@ def made_up(n: int = 1001, realtime: bool = True, turning: bool = True, slower: 
         readings = np.array([np.sin(t), 0.0]), np.array([2.0, -0.5])
         wake = 5.0 + slower * t if realtime else np.nan
         recorder.add(t, wake, (reference, measured), readings, efforts, np.abs(efforts) > 9.9)
-    run = Run("made_up", "sway.csv", 1000.0, 2, 0.5, ("a note",))
+    run = Run("made_up", "sway.csv", 1000.0, 2, 0.5, ("a note",), 1.7e9)
     return recorder.recording(run, missed=3, faults=("the test said so",))
 
 
@@ -69,8 +71,9 @@ def test_figures() -> None:
 def test_text_says_what_was_measured() -> None:
     text = str(Report.of(made_up()))
     said = ("sway.csv", "120.0", "5.0000 mm", "2.0000 mrad", "effort of a", "100% and 71% of 10", "speed of b")
-    for words in (*said, "saturated", "1000.00 Hz", "3 of 1004", "a note", "test said"):
+    for words in (*said, "saturated", "1000.00 Hz", "3 of 1001 deadlines", "date", "a note", "test said"):
         assert words in text
+    assert time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(1.7e9)) in text
     assert "not run in real time" in str(Report.of(made_up(realtime=False)))
 
 
@@ -135,6 +138,39 @@ def test_files_are_written_and_need_nothing_else(tmp_path: Path, turning: bool) 
     assert table.shape == (1001,)
     np.testing.assert_allclose(table["effort_b"], -7.0)
     np.testing.assert_allclose(table["velocity_a"], 2.0)
+
+
+def test_nothing_runs_over_or_out_of_its_panel() -> None:
+    """With names as long as they come: legends stay in their panels, the words of a tile in it, none off the sheet."""
+    recording = made_up()
+    names = ("right_shoulder_joint", "left_shoulder_joint")
+    report = Report.of(replace(recording, limits=replace(LIMITS, names=names)))
+    n = 50
+    line = np.linspace(1.0, 0.5, n)
+    margins = Margins(0.02 * np.arange(n), line, line, line, "right_shoulder_elbow", 0.1, "rad")
+    report = replace(report, margins=margins, position_max=0.0123, position_rms=0.00123, attitude_rms=1.23e-4)
+    report = replace(report, attitude_max=1.23e-3)
+    with style():
+        figure = page(recording, report)
+        figure.canvas.draw()
+        sheet = figure.bbox
+        for axes in figure.axes:
+            legend = axes.get_legend()
+            if legend is not None:
+                box, panel = legend.get_window_extent(), axes.get_window_extent()
+                assert box.x0 >= panel.x0 - 1.0, axes.get_title(loc="left")
+                assert box.x1 <= panel.x1 + 1.0, axes.get_title(loc="left")
+        boxes = [text.get_window_extent() for text in figure.texts if text.get_text()]
+        assert all(sheet.x0 <= box.x0 and box.x1 <= sheet.x1 for box in boxes)
+        for k, box in enumerate(boxes):
+            for other in boxes[:k]:
+                assert not box.overlaps(other), (box, other)
+        tiles = [patch.get_window_extent() for patch in figure.artists]
+        for text in figure.texts:
+            box = text.get_window_extent()
+            for tile in tiles:
+                if tile.x0 < box.x0 < tile.x1 and tile.y0 < box.y0 < tile.y1:
+                    assert box.x1 <= tile.x1, text.get_text()
 
 
 def test_names_cannot_break_the_page(tmp_path: Path) -> None:

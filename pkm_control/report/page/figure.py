@@ -120,6 +120,7 @@ def _head(figure: Figure, report: Report) -> float:
     run = report.run
     figure.text(0.06, 0.963, run.robot, fontsize=20, fontweight="bold", color=INK, va="center")
     done = f"{report.cycles_done} of {run.cycles} cycles in {report.duration:.1f} s at {run.rate:.0f} Hz"
+    done += f"  ·  {run.date}" if run.date else ""
     figure.text(0.965, 0.97, run.motion, fontsize=10, color=INK, ha="right", va="center")
     figure.text(0.965, 0.955, done, fontsize=8, color=SOFT, ha="right", va="center")
     notes = textwrap.wrap("  ·  ".join(run.notes), 135)[:2]
@@ -145,7 +146,8 @@ def _head(figure: Figure, report: Report) -> float:
         colour = BAD if alarming else INK
         drawn = figure.text(x + 0.012, y + 0.031, value, fontsize=14, fontweight="bold", color=colour, va="center")
         figure.text(x + width - 0.010, y + 0.031, unit, fontsize=7.5, color=SOFT, va="center", ha="right")
-        figure.text(x + 0.012, y + 0.011, name, fontsize=6.8, color=SOFT, va="center")
+        size = min(6.8, 6.8 * 25.0 / len(name))  # no wider than the tile
+        figure.text(x + 0.012, y + 0.011, name, fontsize=size, color=SOFT, va="center")
         drawn.set_in_layout(False)
     for fault in report.faults[:2]:
         lines = textwrap.wrap(f"The run ended early: {fault}", 118)[:3]

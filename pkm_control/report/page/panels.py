@@ -211,8 +211,10 @@ def use_of_limits(axes: Axes, report: Report) -> None:
         for i in range(n):
             share = 100.0 * use.peak_share[i]
             text = f"{name} {share:.0f} %" if np.isfinite(use.limit[i]) else f"{name}: no limit"
-            axes.text(share + 1.5, place[i], text, va="center", fontsize=6 if n <= 6 else 5, color=SOFT)
-    axes.axvline(100.0, color=BAD, linewidth=0.9, linestyle=(0, (5, 3)))
+            size = 6.0 if n <= 6 else 5.0
+            ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # clear of the line of the limit
+            axes.text(share + 1.5, place[i], text, va="center", fontsize=size, color=SOFT, bbox=ground, zorder=3)
+    axes.axvline(100.0, color=BAD, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
     longest = max(len(name) for name in report.actuated_names)
     axes.set_yticks(y, report.actuated_names, fontsize=min(7.0 if n <= 6 else 6.0, 75.0 / longest))
     for label, i in zip(axes.get_yticklabels(), range(n), strict=True):
@@ -245,7 +247,8 @@ def margins(axes: Axes, report: Report) -> None:
             highest = max(highest, float(values[np.isfinite(values)].max()))
     axes.axhline(0.0, color=BAD, linewidth=1.0)
     axes.set_ylim(min(0.0, axes.get_ylim()[0]) - 0.03 * highest, 1.2 * highest)
-    axes.legend(loc="upper left", ncols=3, fontsize=6, borderaxespad=0.2)
+    letters = sum(len(label) for values, _, label, _ in drawn if np.isfinite(values).any())
+    axes.legend(loc="upper left", ncols=3, fontsize=min(6.0, 6.0 * 46.0 / max(letters, 1)), borderaxespad=0.2)
 
 
 def _steps(times: Array, values: Array) -> tuple[Array, Array]:
