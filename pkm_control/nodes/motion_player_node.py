@@ -308,7 +308,10 @@ class MotionPlayer(Node):
         """Report what was done of a motion that somebody stops."""
         run = self._run
         if run is not None and run.recorder is not None and self.exit_code is None:
+            if not run.ended_at:
+                run.stopped = "somebody ended the run"
             run.end()
+            self._stay = False
             self._finish(run)
         if self.exit_code is None and self._failed:  # of a run that stayed after a fault
             self.exit_code = 1

@@ -25,10 +25,10 @@ def publish_report(recording: Recording, report: Report, directory: Path | None,
     print(f"\n{report}", flush=True)
     if directory is None:
         return []
-    print("the page of the report is being drawn ...", flush=True)
     directory.mkdir(parents=True, exist_ok=True)
     files = {kind: directory / f"{name}.{kind}" for kind in ("png", "pdf", "html", "csv")}
+    recording.save(files["csv"])  # first: who cannot wait for the page has the numbers
+    print(f"table: {files['csv']}\nthe page of the report is being drawn ...", flush=True)
     importlib.import_module("pkm_control.report.page.write").write_page(recording, report, files)  # matplotlib, late
-    recording.save(files["csv"])
-    print(f"page:  {files['html']} (also .png, .pdf)\ntable: {files['csv']}", flush=True)
+    print(f"page:  {files['html']} (also .png, .pdf)", flush=True)
     return list(files.values())

@@ -33,7 +33,8 @@ from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
 from pkm_description import PkmError
 
-_PATIENCE = (10.0, 2.0, 1.0)  # s, after SIGINT (a report may be written), SIGTERM and SIGKILL
+_PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
+_SOON = 1.0  # s: an end that takes longer says what it waits for
 _AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
 _NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
 _PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")  # in older and in newer releases
@@ -314,6 +315,7 @@ class ProcessGroup:
         self._specs: dict[str, bringup.NodeSpec] = {}
         self._leader = ""
         self._stopping = False
+        self._asked = 0  # how often to stop
 
     def start(self, spec: bringup.NodeSpec, process: Process, leads: bool = False) -> None:
         """Take in the process of a node that has just started. When one that `leads` ends, the run is over."""
@@ -329,8 +331,9 @@ class ProcessGroup:
         return code if code is not None and code > 0 else 0
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
-        """Signal handler: end the run at the next look."""
+        """Signal handler: end the run at the next look; asked again, without waiting for a report."""
         self._stopping = True
+        self._asked += 1
 
     def wait(self) -> int:
         """Wait until the run is over; which nodes end it is what `bringup.py` says of them.
@@ -356,17 +359,23 @@ class ProcessGroup:
         return 0
 
     def stop(self) -> None:
-        """End all processes: first politely, in the end for certain."""
+        """End all processes: first politely, in the end for certain, sooner where somebody asks once more."""
         self._stopping = True
+        asked, began, told = self._asked, time.monotonic(), False
         for number, patience in zip((signal.SIGINT, signal.SIGTERM, signal.SIGKILL), self._patience, strict=True):
             alive = [process for process in self.processes.values() if process.poll() is None]
             for process in alive:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, number)
             deadline = time.monotonic() + patience
-            while alive and time.monotonic() < deadline:
+            while alive and time.monotonic() < deadline and self._asked == asked:
                 alive = [process for process in alive if process.poll() is None]
+                if alive and not told and time.monotonic() - began > _SOON:
+                    told = True
+                    names = ", ".join(name for name, process in self.processes.items() if process in alive)
+                    print(f"pkm run: waiting for {names} to end; Ctrl-C: at once", file=sys.stderr, flush=True)
                 time.sleep(0.02)
+            asked = self._asked
             if not alive:
                 return
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -94,6 +95,20 @@ def test_stopping_ends_even_a_stubborn_process() -> None:
     time.sleep(0.5)
     group.stop()
     assert process.poll() == -signal.SIGTERM
+
+
+def test_who_asks_twice_does_not_wait(capfd: pytest.CaptureFixture[str]) -> None:
+    """A node that ends slowly is named after a second; a second Ctrl-C goes on to the next signal at once."""
+    group = ProcessGroup(patience=(30.0, 2.0, 2.0))
+    group.start(NodeSpec("stubborn", "", ""), started([sys.executable, "-c", STUBBORN]))
+    time.sleep(0.5)
+    group.ask_to_stop()
+    threading.Timer(1.5, group.ask_to_stop).start()
+    began = time.monotonic()
+    group.stop()
+    assert 1.0 < time.monotonic() - began < 5.0
+    assert group.processes["stubborn"].poll() == -signal.SIGTERM
+    assert "waiting for stubborn to end; Ctrl-C: at once" in capfd.readouterr().err
 
 
 def test_the_leader_ends_the_run() -> None:

@@ -128,3 +128,21 @@ def test_the_exit_code_tells_of_a_fault_of_a_run_that_stayed(graph: Graph) -> No
     player._failed = True
     player.wind_up()
     assert player.exit_code == 1
+
+
+def test_who_ends_the_run_is_not_told_that_the_robot_stays(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = graph.listen(Log, "/rosout")
+    player = graph.start(MotionPlayer, motion="none", stay=True)
+    player._timer.cancel()
+    notes: list[tuple[str, ...]] = []
+    recording = SimpleNamespace(run=SimpleNamespace(notes=("a",), motion="circle"))
+    recording.about = lambda motion, notes_: notes.append(notes_) or (_ for _ in ()).throw(ValueError("nothing moved"))
+    monkeypatch.setattr(motion_player_node, "replace", lambda one, **_: one)
+    run = MotionRun(Order("circle", 1, lambda _: None, plan=SimpleNamespace()), None, SimpleNamespace(), 0.0)
+    run.take, run.streams.stop = lambda everything: None, lambda: None
+    run.recorder = SimpleNamespace(recording=lambda faults: recording)
+    player._run = run
+    player.wind_up()
+    assert notes == [("a", "ended early: somebody ended the run")]
+    graph.wait(lambda: any("no report: nothing moved" in log.msg for log in told))
+    assert not any("stays" in log.msg for log in told)
