@@ -16,4 +16,4 @@ NOTE = (
     f"{DELAY} period late, links {HEAVIER - 1.0:.0%} heavier than the controller believes; planned with a reserve of "
     f"{RESERVE:.0%}"
 )
-NO_PAYLOAD = "no payload"
+NO_PAYLOAD = "no payload beyond the description's"

@@ -150,11 +150,12 @@ def reserve(values: Values) -> float:
 def _notes(values: Values) -> list[str]:
     """Return the conditions of a run as the report tells them."""
     law = f"{values['controller']}, {values['natural_frequency']} rad/s asked, damping {values['damping']}"
+    described = [f"described with {values['xacro_args']}"] if values["xacro_args"] else []
     if values["controller"] == POSITION:
-        return [f"commanded by position; machine: {values['hardware']}, which measures no efforts"]
+        return [f"commanded by position; machine: {values['hardware']}, which measures no efforts", *described]
     if values["hardware"] != SIMULATED:
-        return [law]
-    return [law, NOTE, NO_PAYLOAD] if _realistic(values) else [law, NO_PAYLOAD]
+        return [law, *described]
+    return [law, *([NOTE] if _realistic(values) else []), *described, NO_PAYLOAD]
 
 
 def _of_controller(values: Values) -> dict[str, Parameter]:

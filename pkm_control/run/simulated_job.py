@@ -89,7 +89,13 @@ def _conditions(options: Options) -> tuple[str, ...]:
         return ("commanded by position; the machine is where it is told to be (loopback), and has no efforts",)
     law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
     hidden = f"payload {options.hidden_payload:g} kg, which the controller does not know of"
-    conditions = (law, NOTE if options.realistic else "", hidden if options.hidden_payload > 0.0 else NO_PAYLOAD)
+    described = f"described with {options.xacro_args}" if options.xacro_args else ""
+    conditions = (
+        law,
+        NOTE if options.realistic else "",
+        described,
+        hidden if options.hidden_payload > 0.0 else NO_PAYLOAD,
+    )
     return tuple(condition for condition in conditions if condition)
 
 

@@ -7,6 +7,7 @@ from standard input and answers on standard output, both as JSON. It imports not
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import difflib
 import io
@@ -59,6 +60,8 @@ def main() -> None:
 def expanded(task: dict[str, Any]) -> dict[str, str]:
     """Return the answer to a task."""
     find_package(task["package"], task["directory"])
+    find_includes(os.path.join(task["directory"], "pkm_description"))
+    explain_values()
     # xacro reports warnings and the place of an error on stderr: that belongs into our message.
     messages = io.StringIO()
     arguments = Arguments(task["arguments"])
@@ -83,14 +86,92 @@ def expanded(task: dict[str, Any]) -> dict[str, str]:
             messages.seek(0)
             xacro.print_location()
             place = " ".join(messages.getvalue().split())
-            problem = f"xacro cannot expand it: {str(error).strip() or repr(error)} ({place})"
-            return {"problem": problem, "remedy": "correct the xacro expression"}
+            what = " ".join(str(error).split()) or repr(error)
+            problem = f"xacro cannot expand it: {what} ({place})"
+            return {"problem": problem, "remedy": remedy_of(error)}
     unknown = arguments.unknown(task["arguments"])
     if unknown:
         return {"problem": unknown, "remedy": "correct the name of the argument"}
     if len(text) > task["longest"]:
         return {"problem": f"it expands to {len(text)} letters", "remedy": f"stay below {task['longest']}"}
     return {"text": text}
+
+
+class ImpossibleError(ValueError):
+    """An expression has no value for the numbers that it was given, by `names`."""
+
+    def __init__(self, text: str, names: tuple[str, ...]) -> None:
+        super().__init__(text)
+        self.names = names
+
+
+def remedy_of(error: BaseException) -> str:
+    """What to do about an error of xacro's, from the one that began it."""
+    first: Any = error
+    while getattr(first, "exc", None) is not None:
+        first = first.exc
+    if isinstance(first, ImpossibleError):
+        names = ", ".join(first.names)
+        return (
+            f"these numbers do not fit together; change {'one of ' if len(first.names) > 1 else ''}{names or 'them'} "
+            "(the root of a negative number is a rod or leg that is shorter than what it has to span)"
+        )
+    if isinstance(first, FileNotFoundError):
+        return (
+            "give the path of the include relative to the file that has it, or absolute; the limbs that come along are "
+            "$(find pkm_control)/pkm_description/limbs/NAME.xacro"
+        )
+    return "correct the xacro expression"
+
+
+def explain_values() -> None:
+    """Have an expression without a value, such as the root of a negative number, tell the numbers in it."""
+    original = xacro.safe_eval
+
+    def explained(expression: str, symbols: Any, others: Any = None) -> Any:
+        try:
+            return original(expression, symbols, others)
+        except (ValueError, ZeroDivisionError, OverflowError) as error:
+            tree = ast.parse(expression.strip(), mode="eval")
+            named = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+            values = {}
+            for name in dict.fromkeys(node.id for node in sorted(named, key=lambda node: node.col_offset)):
+                with contextlib.suppress(Exception):
+                    values[name] = float(symbols[name])
+            values.pop("pi", None)
+            what = str(error)
+            for call in ast.walk(tree):
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and len(call.args) == 1:
+                    inner = ast.unparse(call.args[0])
+                    with contextlib.suppress(Exception):
+                        value = float(original(inner, symbols, others))
+                        try:
+                            original(f"{call.func.id}({value!r})", symbols, others)
+                        except ValueError:
+                            what = f"{call.func.id}({inner}) is {call.func.id} of {value:.4g}, which has no value"
+                            break
+            told = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
+            raise ImpossibleError(f"{what}{', with ' if told else ''}{told}", tuple(values)) from error
+
+    xacro.safe_eval = explained
+
+
+def find_includes(package: str) -> None:
+    """Let what a robot of the gallery includes be found, by its file's name, where the robot was copied elsewhere."""
+    original = xacro.abs_filename_spec
+
+    def find(spec: str) -> str:
+        path = str(original(spec))
+        if os.path.isabs(spec) or os.path.exists(path):
+            return path
+        folder, name = os.path.split(spec)
+        for room in {"": ("robots", "limbs"), "../limbs": ("limbs",)}.get(folder, ()):
+            shipped = os.path.join(package, room, name)
+            if os.path.exists(shipped):
+                return shipped
+        return path
+
+    xacro.abs_filename_spec = find
 
 
 def find_package(name: str, directory: str) -> None:

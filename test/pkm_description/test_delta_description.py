@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pkm_description import DescriptionError, load_mechanism
+from pkm_description.gallery import ROBOTS
+from pkm_description.load import expand
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import JointType, Mechanism
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +128,74 @@ def test_expanded_text_loads_to_the_same_mechanism(delta: Mechanism) -> None:
 def test_an_argument_that_the_file_does_not_have_is_refused(name: str, words: str) -> None:
     with pytest.raises(DescriptionError, match=f"no argument '{name}'; {words}"):
         load_mechanism("delta", xacro_args={name: "0.5"})
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "new", "problem", "remedy"),
+    [
+        (
+            ROBOTS / "delta.urdf.xacro",
+            'name="rod_length" value="1.055"',
+            'name="rod_length" value="0.3"',
+            r"is sqrt of -0\.3006, which has no value, with rod_length = 0\.3, base_radius = 0\.33, arm_length = 0\.42",
+            "change one of rod_length, base_radius, arm_length, platform_radius",
+        ),
+        (
+            ROOT / "docs" / "examples" / "hobby_hexapod.urdf.xacro",
+            'name="rod_length" value="0.130"',
+            'name="rod_length" value="0.015"',
+            r"is sqrt of -[\d.e-]+, which has no value, with rod_length = 0\.015, corner_x",
+            "change one of rod_length, corner_x, corner_y",
+        ),
+        (
+            ROBOTS / "delta.urdf.xacro",
+            'name="platform_mass" value="2.916"',
+            'name="platform_mass" value="${1 / (base_radius - 0.33)}"',
+            "division by zero, with base_radius = 0.33",
+            "change base_radius",
+        ),
+        (
+            ROBOTS / "delta.urdf.xacro",
+            "../limbs/rus2.xacro",
+            "my_limbs/rus2.xacro",
+            "No such file or directory: .*my_limbs/rus2.xacro",
+            r"\$\(find pkm_control\)/pkm_description/limbs/NAME.xacro",
+        ),
+    ],
+    ids=["rods of a Delta", "rods of a hexapod", "division by zero", "include"],
+)
+def test_numbers_that_cannot_be_are_named(
+    tmp_path: Path, source: Path, old: str, new: str, problem: str, remedy: str
+) -> None:
+    text = source.read_text(encoding="utf-8")
+    assert old in text
+    mine = tmp_path / "mine.urdf.xacro"
+    mine.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(DescriptionError, match=problem) as refused:
+        load_mechanism(mine)
+    assert re.search(remedy, refused.value.remedy)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["delta", "gough_stewart", "five_bar", "spatial_4dof_5legs"])
+def test_a_file_of_the_gallery_can_be_copied_elsewhere(tmp_path: Path, name: str) -> None:
+    """Its includes are relative; what is not beside the copy is found where it came from."""
+    mine = tmp_path / "mine.urdf.xacro"
+    shutil.copy(ROBOTS / f"{name}.urdf.xacro", mine)
+    copied, shipped = (re.sub(r"<!-- .* -->", "", expand(source)[0]) for source in (mine, name))
+    assert copied == shipped
+    (tmp_path / "gough_stewart.xacro").write_text("<robot/>")  # beside it, a file of that name goes first
+    if name == "gough_stewart":
+        with pytest.raises(DescriptionError):
+            expand(mine)
+
+
+def test_the_hexapod_of_servos_takes_eight_numbers() -> None:
+    """Half as large in every length: nothing else is to be changed, no range of the platform either."""
+    text = (ROOT / "docs" / "examples" / "hobby_hexapod.urdf.xacro").read_text(encoding="utf-8")
+    for name in ("base_radius", "platform_radius", "arm_length", "rod_length"):
+        text, count = re.subn(
+            rf'(name="{name}" value=")([\d.]+)"', lambda m: f'{m.group(1)}{0.5 * float(m.group(2))!r}"', text
+        )
+        assert count == 1
+    assert load_mechanism(text).home[2, 3] == pytest.approx(0.5 * 0.12862, rel=1e-3)
