@@ -66,15 +66,22 @@ STATES = 1000
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: long tests; run with -m slow")
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
+    config.addinivalue_line("markers", "xdist_group(name): one worker runs all of these tests (--dist loadgroup)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what was not asked for: slow tests, and robots that a test does not concern."""
+    """Leave out what was not asked for: slow tests, and robots that a test does not concern.
+
+    One worker asks a robot everything that is asked of all robots: to draw a robot's states takes seconds. The other
+    tests are kept together by file.
+    """
     slow = "slow" in config.getoption("markexpr")
     left_out = [item for item in items if (item.get_closest_marker("slow") and not slow) or not _concerned(item)]
     config.hook.pytest_deselected(items=left_out)
     dropped = set(left_out)
     items[:] = [item for item in items if item not in dropped]
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_robot_asked(item) or item.nodeid.partition("::")[0]))
 
 
 class _WithoutJudge(pytest.Module):
@@ -100,8 +107,14 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 def _concerned(item: pytest.Item) -> bool:
     """Whether a test is to be asked of the robot of its parameters."""
     kinds = {kind for mark in item.iter_markers("not_for") for kind in mark.args}
-    given = item.callspec.params if isinstance(item, pytest.Function) and kinds else {}
-    return not any(given.get(name) in KINDS[kind] for name in ("robot", "robot_name") for kind in kinds)
+    return not kinds or not any(_robot_asked(item) in KINDS[kind] for kind in kinds)
+
+
+def _robot_asked(item: pytest.Item) -> str:
+    """The robot of a test that is asked of all of them; "" for other tests."""
+    given = item.callspec.params if hasattr(item, "callspec") else {}
+    names = (given.get(name) for name in ("robot", "robot_name"))
+    return next((name for name in names if isinstance(name, str) and name in _robots), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,17 +156,14 @@ class Robot:
 
     def rates(self, k: int) -> tuple[Array, Array, Array]:
         """Pinocchio's coordinates, velocities and accelerations of state k."""
+        if k not in self._rates:
+            q = self.q(self.states.joints[k])
+            self._rates[k] = q, *self.judge.rates(q, self.states.twist[k], self.states.acceleration[k])
         return self._rates[k]
 
     @cached_property
-    def _rates(self) -> list[tuple[Array, Array, Array]]:
-        found = []
-        for joints, twist, acceleration in zip(
-            self.states.joints, self.states.twist, self.states.acceleration, strict=True
-        ):
-            q = self.q(joints)
-            found.append((q, *self.judge.rates(q, twist, acceleration)))
-        return found
+    def _rates(self) -> dict[int, tuple[Array, Array, Array]]:
+        return {}
 
 
 _robots = {name: Robot(name) for name in robot_names()}
