@@ -58,6 +58,28 @@ KINDS = {
         "two_tpr",
     ),
     "modes without sides": ("cable_8", "gough_stewart_7", "planar_redundant"),
+    "without straight lines": (  # a limb is solved by iteration
+        "capaman",
+        "carpal_wrist",
+        "delta_rr",
+        "dymo_3uru",
+        "eclipse2",
+        "five_dof_3rr_rrr",
+        "h4",
+        "irsbot2",
+        "orthoglide",
+        "ppa_2t",
+        "pru_3",
+        "quattro",
+        "reactionless_four_bar",
+        "spatial_4dof_5legs",
+        "three_rpc",
+        "tri_scott",
+        "tricept",
+        "tripod_3prs",
+        "two_tpr",
+        "wrist_3ruu",
+    ),
     "loaded branch": ("five_bar", "planar_redundant", "two_rpr", "wrist_3ups_s"),  # the platform's own, by reactions
 }
 STATES = 1000

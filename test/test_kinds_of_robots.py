@@ -33,6 +33,7 @@ RULES = {
     "redundantly actuated": lambda robot: len(robot.kinematics.actuated_names) > robot.kinematics.mobility,
     "modes by search": lambda robot: robot.kinematics.assembly_method == "search",
     "modes without sides": lambda robot: not by_search(robot) and robot.kinematics.assembly.unsigned,
+    "without straight lines": lambda robot: not robot.kinematics.straight,
     "loaded branch": lambda robot: bool(robot.kinematics.mechanism.mobility.left_out),
 }
 

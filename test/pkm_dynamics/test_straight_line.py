@@ -7,27 +7,21 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_description.gallery import robot_names
 from pkm_dynamics import Dynamics, robot_model
 from pkm_dynamics.codegen.recordings import record_direct, record_inverse
 from pkm_dynamics.codegen.step_code import SOLVED, straight_direct_many, straight_inverse_many
 from pkm_dynamics.linear_form.random_motions import random_motions
-from pkm_kinematics import Kinematics, Status, kinematics
+from pkm_kinematics import Status, kinematics
 from pkm_kinematics.codegen import MachineCode
 
 N = 200
 # The two round differently (fused operations, another order of pivots). Seen: 2e-11, hexaglide.
 CLOSE = 1e-9
-HARD = {"griffis_duffy"}  # singular at every pose
 
 
-def straight_robots() -> list[str]:
-    return [name for name in robot_names() if Kinematics(load_mechanism(name)).straight and name not in HARD]
-
-
-@pytest.fixture(scope="module", params=straight_robots())
-def robot(request: pytest.FixtureRequest) -> Dynamics:
-    return Dynamics(load_mechanism(request.param))
+@pytest.fixture
+def robot(robot_name: str) -> Dynamics:
+    return Dynamics(load_mechanism(robot_name))
 
 
 def error(found, expected):
@@ -35,6 +29,7 @@ def error(found, expected):
     return (np.abs(found - expected).max(axis=-1) / np.abs(expected).max(axis=-1)).max()
 
 
+@pytest.mark.not_for("without straight lines", "singular everywhere")
 def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     states, rng = random_motions(robot.kinematics, N), np.random.default_rng(4)
     wrench, m = rng.normal(size=(N, 6)), len(robot.kinematics.actuated_names)
