@@ -31,7 +31,10 @@ def explain_inverse(engine: Engine, status: int, joints: Array, residual: float,
 def explain_motion(engine: Engine, status: int, joints: Array, residual: float, *, seeded: bool = False) -> str:
     """Why a motion has the status it has; arguments as in `explain_inverse`."""
     if status == Status.INVALID_INPUT:
-        what = "the pose, the twist or the acceleration is not finite, or outside the platform's motion space"
+        what = (
+            "the pose, the twist or the acceleration is not finite, outside the platform's motion space, or so large "
+            "that numbers overflow"
+        )
         return what + BAD_SEED * seeded
     return explain_inverse(engine, status, joints, residual)
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from pkm_description.errors import PkmError
 from pkm_description.introduction import Introduced
 from pkm_description.mechanism import Array, Mechanism
-from pkm_kinematics.batch import ShapeError, as_rows, rows_for, shaped
+from pkm_kinematics.batch import ShapeError, all_finite, as_rows, rows_for, shaped
 from pkm_kinematics.codegen import AVAILABLE, MachineCode
 from pkm_kinematics.codegen.newton_recording import record_newton_step
 from pkm_kinematics.codegen.track_code import straight_track
@@ -41,7 +41,7 @@ from pkm_kinematics.solve.constraints import constraint_margin, constraint_wrenc
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.solve.singularity import Singularity, margins
 from pkm_kinematics.solve.working_modes import WorkingModes
-from pkm_kinematics.status import Status
+from pkm_kinematics.status import Status, closes
 
 if TYPE_CHECKING:
     from pkm_kinematics.assembly.method import AssemblyMethod
@@ -344,7 +344,8 @@ class Kinematics(Introduced):
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            twist: (..., 6) linear [m/s], then angular [rad/s]; INVALID_INPUT outside the motion space.
+            twist: (..., 6) linear [m/s], then angular [rad/s]; INVALID_INPUT outside the motion space, or so large that
+                numbers overflow.
             acceleration: (..., 6), the twist's time derivative; zero if there is none. Where the motion space turns
                 with the pose, the nearest possible one is taken, and INVALID_INPUT is more than 5 % away; None is that
                 of a constant velocity in the motion space.
@@ -375,8 +376,9 @@ class Kinematics(Introduced):
         solved = (e.solve if seed is None else e.solve_near)(poses, choice, twists, accelerations)
         if mode is not None:
             drop_uncertain(choice, solved)
-        if astray.any():
-            solved.status[astray & (solved.status == Status.CONVERGED)] = Status.INVALID_INPUT
+        if astray.any() or not (all_finite(solved.qd) and all_finite(solved.qdd)):
+            astray |= ~(np.isfinite(solved.qd) & np.isfinite(solved.qdd)).all(axis=1)  # where numbers overflow
+            solved.status[astray & closes(solved.status)] = Status.INVALID_INPUT
             solved.qd[astray], solved.qdd[astray] = np.nan, np.nan
         parts = [x.reshape((*shape, x.shape[1])) for x in (solved.q, solved.qd, solved.qdd)]
         return Motion(

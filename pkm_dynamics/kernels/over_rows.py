@@ -19,14 +19,12 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 def check_motions(motions, scale, projector, status):
     """Status (k,) of motions (k, 25) as input: finite, with a quaternion of nearly unit length, which is made exact.
 
-    Twists and accelerations must lie in the space that `projector` projects on, as `is_off_space` has it; with none
-    (0, 6) they may be any.
+    Twists and accelerations must lie in the space that `projector` projects on, as `is_off_space` has it.
     """
-    anywhere = projector.shape[0] == 0
     for k in range(motions.shape[0]):
         motion = motions[k]
         status[k] = CONVERGED if all_finite(motion) and check_pose(motion, motion) else INVALID_INPUT
-        if anywhere or status[k] != CONVERGED:
+        if status[k] != CONVERGED:
             continue
         for first in (7, 13):
             if is_off_space(motion[first : first + 6], scale, projector, INSIDE):

@@ -642,21 +642,23 @@ class Engine:
         return np.asarray(allowed_twists(self.model, data, pose))
 
     def outside(self, poses: Array, rates: Array, choice: Choice) -> NDArray[np.bool_]:
-        """Which of the twists or accelerations (n, 6) at poses (n, 7) the platform cannot have."""
-        if self.constant_space and self.mobility == 6:
-            return np.zeros(len(rates), dtype=bool)
+        """Which of the twists or accelerations (n, 6) at poses (n, 7) the platform cannot have.
+
+        Nor those too large to be squared, as no digit of them would tell.
+        """
         scale = self.rate_scale
         if self.constant_space:
-            off = np.empty(len(rates), dtype=np.bool_)
+            off: NDArray[np.bool_] = np.empty(len(rates), dtype=np.bool_)
             self._off_space(np.ascontiguousarray(rates), scale, self.onto_space, INSIDE, off)
             return off
-        scaled = rates * scale
         spaces = self.spaces_at(poses, choice)[0]
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
-        with np.errstate(invalid="ignore"):
-            allowance = INSIDE * (1.0 + np.linalg.norm(scaled, axis=1))
+        with np.errstate(invalid="ignore", over="ignore"):
+            scaled = rates * scale
+            size = np.linalg.norm(scaled, axis=1)
             left = scaled - np.einsum("nik,njk,nj->ni", Q, Q, scaled)
-        return np.asarray((np.linalg.norm(left, axis=1) > allowance) & np.isfinite(spaces).all(axis=(1, 2)))
+            off = np.linalg.norm(left, axis=1) > INSIDE * (1.0 + size)
+        return np.asarray((off & np.isfinite(spaces).all(axis=(1, 2))) | ~(size < np.inf))
 
     def nearest_accelerations(
         self, accelerations: Array, spaces: Array, biases: Array
@@ -676,13 +678,14 @@ class Engine:
         """
         scale = self.rate_scale
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
-        free = (accelerations - biases) * scale
-        kept = np.einsum("nik,njk,nj->ni", Q, Q, free)
-        size = 1.0 + np.linalg.norm(accelerations * scale, axis=1) + np.linalg.norm(biases * scale, axis=1)
-        with np.errstate(invalid="ignore"):
-            astray = np.asarray(np.linalg.norm(free - kept, axis=1) > ASTRAY * size)
+        with np.errstate(invalid="ignore", over="ignore"):
+            free = (accelerations - biases) * scale
+            kept = np.einsum("nik,njk,nj->ni", Q, Q, free)
+            size = 1.0 + np.linalg.norm(accelerations * scale, axis=1) + np.linalg.norm(biases * scale, axis=1)
+            astray = np.asarray((np.linalg.norm(free - kept, axis=1) > ASTRAY * size) | ~(size < np.inf))
+            nearest = biases + kept / scale
         known = np.asarray(np.isfinite(spaces).all(axis=(1, 2), keepdims=True))[:, :, 0]
-        return np.where(known, biases + kept / scale, np.nan), astray
+        return np.where(known, nearest, np.nan), astray & known[:, 0]
 
     @cached_property
     def _off_space(self) -> Callable[..., None]:

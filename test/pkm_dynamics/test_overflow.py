@@ -51,3 +51,35 @@ def test_efforts_too_large_for_numbers_never_converge(large) -> None:
     found = dynamics.direct(pose, np.zeros(6) * twist, effort)
     assert (found.ok == np.isfinite(found.acceleration).all(axis=1)).all()  # heavy robots may take them
     assert found.ok[1]
+
+
+@pytest.mark.parametrize("size", [1.0, 1e150, 1e154, 1e200, 1e300, 1.7e308])
+@pytest.mark.parametrize(("name", "axis"), [("planar_3rrr", 2), ("agile_eye", 0), ("delta", 3), ("quattro", 3)])
+def test_what_is_outside_the_motion_space_stays_so_however_large(of_gallery, name: str, axis: int, size: float) -> None:
+    k = of_gallery[name].kinematics
+    dynamics, off, none = Dynamics(k), size * np.eye(6)[axis], np.zeros(len(k.actuated_names))
+    for twist, acceleration in ((off, None), (np.zeros(6), off)):
+        assert k.motion(k.home, twist, acceleration).status == Status.INVALID_INPUT
+        assert dynamics.inverse(k.home, twist, acceleration).status == Status.INVALID_INPUT
+        assert dynamics.inverse_derivatives(k.home, twist, acceleration).status == Status.INVALID_INPUT
+    assert dynamics.direct(k.home, off, none).status == Status.INVALID_INPUT
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e153, 1e154, 1e160, 1e300, 1.7e308])
+@pytest.mark.parametrize("name", ["planar_3rrr", "quattro", "delta", "hexaglide", "tripod_3prs", "tricept"])
+def test_motions_converge_with_numbers_only(of_gallery, name: str, size: float) -> None:
+    k = of_gallery[name].kinematics
+    space = k.subspace(k.home)
+    dynamics = Dynamics(k)
+    for twist in size * np.vstack([space.T / np.abs(space).max(axis=0)[:, None], np.eye(6)]):
+        given = np.array([twist, np.zeros(6)])
+        for moving in (k.motion([k.home, k.home], given), k.motion([k.home, k.home], 0.0 * given, given)):
+            known = np.isfinite(moving.velocities).all(axis=1) & np.isfinite(moving.accelerations).all(axis=1)
+            assert ((moving.status == Status.CONVERGED) == known).all()
+            assert known[1]
+            assert known[0] or (moving.status[0] == Status.INVALID_INPUT and np.isnan(moving.velocities[0]).all())
+            assert size < 1e155 or not known[0], "too large to be squared"
+        efforts = dynamics.inverse([k.home, k.home], given)
+        assert ((efforts.status == Status.CONVERGED) == np.isfinite(efforts.effort).all(axis=1)).all()
+        assert size < 1e155 or efforts.status[0] == Status.INVALID_INPUT

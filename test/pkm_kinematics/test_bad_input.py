@@ -346,3 +346,16 @@ def test_reasons_of_what_is_too_large(name):
         reason = k.inverse(pose).reason()
         assert "nan" not in reason
         assert "inf" not in reason
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308])
+@pytest.mark.parametrize("name", ["hexaglide", "delta", "planar_3rrr"])
+def test_a_tracker_never_answers_without_numbers(of_gallery, name, value):
+    k = of_gallery[name].kinematics
+    q, qd = k.inverse(k.home).actuated, np.zeros(len(k.actuated_names))
+    qd[1] = value
+    tracker = Tracker(k)
+    moving = tracker.observe(q, qd)
+    assert np.isfinite(moving.twist).all()
+    assert np.isfinite(moving.velocities).all()
+    assert tracker.observe(q, 0.0 * qd).status == Status.CONVERGED

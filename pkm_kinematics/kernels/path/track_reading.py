@@ -13,7 +13,7 @@ from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at, trac
 from pkm_kinematics.kernels.path.newton import RIGHT, normal_equations
 from pkm_kinematics.kernels.position.chain import chain_motion
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT, SINGULAR, closes
-from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
+from pkm_kinematics.kernels.position.solve_poses import all_finite, solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
 from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
@@ -69,4 +69,6 @@ def track_reading(model, data, positions, rates, pose, joints, twist, velocities
     for i in range(1, model.chain.shape[0]):
         joints[model.chain[i].column] = data.chain[i].q
         velocities_[model.chain[i].column] = data.chain[i].qd
+    if not (all_finite(twist) and all_finite(velocities_)):  # of actuators faster than any
+        return INVALID_INPUT, error
     return status, error

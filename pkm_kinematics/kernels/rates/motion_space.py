@@ -147,12 +147,18 @@ def motion_spaces(model, data, choice, poses, twists, spaces, biases):
 @compiled
 def is_off_space(rates, scale, projector, rounding):
     """Whether rates (6,), each component scaled by `scale` (6,), are off the space that `projector` (6, 6) projects on,
-    by more than `rounding` of one plus their size."""
+    by more than `rounding` of one plus their size, or too large to be squared; with none (0, 6) only that counts."""
     size = 0.0
     left = 0.0
     for r in range(6):
         part = rates[r] * scale[r]
         size += part * part
+    if not size < np.inf:
+        return True
+    if projector.shape[0] == 0:
+        return False
+    for r in range(6):
+        part = rates[r] * scale[r]
         for c in range(6):
             part -= projector[r, c] * rates[c] * scale[c]
         left += part * part
