@@ -62,6 +62,7 @@ class PageNode(Node):
         self._viewer: RobotViewer | None = None
         self._operations: PageOperations | None = None
         self._newest: list[Any] = [None, None, None]
+        self._epoch = 0  # ns, of the first state that was shown: where the page's time begins
         self._modes_asked = np.full(7, np.nan)  # the pose at which working modes were asked for
         self._planned: Path | None = None
         self._description = RobotDescription(self, self._build)
@@ -135,7 +136,11 @@ class PageNode(Node):
         joints, platform, controller = self._newest
         if self._viewer is None or joints is None or platform is None:
             return
-        readings = _readings(platform, controller)
+        stamp = platform.header.stamp
+        now = stamp.sec * 1_000_000_000 + stamp.nanosec
+        if not 0 < self._epoch <= now:
+            self._epoch = now
+        readings = _readings(platform, controller, 1e-9 * (now - self._epoch))
         try:
             self._viewer.look(joints.name, np.array(joints.position), readings)
         except Exception as error:  # of the web server's, which browsers come to and leave: the next picture may do
@@ -167,10 +172,9 @@ class PageNode(Node):
         return diagnostics.OK, f"shown at {self._viewer.url}", {"visuals left out": len(self._viewer.left_out)}
 
 
-def _readings(platform: PlatformState, controller: ControllerState | None) -> Readings:
-    """What the page shows of the newest states."""
+def _readings(platform: PlatformState, controller: ControllerState | None, time: float) -> Readings:
+    """What the page shows of the newest states, at a time [s]."""
     known = platform.status.code in (SolveStatus.CONVERGED, SolveStatus.JOINT_LIMIT)  # else its pose means nothing
-    stamp = platform.header.stamp
     distances = [
         value if known and math.isfinite(value) else None
         for value in (platform.type1_distance, platform.type2_distance)
@@ -187,7 +191,7 @@ def _readings(platform: PlatformState, controller: ControllerState | None) -> Re
         }
     found["reason"] = found.get("reason") or platform.status.reason
     return Readings(
-        time=stamp.sec % 10000 + 1e-9 * stamp.nanosec,
+        time=time,
         pose=messages.pose_of(platform.pose) if known else None,
         speed=float(np.linalg.norm(messages.vector_of(platform.twist.linear))) if known else None,
         distances=(distances[0], distances[1]),

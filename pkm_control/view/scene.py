@@ -6,8 +6,9 @@ The light is made of lamps alone: an environment map takes most of a software re
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ _SKY, _GROUND = (205, 217, 229), (242, 245, 248)  # of the background, top and b
 _CELL_COLOUR, _SECTION_COLOUR = (176, 187, 198), (120, 134, 148)
 _FOV = 0.75  # rad, from the top to the bottom of the picture
 _EYES = 4  # places that are remembered
+_STICKS_OUT = 0.02  # of the robot's size: by how much a link reaches beyond all that was seen before the picture grows
+_GROWS = 0.05  # of the robot's size, beyond what sticks out, so that the picture seldom changes
+_DIRECTIONS = np.array([d for d in itertools.product((-1.0, 0.0, 1.0), repeat=3) if any(d)])
+_DIRECTIONS /= np.linalg.norm(_DIRECTIONS, axis=1, keepdims=True)
 _SHARP = 0.6  # rad: edges between facets that turn by more are seen as edges
 _MESHES = (".stl", ".obj", ".ply", ".dae", ".glb", ".gltf", ".off")
 
@@ -52,7 +57,8 @@ class Scene:
         self.frames: dict[str, Any] = {}
         self.trail: deque[Array] = deque(maxlen=_TRAIL_POINTS)
         self._box: tuple[Array, Array] | None = None  # in which the robot was seen first
-        self._points: Array = np.empty((0, 3))  # the corners of what was seen then
+        self._points: Array = np.empty((0, 3))  # the corners of what was seen then, and of what left that box
+        self._reached: Array = np.zeros(len(_DIRECTIONS))  # how far the robot has reached in each of these [m]
         self._planned: Array = np.empty((0, 3))
         self._placed_clients: dict[int, tuple[Array, int, int]] = {}
         self._eyes: dict[int, deque[Array]] = {}  # where cameras were put lately: a browser tells its own place late
@@ -71,15 +77,19 @@ class Scene:
 
     def show(self, poses: Mapping[str, Array]) -> None:
         """Show links at poses (4, 4) by name."""
+        moved = []
         for link, frame in self.frames.items():
             pose, shown = poses[link], self._shown_poses.get(link)
             if shown is not None and np.abs(pose - shown).max() < _UNSEEN * self.size:
                 continue
             self._shown_poses[link] = pose
+            moved.append(link)
             frame.position = pose[:3, 3]
             frame.wxyz = np.roll(quaternion_from_rotation(pose[:3, :3]), 1)
         if self._box is None:
             self._surround(poses)
+        elif moved:
+            self._widen(poses, moved)
 
     def show_planned(self, positions: Array) -> None:
         """Draw the path (n, 3) [m] that the platform is to take; none where there are fewer than two points."""
@@ -150,6 +160,7 @@ class Scene:
             ]
         )
         self._points, self._box = points, (points.min(axis=0), points.max(axis=0))
+        self._reached = (points @ _DIRECTIONS.T).max(axis=0)
         floor = fitting.floor_under(*self._box)
         self._server.scene.add_grid(
             "/floor",
@@ -168,6 +179,24 @@ class Scene:
         camera.near, camera.far, camera.fov = 0.01 * size, 100.0 * size, _FOV
         eye, middle = fitting.view_of(self._shown(), _FOV, 1.0)
         camera.position, camera.look_at = tuple(eye), tuple(middle)
+        for client in self._server.get_clients().values():
+            self._fit(client)
+
+    def _widen(self, poses: Mapping[str, Array], moved: Sequence[str]) -> None:
+        """Step back where links leave the picture, as arms do that swing out."""
+        corners = [
+            self.corners[link] @ poses[link][:3, :3].T + poses[link][:3, 3] for link in moved if link in self.corners
+        ]
+        if not corners:
+            return
+        points, size = np.vstack(corners), self.size
+        reached = points @ _DIRECTIONS.T
+        out = np.argwhere(reached > self._reached + _STICKS_OUT * size)
+        if not len(out) or not np.isfinite(points).all():
+            return
+        further = points[out[:, 0]] + _GROWS * size * _DIRECTIONS[out[:, 1]]
+        self._points = np.vstack((self._points, further))
+        self._reached = np.maximum(self._reached, (further @ _DIRECTIONS.T).max(axis=0))
         for client in self._server.get_clients().values():
             self._fit(client)
 

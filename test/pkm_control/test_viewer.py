@@ -7,7 +7,9 @@ Where the links are is compared with the loop closures of the description: the e
 import socket
 import urllib.error
 import urllib.request
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,8 +22,11 @@ from websockets.exceptions import InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
 from pkm_control.view import page_server  # noqa: E402
-from pkm_control.view.operations import Readings  # noqa: E402
+from pkm_control.view.fitting import view_of  # noqa: E402
+from pkm_control.view.operations import Answer, Readings  # noqa: E402
 from pkm_control.view.page_server import PageServer, refusal  # noqa: E402
+from pkm_control.view.panels.asking import Desk  # noqa: E402
+from pkm_control.view.panels.run import RunPanel  # noqa: E402
 from pkm_control.view.viewer import RobotViewer  # noqa: E402
 from pkm_control.view.viewer_process import ViewerProcess  # noqa: E402
 from pkm_description import PkmError, load_mechanism, mechanism_from_urdf  # noqa: E402
@@ -73,6 +78,32 @@ def test_the_loops_are_closed_in_the_picture(viewer, mechanism, kinematics) -> N
         np.testing.assert_allclose(ends[0], ends[1], atol=1e-6, err_msg=loop.name)
     platform = drawn(viewer, mechanism.platform_link)
     np.testing.assert_allclose(platform[:3, 3], pose[:3], atol=1e-9)
+
+
+def test_arms_that_swing_out_stay_in_the_picture(viewer, mechanism, kinematics) -> None:
+    """Seen with the camera that a browser gets: every corner of every link, at every place that the robot was."""
+    scene, box = viewer.scene, viewer.scene._box
+
+    def outside(pose: np.ndarray) -> float:
+        viewer.update(kinematics.joint_names, kinematics.inverse(pose).joints, pose)
+        points = np.vstack(
+            [c @ drawn(viewer, link)[:3, :3].T + drawn(viewer, link)[:3, 3] for link, c in scene.corners.items()]
+        )
+        eye, middle = view_of(scene._shown(), 0.75, 1.6)
+        back = (eye - middle) / np.linalg.norm(eye - middle)
+        right = np.cross([0.0, 0.0, 1.0], back) / np.linalg.norm(np.cross([0.0, 0.0, 1.0], back))
+        seen = (points - eye) @ np.array([right, np.cross(back, right), back]).T
+        across = np.abs(seen[:, :2] / -seen[:, 2:]) / (np.tan(0.375) * np.array([1.6, 1.0]))
+        return float(across.max())
+
+    for move in ([0.3, 0.0, 0.1], [-0.3, 0.2, 0.1], [0.0, 0.0, 0.3], [0.0, -0.3, 0.0], [0.0, 0.0, -0.2]):
+        pose = kinematics.home.copy()
+        pose[:3] += move
+        assert outside(pose) < 1.0
+    assert scene._box is box  # the floor and all that is scaled by the robot's size stays
+    before = len(scene._points)
+    assert outside(pose) < 1.0
+    assert len(scene._points) == before  # nothing grows where nothing is new
 
 
 def test_nonsense_does_not_move_the_picture(viewer, kinematics) -> None:
@@ -259,3 +290,68 @@ def test_meshes_come_from_the_folder_of_a_file(tmp_path: Path) -> None:
     finally:
         viewer.close()
     assert mesh_path("package://pkm_control/setup.py", "").is_file()
+
+
+# The list of working modes
+
+
+class Handle:
+    """In place of a control of the page: its value, and who hears that a person has changed it."""
+
+    def __init__(self, value: object = None, options: tuple[str, ...] = ()) -> None:
+        self.value, self.options, self.visible = value, options, True
+        self.heard: list = []
+
+    def on_update(self, function) -> None:
+        self.heard.append(function)
+
+    on_click = on_update
+
+    def choose(self, value: str) -> None:
+        self.value = value
+        for function in self.heard:
+            function(SimpleNamespace(client_id=1))
+
+
+class Gui:
+    """In place of a browser's controls, by label."""
+
+    def __init__(self) -> None:
+        self.handles: dict[str, Handle] = {}
+
+    def __getattr__(self, kind: str):
+        def add(label: str, *arguments, initial_value: object = None, **_):
+            options = arguments[0] if kind == "add_dropdown" else ()
+            return self.handles.setdefault(label, Handle(initial_value, options))
+
+        return (lambda *_, **__: nullcontext()) if kind == "add_folder" else add
+
+
+def test_halted_on_its_way_the_robot_can_be_sent_back_to_the_old_mode() -> None:
+    asked: list[str] = []
+    refused: set[str] = set()
+
+    def change(label: str) -> Answer:
+        asked.append(label)
+        return Answer(label not in refused, "")
+
+    operations = SimpleNamespace(motions=("auto",), change_working_mode=change)
+    for name in ("stop", "recover", "pause", "resume", "play", "set_speed"):
+        setattr(operations, name, None)
+    server = SimpleNamespace(may_operate=lambda client: True)
+    gui = Gui()
+    panel = RunPanel(SimpleNamespace(gui=gui), Desk(server, operations, lambda answer: None), 1.0)
+    modes = gui.handles["Working mode"]
+    panel.show_modes(["++", "-+"], "++")
+    modes.choose("++")
+    assert asked == []  # it is there
+    modes.choose("-+")
+    modes.choose("++")  # halted on the way: nobody has said yet that it has arrived
+    modes.choose("-+")
+    assert asked == ["-+", "++", "-+"]
+    refused.add("++")
+    modes.choose("++")
+    assert modes.value == "-+"  # still on its way there
+    panel.show_modes(["++", "-+"], "-+")
+    modes.choose("-+")
+    assert asked == ["-+", "++", "-+", "++"]

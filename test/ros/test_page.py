@@ -46,6 +46,11 @@ def test_a_lost_platform_leaves_no_trail(graph: Graph) -> None:
     before = page._viewer.updates
     graph.wait(lambda: drawn(known, before + 5))
     assert page._viewer.scene.trail[-1] == pytest.approx(kinematics.home[:3])
+    known.header.stamp.sec = 1_795_358_000
+    before = page._viewer.updates
+    graph.wait(lambda: drawn(known, before + 5))
+    known.header.stamp.sec += 3
+    graph.wait(lambda: drawn(known, before) and page._viewer._readings.time == 3.0)  # since the page began
 
 
 def test_an_error_of_a_node_is_shown_in_red_while_it_lasts(graph: Graph) -> None:

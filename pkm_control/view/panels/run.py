@@ -41,7 +41,7 @@ class RunPanel:
         go.on_click(lambda event: self._pressed(event, str(go.value)))
         self._speed.on_update(self._checked(self._set_speed))
         self._modes.on_update(self._checked(self._change_mode))
-        self._mode = ""
+        self._mode = ""  # that the robot is in, or on its way to: what the list shows without anybody's hand
 
     def show(self, readings: Readings) -> None:
         """Bring the controls up to date with what the robot says."""
@@ -82,13 +82,14 @@ class RunPanel:
             self._desk.ask(lambda: ask.play(motion, cycles))
 
     def _change_mode(self) -> None:
-        wanted = str(self._modes.value)
-        if wanted in ("", self._mode):
+        wanted, before = str(self._modes.value), self._mode
+        if wanted in ("", before):
             return
+        self._mode = wanted  # halted on its way, the robot can be sent back to where it came from
         self._desk.tell(Answer(True, f"looking for a way to working mode {wanted} ..."))
         answer = self._desk.ask(lambda: self._desk.operations.change_working_mode(wanted))
-        if not answer.success:
-            self._modes.value = self._mode
+        if not answer.success and self._mode == wanted:
+            self._mode = self._modes.value = before
 
     def _ask_quietly(self, request: Any) -> None:
         """Make a request of which only a refusal is worth a word."""
