@@ -10,9 +10,11 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("rclpy", reason="rclpy is not installed; ./pkm test installs it")
@@ -40,11 +42,10 @@ def wait(condition: Callable[[], Any], patience: float = 120.0) -> Any:
     return value
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageDriver]:
-    """The page of a running Delta that waits for what it is asked."""
-    reports = tmp_path_factory.mktemp("reports")
-    command = [sys.executable, "-m", "pkm_control.run.runner", "delta", "--motion", "none", "--stay", "--rate", RATE]
+@contextmanager
+def running(robot: str, reports: Path) -> Iterator[PageDriver]:
+    """The page of a running robot that waits for what it is asked."""
+    command = [sys.executable, "-m", "pkm_control.run.runner", robot, "--motion", "none", "--stay", "--rate", RATE]
     command += ["--port", str(PORT), "--report", str(reports), "--natural-frequency", "40", "--browser", "false"]
     environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 51) % 101)}
     with open(reports / "log", "w") as log:
@@ -61,6 +62,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageDriver]:
             browser.close()
         run.terminate()
         assert run.wait(60.0) == 0, (reports / "log").read_text()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageDriver]:
+    """The page of a Delta."""
+    with running("delta", tmp_path_factory.mktemp("reports")) as driver:
+        yield driver
 
 
 def position(page: PageDriver) -> list[float]:
@@ -101,3 +109,20 @@ def test_what_cannot_be_done_is_told(page: PageDriver) -> None:
     page.press("Start")
     wait(lambda: re.search("cannot|not in|no rotation|tilt", page.answer()))
     assert "holding" in page.text()
+
+
+def test_a_change_of_mode_that_is_halted_goes_back(tmp_path: Path) -> None:
+    """Paused on its way, the robot is sent to the mode that it came from, which the list still offers."""
+    with running("five_bar", tmp_path) as page:
+        wait(lambda: page.find("Working mode", "input") and position(page) and "holding" in page.text())
+        home = position(page)
+        page.choose("Working mode", "-+")
+        wait(lambda: "tracking" in page.text() and np.linalg.norm(np.subtract(position(page), home)) > 20.0)
+        page.press("Pause")
+        wait(lambda: "paused" in page.text() and "0.00 m/s" in page.text())
+        page.choose("Working mode", "++")
+        wait(lambda: "holding" in page.text() and position(page) == pytest.approx(home, abs=0.3))
+        wait(lambda: page.find("Working mode", "input"))
+        page.choose("Working mode", "-+")
+        wait(lambda: "tracking" in page.text())
+        wait(lambda: "holding" in page.text() and position(page) == pytest.approx(home, abs=0.3))
