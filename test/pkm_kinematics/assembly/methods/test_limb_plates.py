@@ -42,8 +42,12 @@ def test_folded_places_of_a_plate(level):
         assert np.linalg.norm(found - known[:3], axis=1).min() < 1e-7
         rods = [rod for pair in plate.pairs for rod in pair]
 
-        def errors(x, rods=rods):
-            return [np.linalg.norm(x[:3] + turned(UP, x[3], r.arm) - r.centre) - r.length for r in rods]
+        arms, centres, lengths = (np.array([getattr(r, name) for r in rods]) for name in ("arm", "centre", "length"))
+
+        def errors(x, arms=arms, centres=centres, lengths=lengths):
+            c, s = np.cos(x[3]), np.sin(x[3])
+            about_up = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+            return np.linalg.norm(x[:3] + arms @ about_up - centres, axis=1) - lengths
 
         seen = set()
         for _ in range(60):
