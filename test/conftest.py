@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: threads only get in each other's way
 
@@ -88,22 +88,15 @@ STATES = 1000
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: long tests; run with -m slow")
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
-    config.addinivalue_line("markers", "xdist_group(name): one worker runs all of these tests (--dist loadgroup)")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what was not asked for: slow tests, and robots that a test does not concern.
-
-    One worker asks a robot everything that is asked of all robots: to draw a robot's states takes seconds. The other
-    tests are kept together by file.
-    """
+    """Leave out what was not asked for: slow tests, and robots that a test does not concern."""
     slow = "slow" in config.getoption("markexpr")
     left_out = [item for item in items if (item.get_closest_marker("slow") and not slow) or not _concerned(item)]
     config.hook.pytest_deselected(items=left_out)
     dropped = set(left_out)
     items[:] = [item for item in items if item not in dropped]
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_robot_asked(item) or item.nodeid.partition("::")[0]))
 
 
 class _WithoutJudge(pytest.Module):
@@ -129,14 +122,32 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
 def _concerned(item: pytest.Item) -> bool:
     """Whether a test is to be asked of the robot of its parameters."""
     kinds = {kind for mark in item.iter_markers("not_for") for kind in mark.args}
-    return not kinds or not any(_robot_asked(item) in KINDS[kind] for kind in kinds)
+    given = item.callspec.params if isinstance(item, pytest.Function) and kinds else {}
+    return not any(given.get(name) in KINDS[kind] for name in ("robot", "robot_name") for kind in kinds)
 
 
-def _robot_asked(item: pytest.Item) -> str:
-    """The robot of a test that is asked of all of them; "" for other tests."""
-    given = item.callspec.params if hasattr(item, "callspec") else {}
-    names = (given.get(name) for name in ("robot", "robot_name"))
-    return next((name for name in names if isinstance(name, str) and name in _robots), "")
+@pytest.hookimpl(optionalhook=True)  # pytest-xdist may be missing
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let one worker ask a robot all questions (`--dist loadfile`): its states take seconds to draw.
+
+    Tests that name no robot are kept together by file, as they are without this.
+    """
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByRobot(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return worker_share(nodeid)
+
+    return ByRobot(config, log)
+
+
+def worker_share(nodeid: str) -> str:
+    """What a test is kept together with: the first robot that its parameters name, or its file."""
+    file, _, test = nodeid.partition("::")
+    words = test.partition("[")[2].rstrip("]").split("-")
+    return next((word for word in words if word in _robots), file)
 
 
 @dataclass(frozen=True, eq=False)
