@@ -44,14 +44,17 @@ def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Arra
         The array.
 
     Raises:
-        ShapeError: they are no numbers, or not in rows of one length.
+        ShapeError: they are no real numbers, or not in rows of one length.
     """
     if isinstance(values, str):
         raise ShapeError(f"{what}: expected {expected}, got the text {values[:60]!r}{hint}")
     if values is None:  # which numpy takes for one NaN
         raise ShapeError(f"{what}: expected {expected}, got None")
     try:
-        return writeable(np.asarray(values, dtype=np.float64))
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError("its numbers are complex, and would lose their imaginary parts")
+        return writeable(np.asarray(array, dtype=np.float64))
     except (TypeError, ValueError) as error:
         raise ShapeError(
             f"{what}: expected {expected}, got an object of type {type(values).__name__}: {error!s:.200}"

@@ -10,6 +10,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status
 
+BAD_POSE = "the pose is not finite, or its quaternion is not of unit length"
 BAD_SEED = ", or the seed is not finite or too large to close loops with"
 
 
@@ -21,7 +22,7 @@ def explain_inverse(engine: Engine, status: int, joints: Array, residual: float,
         off = f"{residual:.3g} m or rad" if isfinite(residual) else "immeasurably far"
         return f"the pose lies {off} outside the platform's motion space"
     if status == Status.INVALID_INPUT:
-        return "the pose is not finite, or its quaternion is not of unit length" + BAD_SEED * seeded
+        return BAD_POSE + BAD_SEED * seeded
     if status in (Status.UNREACHABLE, Status.DIVERGED):
         gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to tell the gap"
         return f"{Status(status).meaning} ({gap})"
@@ -56,6 +57,11 @@ def explain_forward(engine: Engine, status: int, joints: Array, residual: float)
             f"(type 2 singularity), with {residual:.3g} rad or m to go: give a pose nearer to the solution"
         )
     return Status(status).meaning
+
+
+def explain_nearest(engine: Engine, status: int, joints: Array, residual: float) -> str:
+    """Why the search for the nearest configuration ended with `status`; arguments as in `explain_forward`."""
+    return BAD_POSE + BAD_SEED if status == Status.INVALID_INPUT else explain_forward(engine, status, joints, residual)
 
 
 def limit_violations(engine: Engine, joints: Array) -> list[str]:

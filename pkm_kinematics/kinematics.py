@@ -18,12 +18,18 @@ from numpy.typing import ArrayLike
 from pkm_description.errors import PkmError
 from pkm_description.introduction import Introduced
 from pkm_description.mechanism import Array, Mechanism
-from pkm_kinematics.batch import ShapeError, all_finite, as_rows, rows_for, shaped
+from pkm_kinematics.batch import ShapeError, all_finite, as_rows, nans, rows_for, shaped
 from pkm_kinematics.codegen import AVAILABLE, MachineCode
 from pkm_kinematics.codegen.newton_recording import record_newton_step
 from pkm_kinematics.codegen.track_code import straight_track
-from pkm_kinematics.explain import explain_forward, explain_inverse, explain_motion, limit_violations
-from pkm_kinematics.forward.along_path import Forward
+from pkm_kinematics.explain import (
+    explain_forward,
+    explain_inverse,
+    explain_motion,
+    explain_nearest,
+    limit_violations,
+)
+from pkm_kinematics.forward.along_path import Forward, usable_poses
 from pkm_kinematics.introduction import introduction
 from pkm_kinematics.kernels.binding import bind, or_else
 from pkm_kinematics.kernels.model_and_data import Choice, Solved
@@ -253,14 +259,21 @@ class Kinematics(Introduced):
             seed: joint positions (n_joints,) to start from, home's if there are none.
 
         Returns:
-            The pose (7,) and the joints there.
+            The pose (7,) and the joints there; INVALID_INPUT for what is no pose to `inverse` either, and for a seed
+            that is not finite or too large to close loops with.
 
         Raises:
             ShapeError: an array of the wrong shape, or not a single pose.
         """
-        wanted = self.engine.one_pose(pose)
-        joints = rows_for(self.home_joints if seed is None else seed, len(self.joint_names), 1, "seed")[0]
-        return self._forward_solution(self._forward.nearest(wanted, joints), ())
+        e, width = self.engine, len(self.joint_names)
+        wanted = e.one_pose(pose)
+        joints = rows_for(self.home_joints if seed is None else seed, width, 1, "seed")[0]
+        if usable_poses(wanted[None])[0] and e.usable(joints, e.joint_turning).all():
+            found = self._forward.nearest(wanted, joints)
+        else:
+            code, none = np.array([int(Status.INVALID_INPUT)]), np.zeros(1, dtype=np.int64)
+            found = PoseRows(nans(1, 7), nans(1, width), code, np.zeros(1), none)
+        return self._forward_solution(found, (), explain=self._explain_nearest)
 
     def forward_all(self, q: ArrayLike) -> AssemblyModes:
         """All assembly modes of a single set of actuated joint positions.
@@ -300,7 +313,13 @@ class Kinematics(Introduced):
         """Name of the method by which `forward_all` works: an algebraic one, or `search`, which is not certified."""
         return self.assembly.name
 
-    def _forward_solution(self, found: PoseRows, shape: tuple[int, ...], label: str = "nearest") -> ForwardSolution:
+    @cached_property
+    def _explain_nearest(self) -> Explanation:
+        return partial(explain_nearest, self.engine)
+
+    def _forward_solution(
+        self, found: PoseRows, shape: tuple[int, ...], label: str = "nearest", explain: Explanation | None = None
+    ) -> ForwardSolution:
         return ForwardSolution(
             shaped(found.pose, shape),
             shaped(found.joints, shape),
@@ -309,7 +328,7 @@ class Kinematics(Introduced):
             shaped(found.iterations, shape),
             label,
             self.engine.names,
-            self._explain_forward,
+            explain or self._explain_forward,
         )
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:
@@ -698,9 +717,9 @@ class Kinematics(Introduced):
         Raises:
             ModeError: no such working mode.
         """
-        e = self.engine
+        e, branch = self.engine, self.modes.branch(mode)
         kernel = inverse_direct if self.direct_inverse else inverse_carried if e.iterated else inverse_whole
-        fixed = e.model, e.data(self.modes.start(mode) if joints is None else joints), self.modes.branch(mode)
+        fixed = e.model, e.data(self.modes.start(mode) if joints is None else joints), branch
         return bind(kernel, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
 
     def lean_track(self, mode: int = 0) -> Callable[[Array, Array], tuple[int, float, int]]:
@@ -724,6 +743,7 @@ class Kinematics(Introduced):
         """
         if not self.constant_space:
             raise PkmError("lean_track needs a motion space that is the same at every pose")
+        self.modes.branch(mode)  # None is a mode to `inverse`, and none to start in
         e = self.engine
         start = np.array(self.inverse(self.home, mode=mode).joints)
         home = start[e.actuated_column]

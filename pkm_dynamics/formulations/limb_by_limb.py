@@ -60,12 +60,15 @@ class LimbByLimb:
 
         Returns:
             The calls, limb by limb.
+
+        Raises:
+            ModeError: the robot has no such mode.
         """
-        motion, m = self._at_home(), len(self.kinematics.actuated_names)
+        motion, m, branch = self._at_home(), len(self.kinematics.actuated_names), self.kinematics.modes.branch(mode)
         return [
             bind(
                 limb_share,
-                (t.model.replace(bodies=self.dynamics.with_friction(t.bodies)), data, mode),
+                (t.model.replace(bodies=self.dynamics.with_friction(t.bodies)), data, branch),
                 (motion, np.zeros((m, 6)), np.zeros(6)),
             )
             for t, data in zip(self._limbs, self._data, strict=True)

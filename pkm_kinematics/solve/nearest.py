@@ -61,7 +61,8 @@ def nearest_closed(
 
     def least(J: Array, right: Array) -> Array:
         """The least weighted motion that `J` maps to `right`; NaN where these are beyond what numbers tell apart."""
-        scaled = J / weights
+        with np.errstate(over="ignore"):
+            scaled = J / weights
         if not (np.isfinite(scaled).all() and np.isfinite(right).all()):
             return np.full(count, np.nan)
         return np.linalg.lstsq(scaled, right, rcond=RANK)[0] / weights

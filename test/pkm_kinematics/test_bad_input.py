@@ -359,3 +359,61 @@ def test_a_tracker_never_answers_without_numbers(of_gallery, name, value):
     assert np.isfinite(moving.twist).all()
     assert np.isfinite(moving.velocities).all()
     assert tracker.observe(q, 0.0 * qd).status == Status.CONVERGED
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("length", [0.0, 0.5, 0.99, 1.01, 2.0, 1e100, 1e154, 1e308, INF, NAN])
+@pytest.mark.parametrize("name", ["planar_3rrr", "tricept", "delta", "gough_stewart"])
+def test_nearest_takes_the_poses_that_inverse_takes(of_gallery, name, length):
+    k = of_gallery[name].kinematics
+    pose = k.home.copy()
+    pose[3:] = [0.0, 0.0, 0.0, length]
+    found = k.nearest(pose)
+    assert found.status == k.inverse(pose).status == Status.INVALID_INPUT
+    assert np.isnan(found.pose).all()
+    assert "unit length" in found.reason()
+    nearly = k.home.copy()
+    nearly[3:] *= 1.0009
+    assert k.nearest(nearly).status == Status.CONVERGED
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [NAN, INF, 1e200])
+@pytest.mark.parametrize("name", ["tricept", "delta"])
+def test_nearest_says_that_a_seed_or_a_position_is_not_usable(of_gallery, name, value):
+    k = of_gallery[name].kinematics
+    seed, pose = k.home_joints.copy(), k.home.copy()
+    seed[-1] = pose[0] = value
+    found = k.nearest(k.home, seed)
+    assert found.status == Status.INVALID_INPUT
+    assert "seed" in found.reason()
+    assert not k.nearest(pose).ok
+
+
+@pytest.mark.parametrize("mode", ["0", None, 1.0, True, -1, 2**70, [0], np.array([0])])
+@pytest.mark.parametrize("name", ["delta", "orthoglide"])
+def test_lean_calls_are_refused_for_what_is_no_number_of_a_mode(of_gallery, name, mode):
+    k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
+    lean = (k.lean_inverse, k.lean_track, d.lean_inverse, d.lean_direct, lambda mode: d.lean_step(1e-3, mode))
+    for call in (k.mode_label, *lean):
+        with pytest.raises(ModeError, match="no working mode"):
+            call(mode)
+    if mode is None:
+        return
+    for call in (k.inverse, k.inverse_jacobian, k.singularity, d.inverse, d.mass_matrix, d.reactions, d.regressor):
+        with pytest.raises(ModeError, match="no working mode"):
+            call(k.home, mode=mode)
+
+
+def test_complex_numbers_are_refused(delta):
+    k, d = delta.kinematics, delta.dynamics
+    pose, q = k.home + 1j, k.inverse(k.home).actuated + 0j
+    for values in (pose, list(pose), [pose, pose], pose.astype(np.complex64)):
+        for call in (k.inverse, k.inverse_jacobian, k.singularity, d.inverse, d.mass_matrix):
+            with pytest.raises(ShapeError, match="complex"):
+                call(values)
+        with pytest.raises(ShapeError, match="complex"):
+            k.forward(k.home_joints[k.engine.actuated_column], near=values)
+    for call in (k.forward, k.forward_all, lambda twist: k.motion(k.home, twist)):
+        with pytest.raises(ShapeError, match="complex"):
+            call(q)
