@@ -30,6 +30,7 @@ from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
 from pkm_description.urdf.urdf_plus import parse
 from pkm_description.xml_text import read_xml
 from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.kept import COMPILING
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.status import Status
@@ -449,9 +450,11 @@ class _Progress:
 
     def __enter__(self) -> _Progress:
         self._thread.start()
+        COMPILING.told_elsewhere = True
         return self
 
     def __exit__(self, *_: object) -> None:
+        COMPILING.told_elsewhere = False
         self._done.set()
         self._thread.join()
 

@@ -30,6 +30,7 @@ from pkm_description.load import shared_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
+from pkm_kinematics.kernels.kept import COMPILING
 
 _SILENT_FOR = 2.0  # s; what takes longer says what it is
 _AGAIN_AFTER = 10.0  # s
@@ -107,8 +108,10 @@ def progress(what: str) -> Iterator[None]:
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()
+    COMPILING.told_elsewhere = True
     try:
         yield
     finally:
+        COMPILING.told_elsewhere = False
         done.set()
         teller.join()

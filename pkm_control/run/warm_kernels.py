@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pkm warm`: every kernel compiled once and kept, so that the first call of a node is as quick as the next.
 
+A first report is drawn, too, for which matplotlib looks through all fonts.
+
 `./pkm` and `colcon build` do this; after an installation by pip, kernels are compiled when they are first called.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +24,8 @@ from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.law_settings import LAWS
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.shipped import AUTO
-from pkm_control.run.main_job import Robot, plan_cycle
+from pkm_control.report.report import Report
+from pkm_control.run.main_job import Robot, plan_cycle, run_motion
 from pkm_control.run.prepare import exercise, progress, rehearse_controller
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
@@ -54,6 +61,19 @@ def warm_kernels(mechanism: Mechanism) -> float:
     return time.perf_counter() - started
 
 
+def warm_report(mechanism: Mechanism) -> None:
+    """Draw a page of a report and throw it away, where matplotlib is installed: it looks for all fonts once."""
+    if find_spec("matplotlib") is None:
+        return
+    robot = Robot(mechanism)
+    robot.start()
+    recording = run_motion(robot, robot.planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), 0.05))
+    report = Report.of(recording, robot.kinematics)
+    with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
+        files = {kind: Path(folder) / f"page.{kind}" for kind in ("png", "pdf", "html")}
+        importlib.import_module("pkm_control.report.page.write").write_page(recording, report, files)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = options.parser(
@@ -69,8 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 0, 1 where there is no such robot, 2 for a wrong command line."""
     given = parser().parse_args(arguments)
     try:
+        mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         with progress("compiling kernels"):
-            took = warm_kernels(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
+            took = warm_kernels(mechanism)
+        with progress("drawing a first report, for which fonts are looked for"):
+            warm_report(mechanism)
     except PkmError as error:
         print(f"pkm warm: {error}", file=sys.stderr)
         return 1

@@ -16,6 +16,7 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from contextlib import suppress
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,6 +28,8 @@ from numba.core.runtime import rtsys
 caching: Any = core.caching
 config: Any = core.config
 _LOG = logging.getLogger(__name__)  # without a handler, warnings are lines on stderr
+_SILENT_FOR = 2.0  # s of compiling; what takes longer is told
+_AGAIN_AFTER = 10.0  # s
 
 
 class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
@@ -96,6 +99,40 @@ class _OneKernel(caching.FunctionCache):
             _say_that_nothing_is_kept(str(error))
 
 
+class Compiling:
+    """Tells on stderr that kernels are compiled, where it takes long: dozens of them, a second each, once.
+
+    It has no thread: it looks at the clock where a kernel begins and ends.
+    """
+
+    def __init__(self) -> None:
+        self._open = 0  # kernels that are being compiled, each for another
+        self._seen = self._spent = 0.0  # s: when one began or ended, on the monotonic clock; spent on all
+        self._next = _SILENT_FOR
+        self.told_elsewhere = False  # whoever runs tells how long it takes
+
+    def begins(self) -> None:
+        """A kernel is about to be compiled."""
+        self._pass()
+        self._open += 1
+
+    def ends(self) -> None:
+        """A kernel has been compiled."""
+        self._pass()
+        self._open = max(0, self._open - 1)
+
+    def _pass(self) -> None:
+        now = time.monotonic()
+        self._spent += now - self._seen if self._open else 0.0
+        self._seen = now
+        if self._spent >= self._next and not self.told_elsewhere:
+            self._next = self._spent + _AGAIN_AFTER
+            _LOG.warning("pkm: compiling kernels, once on this computer: %.0f s so far", self._spent)
+
+
+COMPILING = Compiling()
+
+
 class KeptKernels(caching._Cache):
     """What is kept of one kernel, for each signature; where, is looked for when it is first called.
 
@@ -117,11 +154,15 @@ class KeptKernels(caching._Cache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel for a signature, or None."""
-        return self._kept.load_overload(sig, target_context)
+        kernel = self._kept.load_overload(sig, target_context)
+        if kernel is None:
+            COMPILING.begins()
+        return kernel
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         """Keep a compiled kernel."""
         self._kept.save_overload(sig, cres)
+        COMPILING.ends()
 
     def enable(self) -> None:
         """Keep kernels again."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -187,6 +188,15 @@ def test_nothing_is_drawn_with_before_there_is_a_report() -> None:
     program += "; import pkm_control.report.page.write; print('matplotlib.pyplot' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said.split("\n")[:2] == ["[]", "False"]
+
+
+def test_warming_up_leaves_no_first_report_to_wait_for(tmp_path: Path) -> None:
+    """matplotlib looks through all fonts once, and takes long where there are many: not after the first motion."""
+    environment = {**os.environ, "MPLCONFIGDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "pkm_control.run.warm_kernels", "delta"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("fontlist*.json"))
 
 
 def test_ten_minutes_at_a_kilohertz_are_bounded_and_written_in_seconds(tmp_path: Path) -> None:
