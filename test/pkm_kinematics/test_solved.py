@@ -13,6 +13,7 @@ from pkm_description.gallery import robot_names
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import JointType, Mechanism
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.kernels.compiled_rotations import displace
 
 HUGE = (1e308, -1e308, 1e200, 1e12, 1e7, np.inf, np.nan)
 
@@ -32,16 +33,32 @@ def out_of_range(mechanism: Mechanism, names: tuple[str, ...], joints: np.ndarra
     return False
 
 
-@pytest.mark.parametrize("name", robot_names())
-def test_forward_knows_the_joint_limits(name: str) -> None:
-    kinematics = Kinematics(load_mechanism(name))
+def actuator_positions(kinematics: Kinematics) -> np.ndarray:
+    """Random positions (200, n_actuated), beyond the ranges, too.
+
+    Those of more actuators than freedoms contradict each other, which takes long to find out: only some are random
+    there, and the others are those of random poses.
+    """
     rng = np.random.default_rng(11)
     actuated = kinematics.engine.actuated_column
     bodies = kinematics.tables.bodies
     driven = np.argsort(bodies["actuator"])[-len(actuated) :]
     span = np.minimum(bodies["upper"][driven] - bodies["lower"][driven], 2.0)
     q = kinematics.home_joints[actuated] + 0.6 * span * rng.uniform(-1.0, 1.0, (200, len(actuated)))
-    found = kinematics.forward(q)
+    if len(actuated) == kinematics.mobility:
+        return q
+    size = np.repeat([0.1, 0.9], 90)[:, None] * kinematics.characteristic_length
+    steps = size * rng.uniform(-1.0, 1.0, (180, kinematics.mobility)) @ kinematics.subspace(kinematics.home).T
+    of_poses = kinematics.inverse(np.array([displace(np.array(kinematics.home), step) for step in steps])).actuated
+    of_poses = of_poses[np.isfinite(of_poses).all(axis=1)]
+    assert (kinematics.forward(of_poses).status == Status.CONVERGED).sum() > 20
+    return np.vstack([q[:20], of_poses])
+
+
+@pytest.mark.parametrize("name", robot_names())
+def test_forward_knows_the_joint_limits(name: str) -> None:
+    kinematics = Kinematics(load_mechanism(name))
+    found = kinematics.forward(actuator_positions(kinematics))
     for k in np.flatnonzero((found.status == Status.CONVERGED) | (found.status == Status.JOINT_LIMIT)):
         beyond = out_of_range(kinematics.mechanism, kinematics.joint_names, found.joints[k])
         assert beyond == (found.status[k] == Status.JOINT_LIMIT)
