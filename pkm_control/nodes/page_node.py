@@ -63,6 +63,7 @@ class PageNode(Node):
         self._operations: PageOperations | None = None
         self._newest: list[Any] = [None, None, None]
         self._epoch = 0  # ns, of the first state that was shown: where the page's time begins
+        self._time = 0.0  # s since then
         self._modes_asked = np.full(7, np.nan)  # the pose at which working modes were asked for
         self._planned: Path | None = None
         self._description = RobotDescription(self, self._build)
@@ -136,11 +137,13 @@ class PageNode(Node):
         joints, platform, controller = self._newest
         if self._viewer is None or joints is None or platform is None:
             return
-        stamp = platform.header.stamp
-        now = stamp.sec * 1_000_000_000 + stamp.nanosec
-        if not 0 < self._epoch <= now:
-            self._epoch = now
-        readings = _readings(platform, controller, 1e-9 * (now - self._epoch))
+        if platform.status.code != SolveStatus.NOT_READY:  # that has the computer's clock, the others the machine's
+            stamp = platform.header.stamp
+            now = stamp.sec * 1_000_000_000 + stamp.nanosec
+            if not 0 < self._epoch <= now:
+                self._epoch = now
+            self._time = 1e-9 * (now - self._epoch)
+        readings = _readings(platform, controller, self._time)
         try:
             self._viewer.look(joints.name, np.array(joints.position), readings)
         except Exception as error:  # of the web server's, which browsers come to and leave: the next picture may do
