@@ -11,7 +11,7 @@ joint frame, which has no singular attitude.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class ClosureModel:
             self.slices[joint.name] = slice(start, start + joint.type.dof)
             start += joint.type.dof
         self.size = start
+        self._rank = {joint.child: k for k, joint in enumerate(self.joints)}
         self._steps = {joint.name: _step_directions(joint) for joint in self.joints}
         self.length = self._characteristic_length()
         self.scale = np.ones(self.size)
@@ -82,20 +83,32 @@ class ClosureModel:
         values = [self.value(joint, q) for joint in self.joints if joint.type is not JointType.FIXED]
         return np.concatenate(values) if values else np.zeros(0)
 
-    def forward(self, q: Array) -> tuple[Array, Array]:
+    def leading_to(self, links: Iterable[str]) -> tuple[Joint, ...]:
+        """The joints on the ways from the base to some links, in the order of the tree."""
+        ranks: set[int] = set()
+        for link in links:
+            at = self._rank.get(link)
+            while at is not None and at not in ranks:
+                ranks.add(at)
+                at = self._rank.get(self.joints[at].parent)
+        return tuple(self.joints[k] for k in sorted(ranks))
+
+    def forward(self, q: Array, joints: Sequence[Joint] | None = None) -> tuple[Array, Array]:
         """Forward kinematics of the tree.
 
         Args:
             q: coordinates (size,).
+            joints: those that are placed, a result of `leading_to`; all by default.
 
         Returns:
             Pose of every link in the base frame, (n_links, 4, 4), by `link_index`; and twists (n_columns, 6) in the
             base frame at its origin, linear, then angular, for each coordinate of each joint, mimic joints included.
+            Poses of links that no placed joint carries are not written.
         """
         poses = np.empty((len(self.link_index), 4, 4))
         poses[0] = np.eye(4)
         columns: list[Array] = []
-        for joint in self.joints:
+        for joint in self.joints if joints is None else joints:
             frame = poses[self.link_index[joint.parent]] @ joint.origin
             if joint.type is JointType.FIXED:
                 poses[self.link_index[joint.child]] = frame
@@ -109,18 +122,20 @@ class ClosureModel:
                 columns.append(np.concatenate((frame[:3, :3] @ linear - cross(omega, point), omega)))
         return poses, np.array(columns).reshape(-1, 6)
 
-    def twists(self, columns: Array) -> Array:
+    def twists(self, columns: Array, joints: Sequence[Joint] | None = None) -> Array:
         """Velocities of all links.
 
         Args:
             columns: what `forward` gives as its second array.
+            joints: as given to `forward`.
 
         Returns:
-            Twists (n_links, 6, size) per unit of each coordinate, in the base frame at its origin.
+            Twists (n_links, 6, size) per unit of each coordinate, in the base frame at its origin; zero of links that
+            no placed joint carries.
         """
         result = np.zeros((len(self.link_index), 6, self.size))
         position = 0
-        for joint in self.joints:
+        for joint in self.joints if joints is None else joints:
             row = self.link_index[joint.child]
             result[row] = result[self.link_index[joint.parent]]
             for offset in range(joint.type.dof):
@@ -133,7 +148,7 @@ class ClosureModel:
 
     def pose_of(self, link: str, q: Array) -> Array:
         """Pose (4, 4) of a link in the base frame."""
-        return np.array(self.forward(q)[0][self.link_index[link]])
+        return np.array(self.forward(q, self.leading_to([link]))[0][self.link_index[link]])
 
     def closure(self, q: Array, loops: Sequence[Loop] | None = None) -> tuple[Array, Array]:
         """How far loops are open.
@@ -145,10 +160,12 @@ class ClosureModel:
         Returns:
             Residuals (m,) and their Jacobian (m, size), both dimensionless; 6 less its freedoms for each loop.
         """
-        poses, columns = self.forward(q)
-        twists = self.twists(columns)
+        counted = self.loops if loops is None else loops
+        joints = self.placed_for(counted)
+        poses, columns = self.forward(q, joints)
+        twists = self.twists(columns, joints)
         residuals, rows = [], []
-        for loop in self.loops if loops is None else loops:
+        for loop in counted:
             first, second = self.link_index[loop.predecessor], self.link_index[loop.successor]
             residual, row = loop_equations(
                 loop,
@@ -162,6 +179,10 @@ class ClosureModel:
         if not rows:
             return np.zeros(0), np.zeros((0, self.size))
         return np.concatenate(residuals), np.vstack(rows) * self.scale
+
+    def placed_for(self, loops: Sequence[Loop]) -> tuple[Joint, ...]:
+        """The joints that move the links of some loops: a limb alone does not ask where the others are."""
+        return self.leading_to(link for loop in loops for link in (loop.predecessor, loop.successor))
 
     def pose_error(self, q: Array, link: str, target: Array) -> tuple[Array, Array]:
         """How far a link is from a pose.
@@ -185,8 +206,9 @@ class ClosureModel:
 
     def twist_map(self, link: str, q: Array) -> Array:
         """Twist (6, size) of a link at its origin per unit of each coordinate, dimensionless: linear, then angular."""
-        poses, columns = self.forward(q)
-        twist = self.twists(columns)[self.link_index[link]]
+        joints = self.leading_to([link])
+        poses, columns = self.forward(q, joints)
+        twist = self.twists(columns, joints)[self.link_index[link]]
         origin = poses[self.link_index[link]][:3, 3]
         linear = twist[:3] - skew(origin) @ twist[3:]
         return np.vstack((linear / self.length, twist[3:])) * self.scale

@@ -25,7 +25,7 @@ ITERATIONS = 60
 WITHIN_LIMITS = 1e-6
 
 WORK = 40_000  # joints placed, all evaluations together, after which no new start is tried; a robot takes some hundreds
-LONGEST = 30.0  # s, after which no new start is tried either; the slowest of the gallery takes a fraction of one
+LONGEST = 10.0  # s, after which no new start is tried either; the slowest of the gallery takes a fraction of one
 
 Equations = Callable[[Array], tuple[Array, Array]]
 
@@ -61,11 +61,11 @@ class _Search:
         """Whether another start may be tried."""
         return self._left > 0 and self.seconds < LONGEST
 
-    def counted(self, equations: Equations) -> Equations:
-        """The same equations, whose evaluations count."""
+    def counted(self, equations: Equations, joints: int) -> Equations:
+        """The same equations, whose evaluations count; each places so many joints."""
 
         def evaluated(q: Array) -> tuple[Array, Array]:
-            self._left -= len(self.model.joints)
+            self._left -= joints
             return equations(q)
 
         return evaluated
@@ -101,7 +101,7 @@ def find_home(model: ClosureModel, request: HomeRequest) -> Array:
     q, closes = _limb_by_limb(search, request, start, target)
     gap = _gap(equations(q)[0])
     if closes:  # a limb that stays open alone does so among the others
-        q, gap = _best(search, equations, np.ones(model.size, dtype=bool), q, start)
+        q, gap = _best(search, search.counted(equations, len(model.joints)), np.ones(model.size, dtype=bool), q, start)
     _check(search, request, q, gap, "the home pose of <pkm> <home>")
     return q
 
@@ -117,10 +117,11 @@ def _home_without_pose(search: _Search, request: HomeRequest, start: Array) -> A
         if name in request.joints:
             movable[model.slices[name]] = False
     q, gap = start, np.inf
+    closure = search.counted(model.closure, len(model.joints))
     if movable.any() and not movable.all():
-        q, gap = _best(search, model.closure, movable, start, start)
+        q, gap = _best(search, closure, movable, start, start)
     if gap > CLOSED:
-        q, gap = _best(search, model.closure, everything, start, start)
+        q, gap = _best(search, closure, everything, start, start)
     _check(search, request, q, gap, "the zero (or initial) configuration")
     return q
 
@@ -152,7 +153,8 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
     def carried(values: Array) -> tuple[Array, Array]:
         return _stacked(model.closure(values, inner), model.pose_error(values, request.platform, pose))
 
-    q, gap = _best(search, carried, _columns(model, joints), start, start, BRANCH_STARTS if carrier is None else STARTS)
+    alone = search.counted(carried, len(model.placed_for(inner)) + len(request.path))
+    q, gap = _best(search, alone, _columns(model, joints), start, start, BRANCH_STARTS if carrier is None else STARTS)
     if carrier is None:
         _check_branch(search, request, pose, q, gap)
     arrived = gap < CLOSED
@@ -161,7 +163,7 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
             continue
         columns = _columns(model, limb.joints)
         if columns.any() and limb.loops:
-            equations = _limb_equations(model, [named[name] for name in limb.loops])
+            equations = _limb_equations(search, [named[name] for name in limb.loops])
             q, gap = _best(search, equations, columns, q, start)
             if arrived and gap > ROUNDED:
                 return q, False
@@ -174,8 +176,9 @@ def _within_carrier(model: ClosureModel, loop: Loop, limbs: Sequence[Limb], carr
     return not {loop.predecessor, loop.successor} & others
 
 
-def _limb_equations(model: ClosureModel, loops: Sequence[Loop]) -> Equations:
-    return lambda values: model.closure(values, loops)
+def _limb_equations(search: _Search, loops: Sequence[Loop]) -> Equations:
+    model = search.model
+    return search.counted(lambda values: model.closure(values, loops), len(model.placed_for(loops)))
 
 
 def _columns(model: ClosureModel, joints: Sequence[str]) -> Array:
@@ -206,7 +209,7 @@ def _best(
     search: _Search, equations: Equations, columns: Array, q: Array, preferred: Array, starts: int = STARTS
 ) -> tuple[Array, float]:
     """The solution nearest to `preferred` among those that Newton's method finds from `q` and from random starts."""
-    model, equations = search.model, search.counted(equations)
+    model = search.model
     lower, upper = bounds(model)
     best, best_gap = close(model, equations, columns, q)
     if best_gap < CLOSED and _within(best, lower, upper):

@@ -35,7 +35,9 @@ from pkm_description.urdf.xacro_expansion import XACRO_NAMESPACE
 from pkm_description.xml_text import read_xml
 
 ZERO_LENGTH = 1e-9
-PARTS = {"link": 500, "joint": 500, "loop": 200}  # at most; the largest robot of the gallery has 32 links, 9 loops
+# At most. The largest robot of the gallery has 32 links and 9 loops, none of the literature more than a few dozen; 60
+# loops take seconds to close, also where they cannot be, so that a text from a topic does not hold a node for minutes.
+PARTS = {"link": 500, "joint": 500, "loop": 60}
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
 NAME = 200  # letters of a name, at most
 

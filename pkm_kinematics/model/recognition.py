@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.position.closed_form import solve_closed_form
@@ -18,6 +19,7 @@ from pkm_kinematics.model.tables import Tables
 
 # m or rad: the same configuration, found twice; near a branch point Newton's method is only half as exact.
 SAME = 1e-6
+MOST_MODES = 2**62  # numbers of working modes that integers hold
 EXACT = 1e-9  # m or rad: axes that ought to meet or to be parallel, against rounding in a description's numbers
 
 
@@ -60,6 +62,9 @@ def recognise(tables: Tables, home_pose: Array) -> None:
     Args:
         tables: of the robot, written.
         home_pose: of the platform (7,).
+
+    Raises:
+        PkmError: the closed forms have more working modes than there are numbers.
     """
     data = tables.data()
     state, rows = data.state, data.rows
@@ -80,6 +85,11 @@ def recognise(tables: Tables, home_pose: Array) -> None:
             place_block(tables.model.bodies, block, state)
         block["stride"] = stride
         stride *= int(block["branches"])
+        if stride > MOST_MODES:
+            raise PkmError(
+                f"the limbs have more than {MOST_MODES:.0e} working modes, too many to be numbered; describe a robot "
+                "with fewer limbs of two branches each, or two robots"
+            )
 
 
 def _bodies(block: Any) -> range:

@@ -18,9 +18,13 @@ from hypothesis import strategies as st
 
 from pkm_description import DescriptionError, load_mechanism, mechanism_from_urdf
 from pkm_description.gallery import robot_path
+from pkm_description.joint_geometry import child_frame
 from pkm_description.load import expand
+from pkm_description.loops import closure
+from pkm_description.mechanism import Array, Joint
 from pkm_description.mjcf.export import export_mjcf
 from pkm_description.mjcf.importer import import_mjcf, is_mjcf
+from pkm_description.urdf.urdf_plus import PARTS
 from pkm_description.urdf.xacro_expansion import expand_text
 from pkm_description.xml_text import DEPTH, LETTERS, read_xml
 
@@ -145,6 +149,45 @@ def test_a_chain_of_as_many_links_as_are_allowed_is_answered_soon() -> None:
     with pytest.raises(DescriptionError):
         mechanism_from_urdf(text)
     assert time.perf_counter() - started < BOUNDED
+
+
+def many_limbs(count: int) -> str:
+    """A platform on a vertical guide that stands on so many limbs of two branches each."""
+    limbs = "".join(
+        f"<link name='a{k}'/><link name='c{k}'/>"
+        f"<joint name='q{k}' type='revolute'><parent link='b'/><child link='a{k}'/>"
+        f"<origin xyz='{0.5 + 0.01 * k} 0 0'/><axis xyz='0 1 0'/></joint>"
+        f"<joint name='r{k}' type='revolute'><parent link='a{k}'/><child link='c{k}'/>"
+        f"<origin xyz='0 0 1'/><axis xyz='0 1 0'/></joint>"
+        f"<loop name='o{k}' type='spherical'><predecessor link='c{k}'><origin xyz='0 0 1'/></predecessor>"
+        f"<successor link='p'><origin xyz='{0.5 + 0.01 * k} 0 0'/></successor></loop>"
+        for k in range(count)
+    )
+    return (
+        "<robot name='x'><link name='b'/><link name='p'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1'/>"
+        "</inertial></link>"
+        "<joint name='f' type='prismatic'><parent link='b'/><child link='p'/><axis xyz='0 0 1'/></joint>"
+        f"{limbs}<pkm base_link='b' platform_link='p'><home xyz='0 0 1.5'/></pkm>"
+        "<ros2_control><joint name='q0'><command_interface name='effort'/></joint></ros2_control></robot>"
+    )
+
+
+def test_as_many_loops_as_are_allowed_are_closed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each limb is closed without placing the joints of all others, again and again."""
+    placed = 0
+
+    def counted(joint: Joint, position: Array) -> Array:
+        nonlocal placed
+        placed += 1
+        return child_frame(joint, position)
+
+    monkeypatch.setattr(closure, "child_frame", counted)
+    started = time.perf_counter()
+    mechanism = mechanism_from_urdf(many_limbs(PARTS["loop"]))
+    assert time.perf_counter() - started < BOUNDED
+    assert len(mechanism.loops) == PARTS["loop"]
+    assert placed < 400 * PARTS["loop"]
+    assert "loops" in refused(many_limbs(PARTS["loop"] + 1)).problem
 
 
 def test_what_an_error_quotes_is_cut() -> None:

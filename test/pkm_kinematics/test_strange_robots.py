@@ -11,10 +11,12 @@ from scipy.spatial.transform import Rotation
 
 from bench.strange_robots import PLAIN, REFUSED, SOLVED, robot
 from pkm_description import DescriptionError, load_mechanism
+from pkm_description.errors import PkmError
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.model import recognition
 
 # Homes at which an actuator is at its dead point or the platform is loose: poses are tried away from them, inside.
 SINGULAR_HOMES = {"home with stretched limbs": (0.0, -0.1), "home with forearms in line": (0.0, 0.1)}
@@ -108,3 +110,11 @@ def test_singular_homes_are_told() -> None:
         # a limb's own equations fail, a limb is stretched, or the actuators lose the platform; NaN: nothing is known
         margins = (margin.slowest_platform, margin.slowest_actuation, margin.limb_regularity)
         assert not min(margins) > 1e-6, (name, margin)
+
+
+def test_more_working_modes_than_numbers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many limbs of two branches as a description may have are numbered; the bound is lowered to meet it."""
+    assert Kinematics(load_mechanism("delta")).n_modes == 8
+    monkeypatch.setattr(recognition, "MOST_MODES", 4)
+    with pytest.raises(PkmError, match="fewer limbs"):
+        Kinematics(load_mechanism("delta"))
