@@ -642,9 +642,15 @@ class Engine:
         return np.asarray(allowed_twists(self.model, data, pose))
 
     def outside(self, poses: Array, rates: Array, choice: Choice) -> NDArray[np.bool_]:
-        """Which of the twists or accelerations (n, 6) at poses (n, 7) the platform cannot have.
+        """Which rates the platform cannot have, or are too large to be squared, as no digit of them would tell.
 
-        Nor those too large to be squared, as no digit of them would tell.
+        Args:
+            poses: (n, 7).
+            rates: twists or accelerations (n, 6).
+            choice: of the configurations.
+
+        Returns:
+            (n,), true where it cannot.
         """
         scale = self.rate_scale
         if self.constant_space:
