@@ -17,7 +17,8 @@ def escaped(text: object) -> str:
 
 def block(content: str) -> str:
     """HTML in the size and with the margins that the panels have; on the right, clear of a scroll bar."""
-    return f'<div style="margin:0.4em 1.6em 0.4em 0.8em;font-size:0.82em;line-height:1.35;overflow-wrap:anywhere">{content}</div>'
+    style = "margin:0.4em 1.6em 0.4em 0.8em;font-size:0.82em;line-height:1.35;overflow-wrap:anywhere"
+    return f'<div style="{style}">{content}</div>'
 
 
 def heading(text: str) -> str:
