@@ -6,8 +6,10 @@ from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import solve_in_place
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR, solve_motion
+from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
+
+DETERMINED = 1e-9  # ratio of pivots below which a platform's wrench does not determine the efforts
 
 
 @compiled
@@ -42,7 +44,7 @@ def distribute(K, A, b, effort):
         for r in range(n):
             for c in range(n):
                 A[r, c] = K[c, r]
-        regular = solve_in_place(A, b, n)[0] > NEARLY_SINGULAR
+        regular = solve_in_place(A, b, n)[0] > DETERMINED
         for r in range(n):
             effort[r] = b[r]
         return regular
@@ -51,7 +53,7 @@ def distribute(K, A, b, effort):
             A[r, c] = 0.0
             for a in range(m):
                 A[r, c] += K[a, r] * K[a, c]
-    if not solve_in_place(A, b, n)[0] > NEARLY_SINGULAR**2:
+    if not solve_in_place(A, b, n)[0] > DETERMINED**2:
         return False
     for a in range(m):
         effort[a] = 0.0

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -11,6 +13,7 @@ from bench.states import curve
 from pkm_description.errors import PkmError
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.status import closes
 
 STEPS = np.array([-3, -2, -1, 0, 1, 2, 3])
 FIRST = np.array([-1, 9, -45, 0, 45, -9, 1]) / 60.0
@@ -128,3 +131,52 @@ def test_jacobian_rate_against_difference_quotients(robot):
         u, ud = (np.linalg.lstsq(S, x, rcond=None)[0] for x in (twist, states.acceleration[k]))
         found = kinematics.motion(pose, twist, states.acceleration[k], seed=states.joints[k]).actuated_accelerations
         np.testing.assert_allclose(K @ ud + rate @ u, found, atol=1e-10 * np.abs(found).max())
+
+
+def test_jacobians_next_to_a_stretched_limb_are_right_or_none(of_gallery):
+    """Where branches meet, rounding in the joints grows as they come near: a few digits are left, or a status.
+
+    Against the Jacobian of an arm and a forearm, in decimal numbers of 50 digits.
+    """
+    kinematics = of_gallery["five_bar"].kinematics
+    arm, forearm, base = map(Decimal, (0.3, 0.4, -0.125))  # as the numbers of the description are rounded
+    reached: list[bool] = []
+    with localcontext() as context:
+        context.prec = 50
+        for short in np.logspace(-1, -16, 31):
+            for bearing in (0.5, 0.6, 0.7, 0.8):
+                pose = kinematics.home.copy()
+                pose[:2] = [-0.125 + (0.7 - short) * np.cos(bearing), (0.7 - short) * np.sin(bearing)]
+                moving, found = kinematics.motion(pose, np.zeros(6)), kinematics.inverse_jacobian(pose)[0, :2]
+                assert np.isfinite(found).all() == bool(closes(moving.status))
+                reached.append(bool(closes(moving.status)))
+                if not reached[-1]:
+                    assert short < 1e-10
+                    continue
+                x, y = Decimal(float(pose[0])) - base, Decimal(float(pose[1]))
+                apart = (x * x + y * y).sqrt()
+                cosine = (arm * arm + apart * apart - forearm * forearm) / (2 * arm * apart)
+                sine = (1 - cosine * cosine).sqrt()
+                elbow = arm * (cosine * x - sine * y) / apart, arm * (cosine * y + sine * x) / apart
+                along = x - elbow[0], y - elbow[1]
+                rate = along[1] * elbow[0] - along[0] * elbow[1]
+                exact = np.array([float(along[0] / rate), float(along[1] / rate)])
+                assert np.abs(found - exact).max() < 0.03 * np.abs(exact).max()
+    assert any(reached)
+    assert not all(reached)
+
+
+def test_a_flat_carpal_wrist_is_singular_however_it_is_rounded(of_gallery):
+    """The platform lies in the base: what is left of the regularity inside the limbs there is rounding."""
+    robot = of_gallery["carpal_wrist"]
+    k, d = robot.kinematics, robot.dynamics
+    flat = [
+        one
+        for q in ([0.8369430951964023, 1.2047218906015873, 1.0774923368720926], [0.8237, 0.9912, 0.9328])
+        for one in k.forward_all(q)
+        if closes(one.status) and abs(one.pose[2]) < 1e-9
+    ]
+    assert len(flat) > 0
+    for one in flat:
+        assert d.gravity(one.pose, seed=one.joints).status == Status.SINGULAR
+        assert np.isnan(k.inverse_jacobian(one.pose, seed=one.joints)).all()

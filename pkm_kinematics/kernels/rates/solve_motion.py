@@ -6,7 +6,9 @@ from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
 
-NEARLY_SINGULAR = 1e-9  # ratio below which a block's equations do not determine its joints
+# Ratio below which a block's equations do not determine its joints. Where two branches meet, rounding leaves the joints
+# off by 1e-16 over the ratio, and so the rates by 1e-16 over its square: a hundredth at this one, all of them at 1e-8.
+NEARLY_SINGULAR = 1e-7
 
 
 @compiled
