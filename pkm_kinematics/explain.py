@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy import isfinite
+from numpy import inf, isfinite
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.solve.engine import Engine
@@ -23,6 +23,8 @@ def explain_inverse(engine: Engine, status: int, joints: Array, residual: float,
         return f"the pose lies {off} outside the platform's motion space"
     if status == Status.INVALID_INPUT:
         return BAD_POSE + BAD_SEED * seeded
+    if status == Status.UNREACHABLE and residual == inf:
+        return f"{Status(status).meaning} and keeps the ratio of its mimic joints"
     if status in (Status.UNREACHABLE, Status.DIVERGED):
         gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to tell the gap"
         return f"{Status(status).meaning} ({gap})"

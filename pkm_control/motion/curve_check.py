@@ -76,7 +76,7 @@ class CurveCheck:
         self.mode = mode
         self._lower, self._upper = kinematics.engine.limits
         self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
-        self._turning = kinematics.engine.joint_turning
+        self._endless = kinematics.engine.joint_turning & ~np.isfinite(self._upper - self._lower)
         at_home = kinematics.singularity(kinematics.home, mode=mode)
         if not np.isfinite(at_home.type2):  # home is out of reach in this mode
             at_home = kinematics.singularity(kinematics.home, mode=0)
@@ -308,7 +308,7 @@ class CurveCheck:
         if steps is not None and end > 1:
             steps = steps[: end - 1, None]
             expected = 0.5 * (rates[1:] + rates[:-1]) * steps
-            strays = np.abs(_turned_back(np.diff(joints, axis=0) - expected, self._turning))
+            strays = np.abs(_turned_back(np.diff(joints, axis=0) - expected, self._endless))
             jumps = np.zeros(end, dtype=bool)
             jumps[1:] = (strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1)
             note(jumps, lambda i: f"{k.joint_names[int(np.argmax(strays[i - 1]))]} would have to jump")
@@ -386,6 +386,6 @@ def rounded(kinematics: Kinematics, pose: Array, mode: int = 0) -> Array:
     return pose
 
 
-def _turned_back(angles: Array, turning: NDArray[np.bool_]) -> Array:
-    """Differences (n, n_joints) of positions, whole turns of turning joints left out."""
-    return np.where(turning, np.remainder(angles + np.pi, 2.0 * np.pi) - np.pi, angles)
+def _turned_back(angles: Array, endless: NDArray[np.bool_]) -> Array:
+    """Differences (n, n_joints) of positions, whole turns of joints that turn without end left out."""
+    return np.where(endless, np.remainder(angles + np.pi, 2.0 * np.pi) - np.pi, angles)

@@ -49,6 +49,7 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
     solved = engine.solve(poses, near(_seeds(engine, q, found, order), len(poses)))
     error = _actuator_errors(engine, solved.q, q)
     modes = [k for k in range(len(poses)) if error[k] < ASSEMBLED or _agree(engine, q, poses[k], k, solved, error)]
+    engine.bring_in(solved)
     meeting = found.multiplicity[order] != 1
     if np.count_nonzero(meeting):
         solved.status[meeting & closes(solved.status)] = Status.SINGULAR

@@ -55,6 +55,7 @@ from pkm_kinematics.kernels.position.solve_poses import (
     solve_pose,
     take_seed,
 )
+from pkm_kinematics.kernels.position.whole_turns import bring_in
 from pkm_kinematics.kernels.rates.jacobians import inverse_jacobians
 from pkm_kinematics.kernels.rates.motion_space import allowed_twists, motion_space, motion_spaces, off_space
 from pkm_kinematics.model.blocks import build_tables, build_undivided
@@ -71,6 +72,7 @@ EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are clo
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of a motion space that turns
 ROUNDED = 1e-5  # of the robot's size: a loop open by less may be so by rounding; INSIDE decides, of the pose
+TORN = 1e-6  # rad or m: a mimic joint farther than this from what its leader says is torn off it
 OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
 
 
@@ -172,6 +174,26 @@ class Engine:
         """Which joints (..., n_joints) are outside their ranges."""
         lower, upper = self.limits
         return np.asarray((joints < lower) | (joints > upper))
+
+    def bring_in(self, solved: Solved) -> None:
+        """Turn joints of configurations that nobody followed there into their ranges: no turn of theirs was counted.
+
+        Not for what continues a seed or home: between two positions a turn apart a joint passes its stops.
+        """
+        if np.count_nonzero(solved.status):
+            self._bring_in.call(*self.limits, self._turned_freely, solved.status, solved.q)
+
+    @cached_property
+    def _bring_in(self) -> Prepared:
+        solved = self._unsolved(1, False)
+        return Prepared(bring_in, *self.limits, self._turned_freely, solved.status, solved.q)
+
+    @cached_property
+    def _turned_freely(self) -> NDArray[np.bool_]:
+        """Which joints (n_joints,) turn, those left out that a turn more would tear from their gear."""
+        freely = self.joint_turning.copy()
+        freely[[column for gear in self._gears for column in gear[:2]]] = False
+        return freely
 
     def data(self, joints: Array | None = None) -> Data:
         """Scratch for the kernels in one thread, with the robot at home, in the mode of joint positions (n_joints,)."""
@@ -454,7 +476,29 @@ class Engine:
                 found = closes(again.status) & (again.residual < solved.residual[lost])
                 for rows, better in zip(solved, again, strict=True):
                     rows[np.array(lost)[found]] = better[found]
+        if self._gears:
+            self._keep_ratios(solved)
         return solved
+
+    @cached_property
+    def _gears(self) -> list[tuple[int, int, float, float]]:
+        """Columns of each mimic joint and of its leader, multiplier and offset."""
+        column = {name: k for k, name in enumerate(self.joint_names)}
+        return [
+            (column[joint.name], column[joint.mimic.joint], joint.mimic.multiplier, joint.mimic.offset)
+            for joint in self.mechanism.joints
+            if joint.mimic is not None
+        ]
+
+    def _keep_ratios(self, solved: Solved) -> None:
+        """Take away configurations that tear a gear: loops imply its ratio near home, not in every working mode."""
+        torn = np.zeros(len(solved.status), dtype=bool)
+        for follower, leader, multiplier, offset in self._gears:
+            torn |= np.abs(solved.q[:, follower] - multiplier * solved.q[:, leader] - offset) > TORN
+        torn &= closes(solved.status)
+        if torn.any():
+            solved.status[torn], solved.residual[torn] = Status.UNREACHABLE, np.inf
+            solved.q[torn], solved.qd[torn], solved.qdd[torn] = np.nan, np.nan, np.nan
 
     @cached_property
     def divided(self) -> bool:

@@ -145,19 +145,8 @@ class WorkingModes:
         solved = self.engine.solve(self.engine.home[None], near(joints, 1, branch))
         if not closes(solved.status[0]):
             return joints
-        return solved.q[0] if self._searched else self._turned_in(solved.q[0])
-
-    def _turned_in(self, joints: Array) -> Array:
-        """Joint positions with those that are outside their range turned into it by whole turns, where possible.
-
-        A limb comes to another branch stretched or folded: the shortest turn from home need not be what it took.
-        """
-        e = self.engine
-        lower, upper = e.limits
-        turns = np.where(joints < lower, np.ceil((lower - joints) / (2.0 * np.pi)), 0.0)
-        turns = np.where(joints > upper, -np.ceil((joints - upper) / (2.0 * np.pi)), turns)
-        turned = joints + 2.0 * np.pi * np.where(np.isfinite(turns), turns, 0.0)
-        return np.where(e.joint_turning & (lower <= turned) & (turned <= upper), turned, joints)
+        self.engine.bring_in(solved)
+        return solved.q[0]
 
     @cached_property
     def starts(self) -> Array:
@@ -251,7 +240,9 @@ class WorkingModes:
             for chosen in islice(product(*(sorted(c) for c in choices)), MOST):
                 tail = "".join(_sign(k) for k, many in zip(chosen, marked, strict=True) if many)
                 seed = self._combined([c[k] for c, k in zip(choices, chosen, strict=True)])
-                yield None, head + tail or "only", self.engine.solve(pose[None], near(seed, 1, mode))
+                solved = self.engine.solve(pose[None], near(seed, 1, mode))
+                self.engine.bring_in(solved)
+                yield None, head + tail or "only", solved
 
     def numbers_at(self, pose: Array, joints: Array, mode: int) -> list[int]:
         """The numbers that `solutions` gives to what the searched limbs do in a configuration.

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
+from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 
 ROBOTS = (
@@ -148,3 +152,30 @@ def test_braking_is_gentler_where_efforts_leave_less(delta_check: CurveCheck) ->
     fast = curve((0.0, 0.15), (beside(k, -0.1), beside(k, 0.1)))
     assert delta_check.refusal(fast) == ""
     assert delta_check.braking(fast) <= delta_check.braking(slow)
+
+
+def test_a_joint_that_comes_round_would_have_to_pass_its_stops() -> None:
+    mechanism = load_mechanism("tripteron")
+    wide: dict[str, tuple[float, float]] = {}
+    for axis in "xyz":
+        wide[f"limb_{axis}_slider"] = wide[f"platform_{axis}"] = (-1.0, 1.0)
+        wide[f"limb_{axis}_shoulder"] = (-2.0, 5.0)  # rad: more than a turn
+    joints = tuple(
+        replace(joint, limits=replace(joint.limits, lower=wide[joint.name][0], upper=wide[joint.name][1]))
+        if joint.name in wide
+        else joint
+        for joint in mechanism.joints
+    )
+    k = Kinematics(replace(mechanism, joints=joints))
+    check = CurveCheck(k, Dynamics(k), ActuatorLimits.of(k.mechanism))
+    angle = np.linspace(0.25 * np.pi, 1.4 * np.pi, 104)
+    circle = np.tile(k.home, (len(angle), 1))
+    circle[:, 1], circle[:, 2] = 0.42 * np.cos(angle), 0.42 * np.sin(angle)
+    assert k.inverse(circle, mode=0).ok.all()  # each place by itself is reached
+    twists = np.zeros((len(angle), 6))
+    twists[1:-1, :3] = (circle[2:, :3] - circle[:-2, :3]) / 0.2
+    reason = check.refusal(curve(0.1 * np.arange(len(angle)), circle, twists))
+    assert "limb_x_shoulder would have to jump" in reason
+    first = angle < 3.7  # rad: before its elbow's offset brings the shoulder to half a turn from home
+    twists[np.flatnonzero(first)[-1]] = 0.0
+    assert check.refusal(curve(0.1 * np.arange(first.sum()), circle[first], twists[first])) == ""

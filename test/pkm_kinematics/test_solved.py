@@ -127,3 +127,37 @@ def test_the_scale_costs_no_digits(name: str, scale: float) -> None:
     # passive spins of rods between two balls may stand anywhere
     assert np.abs(difference[:, plain.engine.actuated_column]).max() < 1e-11
     assert (found.residual < 1e-13 * other.engine.size).all()
+
+
+@pytest.mark.parametrize("name", robot_names())
+def test_no_joint_is_outside_its_range_by_whole_turns(name: str, of_gallery) -> None:
+    k: Kinematics = of_gallery[name].kinematics
+    lower, upper = k.engine.limits
+    answers = [*k.inverse_all(k.home), *k.forward_all(k.inverse(k.home).actuated)]
+    several = not k.engine.iterated
+    answers += [k.inverse(k.home, mode=mode) for mode in range(k.n_modes)] if several else []
+    for answer in answers:
+        for turns in (-2, -1, 1, 2):
+            turned = answer.joints + 2.0 * np.pi * turns
+            outside = k.engine.joint_turning & ~((lower <= answer.joints) & (answer.joints <= upper))
+            assert not (outside & (lower <= turned) & (turned <= upper)).any()
+        if np.isfinite(answer.joints).all():
+            assert loop_errors(k.mechanism, answer.joints) < 1e-8
+            beyond = out_of_range(k.mechanism, k.joint_names, answer.joints)
+            assert beyond == (answer.status == Status.JOINT_LIMIT) or answer.status == Status.SINGULAR
+
+
+@pytest.mark.parametrize(("name", "count"), [("dymo_3uru", 8), ("navaro", 64)])
+def test_modes_that_a_turn_brings_into_range(name: str, count: int, of_gallery) -> None:
+    k: Kinematics = of_gallery[name].kinematics
+    assert [bool(mode.ok) for mode in k.inverse_all(k.home)] == [True] * count
+
+
+def test_answers_near_a_seed_are_not_turned_back(of_gallery) -> None:
+    k: Kinematics = of_gallery["tripteron"].kinematics
+    column = k.joint_names.index("limb_x_shoulder")
+    seed = k.home_joints.copy()
+    seed[column] += 2.0 * np.pi
+    followed = k.inverse(k.home, seed=seed)
+    assert followed.status == Status.JOINT_LIMIT
+    assert followed.joints[column] == pytest.approx(seed[column])
