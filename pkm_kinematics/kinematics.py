@@ -164,6 +164,8 @@ class Kinematics(Introduced):
             # the path from home ended where a limb does
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
         if mode is not None:
+            if seed is None:
+                e.bring_in(solved)
             drop_uncertain(choice, solved)
         return self._inverse_solution(solved, shape, mode, seeded=seed is not None)
 
@@ -394,6 +396,8 @@ class Kinematics(Introduced):
             astray |= far
         solved = (e.solve if seed is None else e.solve_near)(poses, choice, twists, accelerations)
         if mode is not None:
+            if seed is None:
+                e.bring_in(solved)
             drop_uncertain(choice, solved)
         if astray.any() or not (all_finite(solved.qd) and all_finite(solved.qdd)):
             astray |= ~(np.isfinite(solved.qd) & np.isfinite(solved.qdd)).all(axis=1)  # where numbers overflow

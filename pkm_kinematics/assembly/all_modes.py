@@ -25,6 +25,7 @@ from pkm_kinematics.solutions import AssemblyModes, ForwardSolution
 from pkm_kinematics.solve.engine import Engine, Solved
 from pkm_kinematics.status import Status, closes
 
+TURN = 2.0 * np.pi
 ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated joint positions this well
 
 
@@ -47,9 +48,9 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
     order = np.argsort(pose_distance(engine.home, found.poses, engine.characteristic_length), kind="stable")
     poses = found.poses[order]
     solved = engine.solve(poses, near(_seeds(engine, q, found, order), len(poses)))
-    error = _actuator_errors(engine, solved.q, q)
+    error = _actuator_errors(engine, solved, q)
     modes = [k for k in range(len(poses)) if error[k] < ASSEMBLED or _agree(engine, q, poses[k], k, solved, error)]
-    engine.bring_in(solved)
+    engine.bring_in(solved, engine.passive_turned_freely)
     meeting = found.multiplicity[order] != 1
     if np.count_nonzero(meeting):
         solved.status[meeting & closes(solved.status)] = Status.SINGULAR
@@ -85,13 +86,21 @@ def _seeds(engine: Engine, q: Array, found: AssemblyPoses, order: NDArray[np.int
     return seed[None]
 
 
-def _actuator_errors(engine: Engine, joints: Array, q: Array) -> Array:
-    """Largest difference (k,) of actuated joints from q, of joints (k, n_joints), turning ones by the shorter arc."""
-    off = np.abs(joints[:, engine.actuated_column] - q)
-    largest = off.max(axis=1)
+def _actuator_errors(engine: Engine, solved: Solved, q: Array) -> Array:
+    """Largest difference (k,) of actuated joints from q, those that turn having been turned to where they were asked.
+
+    Closures do not see whole turns; ranges do.
+    """
+    columns = engine.actuated_column
+    off = solved.q[:, columns] - q
+    largest = np.abs(off).max(axis=1)
     if not all(error < np.pi for error in largest.tolist()):
-        off = np.abs(off - 2.0 * np.pi * np.round(off / (2.0 * np.pi)) * engine.actuated_turning)
-        largest = off.max(axis=1)
+        turns = TURN * np.round(off / TURN) * engine.actuated_turning
+        away = np.flatnonzero(turns.any(axis=1) & closes(solved.status))
+        solved.q[away[:, None], columns] -= turns[away]
+        beyond = engine.beyond_limits(solved.q[away]).any(axis=1)
+        solved.status[away] = np.where(beyond, Status.JOINT_LIMIT, Status.CONVERGED)
+        largest = np.abs(off - turns).max(axis=1)
     return np.asarray(largest)
 
 
@@ -102,7 +111,7 @@ def _agree(engine: Engine, q: Array, pose: Array, k: int, solved: Solved, error:
         return False
     again = engine.solve_near(pose[None], near(joints, 1))
     solved.q[k], solved.status[k], solved.iterations[k] = again.q[0], again.status[0], again.iterations[0]
-    error[k] = _actuator_errors(engine, again.q, q)[0]
+    error[k] = _actuator_errors(engine, solved.rows(slice(k, k + 1)), q)[0]
     return bool(error[k] < ASSEMBLED)
 
 

@@ -175,24 +175,36 @@ class Engine:
         lower, upper = self.limits
         return np.asarray((joints < lower) | (joints > upper))
 
-    def bring_in(self, solved: Solved) -> None:
+    def bring_in(self, solved: Solved, turned: NDArray[np.bool_] | None = None) -> None:
         """Turn joints of configurations that nobody followed there into their ranges: no turn of theirs was counted.
 
         Not for what continues a seed or home: between two positions a turn apart a joint passes its stops.
+
+        Args:
+            solved: rows with status JOINT_LIMIT are looked at.
+            turned: which joints (n_joints,) may be turned, `turned_freely` by default.
         """
         if np.count_nonzero(solved.status):
-            self._bring_in.call(*self.limits, self._turned_freely, solved.status, solved.q)
+            freely = self.turned_freely if turned is None else turned
+            self._bring_in.call(*self.limits, freely, solved.status, solved.q)
 
     @cached_property
     def _bring_in(self) -> Prepared:
         solved = self._unsolved(1, False)
-        return Prepared(bring_in, *self.limits, self._turned_freely, solved.status, solved.q)
+        return Prepared(bring_in, *self.limits, self.turned_freely, solved.status, solved.q)
 
     @cached_property
-    def _turned_freely(self) -> NDArray[np.bool_]:
+    def turned_freely(self) -> NDArray[np.bool_]:
         """Which joints (n_joints,) turn, those left out that a turn more would tear from their gear."""
         freely = self.joint_turning.copy()
         freely[[column for gear in self._gears for column in gear[:2]]] = False
+        return freely
+
+    @cached_property
+    def passive_turned_freely(self) -> NDArray[np.bool_]:
+        """Of `turned_freely` those that are not actuated."""
+        freely = self.turned_freely.copy()
+        freely[self.actuated_column] = False
         return freely
 
     def data(self, joints: Array | None = None) -> Data:

@@ -230,7 +230,9 @@ class WorkingModes:
         """
         if not self._searched:
             for mode in range(self._closed):
-                yield mode, self.label(mode), self.engine.solve(pose[None], near(self.start(mode), 1, mode))
+                solved = self.engine.solve(pose[None], near(self.start(mode), 1, mode))
+                self.engine.bring_in(solved)
+                yield mode, self.label(mode), solved
             return
         several = [len(c) > 1 for c in self._home_choices]
         for mode in range(self._closed):
