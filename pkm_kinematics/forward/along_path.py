@@ -68,9 +68,12 @@ class Forward:
             bad = np.asarray(~e.usable(seed, e.joint_turning).all(axis=1))
             q = np.where(bad[:, None], np.nan, q) if bad.any() else q
         if e.constant_space:
-            if not self._on_the_pose(q, starts, self._at_starts(q, starts, seed), found):
+            left = self._on_the_pose(q, starts, self._at_starts(q, starts, seed), found)
+            beside = self._beside_closed_forms(starts, seed, found)
+            if not left and not len(beside):
                 return found
             done = closes(found.status)
+            done[beside] = False
             found.pose[~done] = np.nan
             found.joints[~done] = np.nan
             rest = np.flatnonzero(~done & (found.status != Status.INVALID_INPUT))
@@ -86,6 +89,15 @@ class Forward:
             Status.JOINT_LIMIT
         )
         return found
+
+    def _beside_closed_forms(self, starts: Array, seed: Array | None, found: PoseRows) -> NDArray[np.int64]:
+        """Rows that begin on a side that closed forms do not take: their paths are those of another configuration."""
+        if seed is None:
+            return np.empty(0, dtype=np.int64)
+        n = len(found.status)
+        rows = np.flatnonzero(found.status != Status.INVALID_INPUT)
+        here, seeds = (np.ascontiguousarray(np.broadcast_to(x, (n, x.shape[1]))[rows]) for x in (starts, seed))
+        return rows[self.engine.beside_closed_forms(here, seeds)]
 
     def _on_the_pose(self, q: Array, starts: Array, seeds: Array, found: PoseRows) -> int:
         """`found` by the paths on the pose alone from `seeds` (n, n_joints); returns how many are not CONVERGED."""

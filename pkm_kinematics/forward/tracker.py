@@ -58,10 +58,15 @@ class Tracker:
         start = np.array(kinematics.home if pose is None else pose, dtype=np.float64)
         if joints is None:
             joints = kinematics.home_joints if pose is None else kinematics.inverse(start, mode=0).joints
+        self._beside = self._is_beside(start, joints)
         rest, unknown = np.zeros(len(joints)), np.full((6, len(kinematics.actuated_names)), np.nan)
         self.last = TrackedMotion(
             Status.DIVERGED, "no reading yet", start, np.zeros(6), np.array(joints), rest, 0.0, unknown
         )
+
+    def _is_beside(self, pose: Array, joints: Array) -> bool:
+        """Whether a configuration is on a side that closed forms do not take, and a path by them would leave."""
+        return len(self.kinematics.engine.beside_closed_forms(np.array(pose)[None], np.array(joints)[None])) > 0
 
     def observe(self, positions: Array, velocities: Array) -> TrackedMotion:
         """Return the motion for actuator positions and velocities (n_actuated,)."""
@@ -72,7 +77,7 @@ class Tracker:
 
     def _straight_on(self, q: Array, qd: Array) -> TrackedMotion | None:
         """The motion where the platform's path alone leads on from the last one, in one compiled call; else None."""
-        if not self.kinematics.constant_space:
+        if not self.kinematics.constant_space or self._beside:
             return None
         pose, joints = np.array(self.last.pose), np.array(self.last.joints)
         twist, rates = np.zeros(6), np.zeros(len(joints))
@@ -108,6 +113,7 @@ class Tracker:
         motion = k.motion(solution.pose, twist, seed=solution.joints)
         if not (np.isfinite(motion.joints).all() and np.isfinite(motion.velocities).all()):
             return self._lost(Status(int(motion.status)), "the passive joints have no solution there", 0.0)
+        self._beside = self._is_beside(solution.pose, motion.joints)
         status, error = Status(int(motion.status)), float(solution.residual)  # forward kinematics asks no limits
         return self._found(status, solution.pose, twist, motion.joints, motion.velocities, error, jacobian)
 

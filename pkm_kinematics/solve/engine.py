@@ -46,7 +46,7 @@ from pkm_kinematics.kernels.model_and_data import (
 from pkm_kinematics.kernels.path.carry_on import LAST
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain
 from pkm_kinematics.kernels.position.closures import block_residual, closed
-from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
+from pkm_kinematics.kernels.position.kept_seeds import SAME, keep_seeds
 from pkm_kinematics.kernels.position.solve_poses import (
     FARTHEST,
     INSIDE,
@@ -446,6 +446,12 @@ class Engine:
         seeds = near(choice.seeds_for(rows), len(rows))
         self._keep_seeds(self.model, seeds, np.ascontiguousarray(poses[rows]), NO_RATES, NO_RATES, tried)
         return rows[tried.status != Status.UNREACHABLE]
+
+    def beside_closed_forms(self, poses: Array, seeds: Array) -> NDArray[np.int64]:
+        """Rows in which seeds (1 or n, n_joints) close the loops at poses (n, 7) on a side that no closed form takes."""
+        choice = near(seeds, len(poses))
+        off = np.abs(self.solve(poses, choice).q - seeds) / np.where(self.joint_turning, 1.0, self.size)
+        return self.held_by_seeds(poses, choice, np.flatnonzero(~(off <= SAME).all(axis=1)))
 
     def iterating(self, model: Model) -> Model:
         """A model of this robot whose limbs are all solved by iteration, and so stay on the sides of their seeds."""
