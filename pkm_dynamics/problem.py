@@ -182,24 +182,33 @@ class Problem:
                 here = self.model.replace(subspace=self.spaces[i])
                 kernel(here, self.choice.rows(at), *(array[at] for array in arrays))
         elif made is None or (self.status == Status.CONVERGED).any():
-            self.solve_positions(kernel, out, *given)
+            self._solve_at_once(kernel, arrays)
         if made is not None:
             self.status[self.status == SOLVED] = Status.CONVERGED
         self._solve_where_seeds_are(kernel, arrays)
         self.refuse_overflow(out)
 
     def _solve_where_seeds_are(self, kernel: Kernel, arrays: tuple[NDArray[Any], ...]) -> None:
-        """Solve rows on sides that no closed form takes, where the seed is a configuration: see `Engine.solve_near`."""
-        if not self.seeded or not (self.status == Status.UNREACHABLE).any():
-            return
-        engine = self.robot.kinematics.engine
-        rows = np.flatnonzero(self.status == Status.UNREACHABLE)
-        for i in engine.held_by_seeds(self.motions[:, POSE], self.choice, rows):
-            at = slice(int(i), int(i) + 1)
-            model = engine.iterating(self.model)
+        """Solve rows on sides that no closed form takes, where the seed is a configuration: see `Engine.solve`."""
+        constant = self.robot.kinematics.constant_space
+        for i in self._beside:
+            if self.status[i] == Status.INVALID_INPUT:
+                continue
+            at = slice(i, i + 1)
             self.status[i] = Status.CONVERGED
-            model = model if engine.constant_space else model.replace(subspace=self.spaces[i])
+            model = self.model_at(i) if constant else self.model_at(i).replace(subspace=self.spaces[i])
             kernel(model, self.choice.rows(at), *(array[at] for array in arrays))
+
+    @cached_property
+    def _beside(self) -> list[int]:
+        """Rows on sides that no closed form takes."""
+        engine = self.robot.kinematics.engine
+        rows: list[int] = engine.beside_closed_forms(self.motions[:, POSE], self.choice).tolist() if self.seeded else []
+        return rows
+
+    def model_at(self, i: int) -> Model:
+        """The model that takes the configuration of row i as it is."""
+        return self.robot.kinematics.engine.iterating(self.model) if i in self._beside else self.model
 
     def solve_positions(self, kernel: Kernel, out: Array, *given: Array) -> None:
         """As `solve`, over all cores, by a kernel that does not look at the motion space; numbers may overflow.
@@ -210,6 +219,10 @@ class Problem:
             given: arrays (k, ...) that the kernel takes beside the motions.
         """
         arrays = (self.motions, *given, out, self.status)
+        self._solve_at_once(kernel, arrays)
+        self._solve_where_seeds_are(kernel, arrays)
+
+    def _solve_at_once(self, kernel: Kernel, arrays: tuple[NDArray[Any], ...]) -> None:
         if len(self.motions) < BATCH:
             kernel(self.model, self.choice, *arrays)
         else:
@@ -237,9 +250,9 @@ class Problem:
         Returns:
             Data of their own.
         """
-        data = self.robot.kinematics.engine.data()
-        seed_joints(self.model, data, self.choice, i)
-        solve_motion(self.model, data, self.choice.branch, self.motions[i] if motion is None else motion)
+        data, model = self.robot.kinematics.engine.data(), self.model_at(i)
+        seed_joints(model, data, self.choice, i)
+        solve_motion(model, data, self.choice.branch, self.motions[i] if motion is None else motion)
         return data
 
     def shaped(self, rows: NDArray[Any]) -> NDArray[Any]:

@@ -159,7 +159,7 @@ class Kinematics(Introduced):
         poses, shape = e.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
         poses = e.into_space(poses, choice)
-        solved = e.solve(poses, choice) if seed is None else e.solve_near(poses, choice)
+        solved = e.solve(poses, choice)
         if seed is None and e.continues and np.count_nonzero(solved.status):
             # the path from home ended where a limb does
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
@@ -394,7 +394,7 @@ class Kinematics(Introduced):
             nearest, far = e.nearest_accelerations(wanted, spaces, biases)
             accelerations = np.where(np.isfinite(nearest), nearest, accelerations)  # the solve says why there is none
             astray |= far
-        solved = (e.solve if seed is None else e.solve_near)(poses, choice, twists, accelerations)
+        solved = e.solve(poses, choice, twists, accelerations)
         if mode is not None:
             if seed is None:
                 e.bring_in(solved)

@@ -8,7 +8,6 @@ import numpy as np
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
 from pkm_kinematics.kernels.compiled import compiled
-from pkm_kinematics.kernels.model_and_data import NEAREST
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, all_finite, check_pose
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
@@ -47,7 +46,7 @@ def seed_joints(model, data, choice, k):
         if block.solver == CLOSED_FORM:
             start = block.driver
             stop = start + 1
-            if choice.branch != NEAREST or start < 0:
+            if choice.branch >= 0 or start < 0:
                 continue
         for i in range(start, stop):
             q = seed[bodies[i].column]

@@ -20,7 +20,7 @@ from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.assembly.search.graph_search import passive_positions
 from pkm_kinematics.explain import explain_forward
-from pkm_kinematics.kernels.model_and_data import near
+from pkm_kinematics.kernels.model_and_data import SEEDED, near
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution
 from pkm_kinematics.solve.engine import Engine, Solved
 from pkm_kinematics.status import Status, closes
@@ -109,7 +109,7 @@ def _agree(engine: Engine, q: Array, pose: Array, k: int, solved: Solved, error:
     joints = _joints_at(engine, q, pose)
     if joints is None:
         return False
-    again = engine.solve_near(pose[None], near(joints, 1))
+    again = engine.solve(pose[None], near(joints, 1, SEEDED))
     solved.q[k], solved.status[k], solved.iterations[k] = again.q[0], again.status[0], again.iterations[0]
     error[k] = _actuator_errors(engine, solved.rows(slice(k, k + 1)), q)[0]
     return bool(error[k] < ASSEMBLED)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import BATCH, copied, nans, over_cores
 from pkm_kinematics.kernels.binding import WithScratch
-from pkm_kinematics.kernels.model_and_data import near
+from pkm_kinematics.kernels.model_and_data import SEEDED, near
 from pkm_kinematics.kernels.path.carry_on import LimbGroups, choose_nearest
 from pkm_kinematics.kernels.path.follow import PoseRows, follow_poses
 from pkm_kinematics.kernels.position.solve_poses import UNIT
@@ -97,7 +97,7 @@ class Forward:
         n = len(found.status)
         rows = np.flatnonzero(found.status != Status.INVALID_INPUT)
         here, seeds = (np.ascontiguousarray(np.broadcast_to(x, (n, x.shape[1]))[rows]) for x in (starts, seed))
-        return rows[self.engine.beside_closed_forms(here, seeds)]
+        return rows[self.engine.beside_closed_forms(here, near(seeds, len(here), SEEDED))]
 
     def _on_the_pose(self, q: Array, starts: Array, seeds: Array, found: PoseRows) -> int:
         """`found` by the paths on the pose alone from `seeds` (n, n_joints); returns how many are not CONVERGED."""
@@ -197,7 +197,7 @@ class Forward:
             return rows
         starts_here = starts[rows] if len(starts) > 1 else np.repeat(starts, len(rows), axis=0)
         own_seed = None if seed is None else seed[rows] if len(seed) > 1 else seed
-        at = e.solve_near(starts_here, near(self._at_starts(q[rows], starts_here, own_seed), len(rows)))
+        at = e.solve(starts_here, near(self._at_starts(q[rows], starts_here, own_seed), len(rows), SEEDED))
         closed = closes(at.status)
         here = rows[closed]
         columns, names = self._whole_columns, self.engine.whole_graph.names
@@ -222,7 +222,7 @@ class Forward:
         """Row k of `found` by the path on the whole graph from a pose (7,), with joints near `seed` (n_joints,)."""
         e = self.engine
         size = e.characteristic_length
-        at = e.solve_near(pose[None], near(seed, 1))
+        at = e.solve(pose[None], near(seed, 1, SEEDED))
         if closes(at.status[0]):
             start = dict(zip(e.joint_names, at.q[0], strict=True))
             start.update(e.branch_at(pose))

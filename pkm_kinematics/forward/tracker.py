@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pkm_kinematics.forward.mode_tracker import Modes, ModeTracker
 from pkm_kinematics.kernels.binding import bind
+from pkm_kinematics.kernels.model_and_data import SEEDED, near
 from pkm_kinematics.kernels.path.track_reading import track_reading
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import Status, closes
@@ -66,7 +67,8 @@ class Tracker:
 
     def _is_beside(self, pose: Array, joints: Array) -> bool:
         """Whether a configuration is on a side that closed forms do not take, and a path by them would leave."""
-        return len(self.kinematics.engine.beside_closed_forms(np.array(pose)[None], np.array(joints)[None])) > 0
+        seeds = near(np.array(joints), 1, SEEDED)
+        return len(self.kinematics.engine.beside_closed_forms(np.array(pose)[None], seeds)) > 0
 
     def observe(self, positions: Array, velocities: Array) -> TrackedMotion:
         """Return the motion for actuator positions and velocities (n_actuated,)."""

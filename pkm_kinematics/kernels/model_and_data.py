@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 Records = NDArray[Any]
 
 NEAREST = -1  # branch: for each limb in closed form, the one nearest to where its joints are
+SEEDED = -2  # the same, of joint positions that somebody gave: those that close the loops are the answer themselves
 NEAREST_BRANCH = np.int64(NEAREST)  # the same between kernels, which numba compiles anew for a plain number
 
 
@@ -88,7 +89,7 @@ class Choice(NamedTuple):
     not look at it.
     """
 
-    branch: int  # of all limbs in closed form together, or NEAREST
+    branch: int  # of all limbs in closed form together, or NEAREST, or SEEDED
     seeds: Array  # (1 or n, n_joints) where iterations start, and what the nearest branch is nearest to
     certain: NDArray[np.bool_]  # (n,)
 

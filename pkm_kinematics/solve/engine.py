@@ -35,6 +35,7 @@ from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.binding import Prepared, WithScratch
 from pkm_kinematics.kernels.model_and_data import (
     NEAREST,
+    SEEDED,
     VECTORS,
     Choice,
     Data,
@@ -46,7 +47,7 @@ from pkm_kinematics.kernels.model_and_data import (
 from pkm_kinematics.kernels.path.carry_on import LAST
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain
 from pkm_kinematics.kernels.position.closures import block_residual, closed
-from pkm_kinematics.kernels.position.kept_seeds import SAME, keep_seeds
+from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
 from pkm_kinematics.kernels.position.solve_poses import (
     FARTHEST,
     INSIDE,
@@ -404,27 +405,22 @@ class Engine:
 
     # -- solves -----------------------------------------------------------------------------------------------------
 
-    def solve_near(
-        self, poses: Array, choice: Choice, twists: Array = NO_RATES, accelerations: Array = NO_RATES
-    ) -> Solved:
-        """As `solve`, for a choice of which somebody gave the seeds: those that close the loops are the answer.
+    def beside_closed_forms(self, poses: Array, choice: Choice) -> NDArray[np.int64]:
+        """Rows whose seeds are configurations on a side that no closed form takes; to be solved by `iterating`."""
+        if choice.branch != SEEDED or not len(poses):
+            return np.empty(0, dtype=np.int64)
+        solved = self._solve(poses, choice, NO_RATES, NO_RATES)
+        solved.iterations.fill(-1)
+        self._keep(poses, choice, NO_RATES, NO_RATES, solved)
+        return np.flatnonzero(solved.iterations == 0)
+
+    def _keep(self, poses: Array, choice: Choice, twists: Array, accelerations: Array, solved: Solved) -> None:
+        """Put seeds that close the loops in the place of other solutions.
 
         Closed forms have sides that only home's are taken of (of a leg turned over, of a guide pushed through its
         joint), and where the pose does not determine a limb's joints they take any. What a caller holds in hands is
         nearer than these.
-
-        Args:
-            poses: (n, 7).
-            choice: of the configurations.
-            twists: (n, 6), or none.
-            accelerations: (n, 6), or none.
-
-        Returns:
-            As `solve`; SINGULAR at seeds that a limb could leave on its own.
         """
-        solved = self.solve(poses, choice, twists, accelerations)
-        if choice.branch != NEAREST:
-            return solved
         poses, moving = np.ascontiguousarray(poses), twists is not NO_RATES
 
         def part(at: slice) -> None:
@@ -435,23 +431,6 @@ class Engine:
             self._keep_seeds(self.model, choice, poses, twists, accelerations, solved)
         else:
             over_cores(part, len(poses))
-        return solved
-
-    def held_by_seeds(self, poses: Array, choice: Choice, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of some rows whose seeds close the loops, to be solved by `iterating`, which leaves them there."""
-        if choice.branch != NEAREST or not len(rows):
-            return rows[:0]
-        tried = self._unsolved(len(rows), False)
-        tried.status.fill(Status.UNREACHABLE)
-        seeds = near(choice.seeds_for(rows), len(rows))
-        self._keep_seeds(self.model, seeds, np.ascontiguousarray(poses[rows]), NO_RATES, NO_RATES, tried)
-        return rows[tried.status != Status.UNREACHABLE]
-
-    def beside_closed_forms(self, poses: Array, seeds: Array) -> NDArray[np.int64]:
-        """Rows in which seeds (1 or n, n_joints) close the loops at poses (n, 7) on a side that no closed form takes."""
-        choice = near(seeds, len(poses))
-        off = np.abs(self.solve(poses, choice).q - seeds) / np.where(self.joint_turning, 1.0, self.size)
-        return self.held_by_seeds(poses, choice, np.flatnonzero(~(off <= SAME).all(axis=1)))
 
     def iterating(self, model: Model) -> Model:
         """A model of this robot whose limbs are all solved by iteration, and so stay on the sides of their seeds."""
@@ -474,9 +453,15 @@ class Engine:
             accelerations: (n, 6), or none.
 
         Returns:
-            Joints with a status each; INVALID_INPUT also where the joint positions to start from are not usable.
-            Without twists, rates have no columns.
+            Joints with a status each; INVALID_INPUT also where the joint positions to start from are not usable, and
+            SINGULAR at seeds that a limb could leave on its own. Without twists, rates have no columns.
         """
+        solved = self._solve(poses, choice, twists, accelerations)
+        if choice.branch == SEEDED:
+            self._keep(poses, choice, twists, accelerations, solved)
+        return solved
+
+    def _solve(self, poses: Array, choice: Choice, twists: Array, accelerations: Array) -> Solved:
         solved = self._solve_blocks(poses, choice, twists, accelerations)
         if self.divided and (np.count_nonzero(solved.status) or (solved.residual > EXACT * self.size).any()):
             # Where nothing carries limbs from home to the pose, a branch may have been left far from its crossing.
@@ -604,10 +589,12 @@ class Engine:
 
     def placed(self, pose: Array, seed: Array, branch: int = NEAREST) -> Placed:
         """All bodies in place at one pose (7,), from joint positions `seed` (n_joints,), or in a branch."""
-        data = self.data()
-        take_seed(self.model, data, writeable(seed))
-        status, _, _ = solve_pose(self.model, data, writeable(pose), branch)
-        return Placed(self.model, data, int(status))
+        data, model = self.data(), self.model
+        if len(self.beside_closed_forms(pose[None], near(seed, 1, branch))):
+            model = self.iterating(model)
+        take_seed(model, data, writeable(seed))
+        status, _, _ = solve_pose(model, data, writeable(pose), branch)
+        return Placed(model, data, int(status))
 
     def inverse_jacobians(self, poses: Array, choice: Choice) -> Array:
         """Actuated joint rates per platform twist (n, n_actuated, 6) at poses (n, 7); NaN where there are none."""
@@ -617,7 +604,7 @@ class Engine:
             inverse_jacobians(self.model, self.data(), choice.rows(at), poses[at], out[at])
 
         over_cores(part, len(poses))
-        for k in self.held_by_seeds(poses, choice, np.flatnonzero(np.isnan(out).any(axis=(1, 2)))):
+        for k in self.beside_closed_forms(poses, choice):
             at = slice(int(k), int(k) + 1)
             inverse_jacobians(self.iterating(self.model), self.data(), choice.rows(at), poses[at], out[at])
         return out
@@ -626,7 +613,7 @@ class Engine:
 
     def space_at(self, pose: Array, joints: Array, twist: Array | None = None) -> tuple[Array, Array]:
         """`spaces_at` one pose (7,), near joint positions (n_joints,): S (6, mobility), and the acceleration (6,)."""
-        spaces, biases = self.spaces_at(pose[None], near(joints, 1), None if twist is None else twist[None])
+        spaces, biases = self.spaces_at(pose[None], near(joints, 1, SEEDED), None if twist is None else twist[None])
         return spaces[0], biases[0]
 
     def spaces_at(self, poses: Array, choice: Choice, twists: Array | None = None) -> tuple[Array, Array]:
@@ -648,7 +635,7 @@ class Engine:
         at = np.zeros((n, 6)) if twists is None else np.ascontiguousarray(twists)
         poses = np.ascontiguousarray(poses)
         motion_spaces(self.model, self.data(), choice, poses, at, spaces, biases)
-        for k in self.held_by_seeds(poses, choice, np.flatnonzero(np.isnan(spaces).any(axis=(1, 2)))):
+        for k in self.beside_closed_forms(poses, choice):
             row, data = slice(int(k), int(k) + 1), self.data()
             model = self.iterating(self.model)
             motion_spaces(model, data, choice.rows(row), poses[row], at[row], spaces[row], biases[row])

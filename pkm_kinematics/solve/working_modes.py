@@ -20,7 +20,7 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import rows_for
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import NEAREST, Choice, Solved, near
+from pkm_kinematics.kernels.model_and_data import NEAREST, SEEDED, Choice, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import closes
@@ -98,9 +98,10 @@ class WorkingModes:
             ShapeError: an array of the wrong shape.
             ModeError: no such working mode.
         """
-        branch = NEAREST if mode is None else self.branch(mode)
         if seed is not None:
-            return near(rows_for(seed, len(self.engine.joint_names), len(poses), "seed"), len(poses), branch)
+            seeds = rows_for(seed, len(self.engine.joint_names), len(poses), "seed")
+            return near(seeds, len(poses), SEEDED if mode is None else self.branch(mode))
+        branch = NEAREST if mode is None else self.branch(mode)
         return self.engine.continued(poses, self.engine.home_joints if mode is None else self.start(mode), branch)
 
     def branch(self, mode: int) -> int:

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics
+from pkm_kinematics.forward.tracker import Tracker
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.status import Status
 
 ROBOTS = ("agile_eye", "delta", "gough_stewart", "planar_3rpr", "planar_3rrr", "tricept", "tripod_3prs")
 SAME = 1e-6  # rad or m
+STEP = 1e-5  # of actuator rates, for difference quotients
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -108,3 +113,38 @@ def test_jacobians_and_dynamics_are_those_of_the_seed(of_gallery) -> None:
         np.testing.assert_allclose(power, -push @ twist, atol=1e-9)
         back = d.direct(mode.pose, np.zeros(6), free.effort, seed=mode.joints)
         np.testing.assert_allclose(back.acceleration, np.zeros(6), atol=1e-9)
+
+
+def legs_turned_over(k: Kinematics) -> list[tuple[Array, Array]]:
+    """Poses and joints of a robot with legs that may stand through their joints, at negative lengths."""
+    if k.mechanism.name == "planar_mixed":
+        return [(mode.pose, mode.joints) for mode in k.forward_all([0.27524, 3.16918, 2.88483])]
+    turn, leg = (k.joint_names.index(f"limb1_{part}") for part in ("turn", "leg"))
+    joints = k.home_joints.copy()
+    joints[turn], joints[leg] = joints[turn] + np.pi, -joints[leg]
+    return [(k.home, joints)]
+
+
+@pytest.mark.parametrize("name", ["planar_mixed", "two_rpr"])
+def test_legs_turned_over_are_followed_and_differentiated(of_gallery, name: str) -> None:
+    k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
+    places = legs_turned_over(k)
+    assert any(joints[k.joint_names.index(leg)] < 0.0 for _, joints in places for leg in k.joint_names if "leg" in leg)
+    for pose, joints in places:
+        q = joints[k.engine.actuated_column]
+        rates = 0.1 + 0.1 * np.arange(len(q))
+        there = k.forward(q, near=pose, seed=joints)
+        np.testing.assert_allclose(there.pose, pose, atol=1e-9)
+        np.testing.assert_allclose(there.joints, joints, atol=1e-9)
+        ahead, behind = (k.forward(q + h * rates, near=pose, seed=joints) for h in (STEP, -STEP))
+        turned = Rotation.from_quat(ahead.pose[3:]) * Rotation.from_quat(behind.pose[3:]).inv()
+        twist = np.concatenate([ahead.pose[:3] - behind.pose[:3], turned.as_rotvec()]) / (2.0 * STEP)
+        np.testing.assert_allclose(k.forward_jacobian(pose, seed=joints) @ rates, twist, atol=1e-7)
+        seen = Tracker(k, pose, joints).observe(q, rates)
+        np.testing.assert_allclose(seen.twist, twist, atol=1e-7)
+        np.testing.assert_allclose(seen.joints, joints, atol=1e-9)
+        push = k.subspace(pose, seed=joints) @ np.ones(k.mobility)
+        loaded, free = (d.inverse(pose, wrench=wrench, seed=joints) for wrench in (push, np.zeros(6)))
+        np.testing.assert_allclose((loaded.effort - free.effort) @ rates, -push @ twist, atol=1e-7)
+        at_joints = d.reactions(pose, wrench=push, seed=joints)
+        np.testing.assert_allclose(at_joints.effort, loaded.effort, atol=1e-7)
