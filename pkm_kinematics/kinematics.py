@@ -196,7 +196,7 @@ class Kinematics(Introduced):
         seeded: bool = False,
     ) -> InverseSolution:
         if label is None:
-            label = "nearest" if mode is None else self.mode_label(mode)
+            label = self.mode_label(mode) if mode is not None else "nearest" if seeded else "home"
         return InverseSolution(
             shaped(solved.q, shape),
             shaped(solved.status, shape),

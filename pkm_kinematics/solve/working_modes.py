@@ -20,7 +20,7 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_kinematics.batch import rows_for
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import NEAREST, SEEDED, Choice, Solved, near
+from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Solved, near
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import closes
@@ -84,7 +84,7 @@ class WorkingModes:
 
         With a seed, those nearest to it. With a mode, those of a working mode: limbs in closed form take its branch,
         and limbs solved by iteration carry on from where they are at home in that mode. With both, the branch of the
-        mode, and iterations from the seed. With neither, those that continue home.
+        mode, and iterations from the seed. With neither, those that continue home, in its working mode.
 
         Args:
             poses: (n, 7).
@@ -101,8 +101,9 @@ class WorkingModes:
         if seed is not None:
             seeds = rows_for(seed, len(self.engine.joint_names), len(poses), "seed")
             return near(seeds, len(poses), SEEDED if mode is None else self.branch(mode))
-        branch = NEAREST if mode is None else self.branch(mode)
-        return self.engine.continued(poses, self.engine.home_joints if mode is None else self.start(mode), branch)
+        if mode is None:  # home's, which is the first, in the turns that joints make on the way from there
+            return self.engine.continued(poses, self.engine.home_joints, self.branch(0))
+        return self.engine.continued(poses, self.start(mode), self.branch(mode))
 
     def branch(self, mode: int) -> int:
         """The number by which the closed forms know a mode.

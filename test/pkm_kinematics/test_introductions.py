@@ -113,7 +113,7 @@ def test_batches_give_counts(delta):
     poses[3, :2, 0] = np.nan
     ik = k.inverse(poses)
     assert str(ik).splitlines()[0] == (
-        "InverseSolution (nearest) of shape (4, 5): 17 CONVERGED, 1 UNREACHABLE, 2 INVALID_INPUT"
+        "InverseSolution (home) of shape (4, 5): 17 CONVERGED, 1 UNREACHABLE, 2 INVALID_INPUT"
     )
     assert f"reason(7): {ik.reason(7)}" in str(ik)
     assert len(str(ik).splitlines()) == 2

@@ -211,3 +211,17 @@ def test_empty_request(robot):
     assert solved.joints.shape == (0, len(robot.kinematics.joint_names))
     found = robot.kinematics.forward(np.empty((0, len(robot.kinematics.actuated_names))))
     assert found.pose.shape == (0, 7)
+
+
+@pytest.mark.parametrize("name", ["agile_eye", "five_bar", "planar_3rrr", "hexaglide", "planar_redundant", "tripteron"])
+def test_what_continues_home_is_in_its_working_mode(name, of_gallery):
+    k = of_gallery[name].kinematics
+    chain = k.task.chain[1:]
+    rng = np.random.default_rng(0)
+    poses = rng.uniform(np.maximum(chain["lower"], -3.0), np.minimum(chain["upper"], 3.0), (200, len(chain)))
+    default, home_mode = k.inverse(poses), k.inverse(poses, mode=0)
+    known = closes(default.status) & closes(home_mode.status)
+    assert known.sum() > 30
+    apart = default.joints[known] - home_mode.joints[known]
+    apart -= 2.0 * np.pi * np.round(apart / (2.0 * np.pi)) * k.engine.joint_turning
+    assert np.abs(apart).max() < 1e-9
