@@ -26,6 +26,7 @@ from pkm_dynamics.kernels.limb_dynamics import efforts_from_shares, limb_share
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.binding import bind
 from pkm_kinematics.kernels.by_address import read_only
+from pkm_kinematics.kernels.model_and_data import NEAREST
 from pkm_kinematics.model.single_limb import limb_tables
 
 Share = Callable[[Array, Array, Array], int]  # (motion, jacobian, wrench) -> status
@@ -64,7 +65,10 @@ class LimbByLimb:
         Raises:
             ModeError: the robot has no such mode.
         """
-        motion, m, branch = self._at_home(), len(self.kinematics.actuated_names), self.kinematics.modes.branch(mode)
+        return self._shares(self.kinematics.modes.branch(mode))
+
+    def _shares(self, branch: int) -> list[Share]:
+        motion, m = self._at_home(), len(self.kinematics.actuated_names)
         return [
             bind(
                 limb_share,
@@ -140,7 +144,7 @@ class LimbByLimb:
     @cached_property
     def _near(self) -> list[Share]:
         """Calls that choose the branches nearest to what stands in the workspaces."""
-        return self.lean_shares(-1)
+        return self._shares(NEAREST)
 
     def _at_home(self) -> Array:
         motion = np.zeros(25)

@@ -111,7 +111,10 @@ class Tracker:
         if not np.isfinite(jacobian).all():
             reason = "the platform's twist is not determined by the actuators (type 2 singularity)"
             return self._lost(Status.SINGULAR, reason, 0.0)
-        twist = jacobian @ qd
+        with np.errstate(over="ignore", invalid="ignore"):  # the rates of what overflows are refused below
+            twist = jacobian @ qd
+        if not np.isfinite(twist).all():
+            return self._lost(Status.INVALID_INPUT, "an actuator velocity is too large", 0.0)
         motion = k.motion(solution.pose, twist, seed=solution.joints)
         if not (np.isfinite(motion.joints).all() and np.isfinite(motion.velocities).all()):
             return self._lost(Status(int(motion.status)), "the passive joints have no solution there", 0.0)

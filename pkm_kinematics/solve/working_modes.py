@@ -103,7 +103,8 @@ class WorkingModes:
             return near(seeds, len(poses), SEEDED if mode is None else self.branch(mode))
         if mode is None:  # home's, which is the first, in the turns that joints make on the way from there
             return self.engine.continued(poses, self.engine.home_joints, self.branch(0))
-        return self.engine.continued(poses, self.start(mode), self.branch(mode))
+        branch = self.branch(mode)
+        return self.engine.continued(poses, self.start(mode), branch)
 
     def branch(self, mode: int) -> int:
         """The number by which the closed forms know a mode.
