@@ -30,7 +30,6 @@ from pkm_kinematics.explain import (
     limit_violations,
 )
 from pkm_kinematics.forward.along_path import Forward, usable_poses
-from pkm_kinematics.introduction import introduction
 from pkm_kinematics.kernels.binding import bind, or_else
 from pkm_kinematics.kernels.model_and_data import Choice, Solved
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
@@ -42,6 +41,7 @@ from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.robot_summary import introduction
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
 from pkm_kinematics.solve.constraints import constraint_margin, constraint_wrenches, scaling
 from pkm_kinematics.solve.engine import Engine
@@ -182,6 +182,7 @@ class Kinematics(Introduced):
 
         Raises:
             ShapeError: not a single pose.
+            PkmError: more working modes than can be listed.
         """
         found = self.modes.solutions(self.engine.one_pose(pose))
         return [self._inverse_solution(solved, (), mode, label) for mode, label, solved in found]

@@ -35,7 +35,7 @@ from pkm_control.hardware.machine_kinds import KINDS, SIMULATED
 from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.make_machine import make_machine
 from pkm_control.hardware.simulated.encoder import Encoder
-from pkm_control.hardware.simulated.realism import realistic_machine
+from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.motion.limits import ActuatorLimits

@@ -12,7 +12,7 @@ from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware.machine_kinds import LOOPBACK
 from pkm_control.hardware.make_machine import make_machine
-from pkm_control.hardware.simulated.realism import realistic_machine
+from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner

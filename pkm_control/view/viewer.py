@@ -24,13 +24,13 @@ from pkm_control.view.page_server import THIS_COMPUTER, PageServer
 from pkm_control.view.panels import markup
 from pkm_control.view.panels.asking import Desk
 from pkm_control.view.panels.capture import Capture
-from pkm_control.view.panels.jog import JogPanel
+from pkm_control.view.panels.distance_bars import LimitsPanel
+from pkm_control.view.panels.jogging import JogPanel
 from pkm_control.view.panels.joints import JointsPanel
-from pkm_control.view.panels.limits import LimitsPanel
 from pkm_control.view.panels.plots import PlotsPanel
 from pkm_control.view.panels.record import RecordPanel
 from pkm_control.view.panels.run import RunPanel
-from pkm_control.view.panels.status import StatusPanel
+from pkm_control.view.panels.situation import StatusPanel
 from pkm_control.view.scene import Scene
 from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Mechanism

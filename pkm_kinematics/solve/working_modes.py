@@ -230,7 +230,14 @@ class WorkingModes:
 
         Yields:
             Mode, label and solution. The mode is None where a limb was searched: it is a number at home only.
+
+        Raises:
+            PkmError: there are too many to be listed.
         """
+        if self._closed > MOST:
+            raise PkmError(
+                f"the robot has {self._closed} working modes, and {MOST} are listed at most: ask for one by its number"
+            )
         if not self._searched:
             for mode in range(self._closed):
                 solved = self.engine.solve(pose[None], near(self.start(mode), 1, mode))

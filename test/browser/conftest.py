@@ -17,7 +17,7 @@ pytest.importorskip("viser", reason="viser, which shows the page, is not install
 
 from pkm_control.view.jog_space import JogSpace
 from pkm_control.view.operations import Answer, Readings
-from pkm_control.view.panels.jog import HANDS_OFF
+from pkm_control.view.panels.jogging import HANDS_OFF
 from pkm_control.view.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics import Kinematics

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pkm_control.hardware.simulated.realism import realistic_machine
+from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.loop.follower import CHANGING, Mode, Motion, Outcome, Tolerances
 from pkm_control.loop.mode_way import ModeWayError
 from pkm_control.loop.recovery import RecoveryError, continue_change, plan_change, way_back

@@ -17,6 +17,7 @@ from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.model import recognition
+from pkm_kinematics.solve import working_modes
 
 # Homes at which an actuator is at its dead point or the platform is loose: poses are tried away from them, inside.
 SINGULAR_HOMES = {"home with stretched limbs": (0.0, -0.1), "home with forearms in line": (0.0, 0.1)}
@@ -122,3 +123,11 @@ def test_more_working_modes_than_numbers_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(recognition, "MOST_MODES", 4)
     with pytest.raises(PkmError, match="fewer limbs"):
         Kinematics(load_mechanism("delta"))
+
+
+def test_more_working_modes_than_can_be_listed_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    k = Kinematics(load_mechanism("delta"))
+    monkeypatch.setattr(working_modes, "MOST", 7)
+    with pytest.raises(PkmError, match="8 working modes, and 7 are listed"):
+        k.inverse_all(k.home)
+    assert k.inverse(k.home, mode=7).joints.shape == k.home_joints.shape

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pkm_control.view.page_server import PageServer
 from pkm_control.view.panels import markup
-from pkm_control.view.panels.limits import written
+from pkm_control.view.panels.distance_bars import written
 from pkm_description.mechanism import Mechanism
 
 
