@@ -677,7 +677,7 @@ class Kinematics(Introduced):
         hold, regularity = np.full(len(poses), np.nan), np.full(len(poses), np.nan)
         blocked = 6 - self.mobility - self.mechanism.mobility.left_out
         for k in range(len(poses)):
-            at = e.placed(poses[k], choice.rows([k]).seeds[0], choice.branch)
+            at = e.placed_as(poses[k], choice.rows([k]))
             if at.closed:
                 regularity[k] = invert_blocks(at.model, at.data)
                 W = constraint_wrenches(at.model, at.data, e.characteristic_length)

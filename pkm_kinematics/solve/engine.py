@@ -589,9 +589,15 @@ class Engine:
 
     def placed(self, pose: Array, seed: Array, branch: int = NEAREST) -> Placed:
         """All bodies in place at one pose (7,), from joint positions `seed` (n_joints,), or in a branch."""
-        data, model = self.data(), self.model
-        if len(self.beside_closed_forms(pose[None], near(seed, 1, branch))):
-            model = self.iterating(model)
+        return self._placed(self.model, pose, seed, branch)
+
+    def placed_as(self, pose: Array, choice: Choice) -> Placed:
+        """All bodies in place at one pose (7,) in the configuration that is chosen, on whichever side that is."""
+        beside = len(self.beside_closed_forms(pose[None], choice)) > 0
+        return self._placed(self.iterating(self.model) if beside else self.model, pose, choice.seeds[0], choice.branch)
+
+    def _placed(self, model: Model, pose: Array, seed: Array, branch: int) -> Placed:
+        data = self.data()
         take_seed(model, data, writeable(seed))
         status, _, _ = solve_pose(model, data, writeable(pose), branch)
         return Placed(model, data, int(status))

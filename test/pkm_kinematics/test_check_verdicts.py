@@ -412,7 +412,7 @@ def test_what_takes_long_is_said_on_stderr(monkeypatch: pytest.MonkeyPatch, caps
     )
     assert main(["five_bar", "--no-modes", "--json"]) == 0
     said = capsys.readouterr()
-    assert "pkm check: closing the loops at home (no new start after 30 s): 0 s so far" in said.err
+    assert "pkm check: closing the loops at home (no new start after 10 s): 0 s so far" in said.err
     assert json.loads(said.out)["usable"] is True  # nothing of it on stdout
 
 
