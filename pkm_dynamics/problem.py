@@ -101,7 +101,7 @@ class Problem:
             motions[rows, POSE] = k.engine.into_space(motions[rows, POSE], choice.rows(rows))
             astray = k.engine.outside(motions[rows, POSE], motions[rows, TWIST], choice.rows(rows))
             status[rows[astray]] = Status.INVALID_INPUT
-        if mode is not None and not choice.certain.all():
+        if engine.iterated and not choice.certain.all():
             status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
         plain = seed is None and payload is None
         problem = cls(robot, motions, shape, status, choice, model, plain, seed is not None)

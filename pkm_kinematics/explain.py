@@ -10,6 +10,7 @@ from pkm_description.mechanism import Array
 from pkm_kinematics.solve.engine import Engine
 from pkm_kinematics.status import Status
 
+CLOSED = 1e-9  # of the robot's size: a configuration that was found, and is not known to be of the mode
 BAD_POSE = "the pose is not finite, or its quaternion is not of unit length"
 BAD_SEED = ", or the seed is not finite or too large to close loops with"
 
@@ -25,6 +26,8 @@ def explain_inverse(engine: Engine, status: int, joints: Array, residual: float,
         return BAD_POSE + BAD_SEED * seeded
     if status == Status.UNREACHABLE and residual == inf:
         return f"{Status(status).meaning} and keeps the ratio of its mimic joints"
+    if status == Status.UNREACHABLE and engine.continues and residual < CLOSED * engine.size:
+        return "limbs cannot follow the platform there on its straight path from home: give a seed to go another way"
     if status in (Status.UNREACHABLE, Status.DIVERGED):
         gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to tell the gap"
         return f"{Status(status).meaning} ({gap})"

@@ -163,9 +163,9 @@ class Kinematics(Introduced):
         if seed is None and e.continues and np.count_nonzero(solved.status):
             # the path from home ended where a limb does
             solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
-        if mode is not None:
-            if seed is None:
-                e.bring_in(solved)
+        if mode is not None and seed is None:
+            e.bring_in(solved)
+        if e.iterated:
             drop_uncertain(choice, solved)
         return self._inverse_solution(solved, shape, mode, seeded=seed is not None)
 
@@ -396,9 +396,9 @@ class Kinematics(Introduced):
             accelerations = np.where(np.isfinite(nearest), nearest, accelerations)  # the solve says why there is none
             astray |= far
         solved = e.solve(poses, choice, twists, accelerations)
-        if mode is not None:
-            if seed is None:
-                e.bring_in(solved)
+        if mode is not None and seed is None:
+            e.bring_in(solved)
+        if e.iterated:
             drop_uncertain(choice, solved)
         if astray.any() or not (all_finite(solved.qd) and all_finite(solved.qdd)):
             astray |= ~(np.isfinite(solved.qd) & np.isfinite(solved.qdd)).all(axis=1)  # where numbers overflow

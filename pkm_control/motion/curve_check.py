@@ -77,6 +77,7 @@ class CurveCheck:
         self._lower, self._upper = kinematics.engine.limits
         self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
         self._endless = kinematics.engine.joint_turning & ~np.isfinite(self._upper - self._lower)
+        self._ending = kinematics.engine.joint_turning & ~self._endless
         at_home = kinematics.singularity(kinematics.home, mode=mode)
         if not np.isfinite(at_home.type2):  # home is out of reach in this mode
             at_home = kinematics.singularity(kinematics.home, mode=0)
@@ -305,6 +306,10 @@ class CurveCheck:
         deeper[1:] = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
         for which in range(deficits.shape[1]):
             note(deeper[:, which], partial(self._lacking, which, joints))
+        turns = np.round(np.diff(joints, axis=0) / (2.0 * np.pi)) * self._ending
+        passed = np.zeros(end, dtype=bool)
+        passed[1:] = turns.any(axis=1)
+        note(passed, lambda i: f"{k.joint_names[int(np.argmax(np.abs(turns[i - 1])))]} would have to jump by a turn")
         if steps is not None and end > 1:
             steps = steps[: end - 1, None]
             expected = 0.5 * (rates[1:] + rates[:-1]) * steps

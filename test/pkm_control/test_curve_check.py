@@ -176,6 +176,9 @@ def test_a_joint_that_comes_round_would_have_to_pass_its_stops() -> None:
     twists[1:-1, :3] = (circle[2:, :3] - circle[:-2, :3]) / 0.2
     reason = check.refusal(curve(0.1 * np.arange(len(angle)), circle, twists))
     assert "limb_x_shoulder would have to jump" in reason
+    fault = check.first_fault(circle)  # without times: a jog is looked at so
+    assert fault is not None
+    assert "limb_x_shoulder would have to jump by a turn" in fault.reason
     first = angle < 3.7  # rad: before its elbow's offset brings the shoulder to half a turn from home
     twists[np.flatnonzero(first)[-1]] = 0.0
     assert check.refusal(curve(0.1 * np.arange(first.sum()), circle[first], twists[first])) == ""

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pinocchio as pin
 import pytest
+from scipy.spatial.transform import Rotation
 
 from bench.states import chain_pose
 from pkm_kinematics import Status
@@ -226,3 +227,22 @@ def test_what_continues_home_is_in_its_working_mode(name, of_gallery):
     apart = default.joints[known] - home_mode.joints[known]
     apart -= 2.0 * np.pi * np.round(apart / (2.0 * np.pi)) * k.engine.joint_turning
     assert np.abs(apart).max() < 1e-9
+
+
+def test_beyond_the_end_of_the_path_from_home_nothing_is_home_s(of_gallery):
+    """A limb solved by iteration that ends on the way: what Newton's method finds behind is of another mode."""
+    k = of_gallery["wrist_3ruu"].kinematics
+    turns = np.linspace(0.0, 1.6, 161)
+    axis = np.array([0.336, 0.5907, 0.7336])
+    poses = np.tile(k.home, (len(turns), 1))
+    poses[:, 3:] = (Rotation.from_rotvec(turns[:, None] * axis) * Rotation.from_quat(k.home[3:])).as_quat()
+    for answer in (k.inverse(poses), k.motion(poses, np.zeros(6))):
+        known = closes(answer.status)
+        assert known[0]
+        first = int(np.argmin(known)) if not known.all() else len(turns)
+        assert not known[first:].any()
+        assert np.abs(np.diff(answer.joints[:first], axis=0)).max() < 0.5
+    default, asked = k.inverse(poses), k.inverse(poses, mode=0)
+    np.testing.assert_array_equal(default.status, asked.status)
+    gravity = of_gallery["wrist_3ruu"].dynamics.gravity(poses)
+    assert not (gravity.ok & ~closes(default.status)).any()
