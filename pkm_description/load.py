@@ -101,7 +101,8 @@ def _path_of(source: str | os.PathLike[str]) -> Path:
     if isinstance(source, str) and len(path.parts) == 1 and not path.suffix and not is_file:
         return robot_path(source)
     if not is_file:
-        raise DescriptionError(f"file {path}", "it does not exist", "give the path of a .urdf or .xacro file")
+        problem = "it is a folder" if path.is_dir() else "it does not exist"
+        raise DescriptionError(f"file {path}", problem, "give the path of a .urdf or .xacro file")
     return path
 
 

@@ -224,6 +224,7 @@ class _Parser:
         if len(lines) < 2:
             raise self.fail(None, None, f"has {len(lines)} waypoint(s)", "a motion needs at least two")
         table, labels = self.cells(names, factors, rows[1:])
+        self.check_angles(table, lines)
         poses = self.poses(names, table, lines)
         n = len(lines)
 
@@ -446,6 +447,20 @@ class _Parser:
                 self.path_line, None, "'path: smooth' needs a time for every waypoint", "add the column 'time [s]'"
             )
         self.check_steps(motion)
+
+    def check_angles(self, table: dict[str, Array], lines: tuple[int, ...]) -> None:
+        """Refuse an angle beyond a turn that the ones before do not lead to: poses do not count turns."""
+        for name, values in table.items():
+            if name not in _EULER and not (name in self.task and self.units_of(name) is _ANGLE):
+                continue
+            steps = np.abs(np.diff(values, prepend=0.0))
+            for index in np.flatnonzero((np.abs(values) > 2.0 * math.pi) & (steps > _MAX_TIMED_STEP)):
+                raise self.fail(
+                    lines[index],
+                    name,
+                    f"is {values[index]:.6g} rad, {abs(values[index]) / (2.0 * math.pi):.1f} turns, all at once",
+                    f"write '{name} [deg]' in the header row if these are degrees, else waypoints in between",
+                )
 
     def check_steps(self, motion: MotionFile) -> None:
         steps = np.linalg.norm(np.diff(motion.poses[:, :3], axis=0), axis=1)

@@ -155,7 +155,10 @@ class Report:
                 rows.append((f"margin to {name} singularities", f"lowest {np.nanmin(values):.0%} of home's"))
         if self.margins.stop_joint:
             left = f"{self.margins.stop_distance:.3g} {self.margins.stop_unit}"
-            rows.append(("margin to joint limits", f"{left} of {self.margins.stop_joint} at least"))
+            share = f"{float(np.min(self.margins.stop)):.0%} of its half range"
+            rows.append(
+                ("margin to joint limits", f"{left} left to {self.margins.stop_joint}, {share}: the lowest share")
+            )
         return rows
 
     def __str__(self) -> str:

@@ -224,3 +224,23 @@ def test_any_cells_are_a_motion_or_one_error(columns: str, data: st.DataObject) 
     with contextlib.suppress(MotionFileError):
         motion = parse_motion("\n".join([columns, *(",".join(row) for row in rows)]))
         assert np.isfinite(motion.poses).all()
+
+
+@pytest.mark.parametrize(
+    ("header", "row"),
+    [
+        ("x [m], y [m], z [m], roll [rad], pitch [rad], yaw [rad]", "0, 0, {z}, 0, 25, 0"),
+        ("platform_x [m], platform_y [m], platform_z [m], platform_yaw [rad]", "0, 0, {z}, 30"),
+    ],
+)
+def test_degrees_where_radians_are_said_are_refused(header: str, row: str) -> None:
+    chain = task_chain_of(load_mechanism("quattro")) if "platform" in header else ()
+    zeros = ", 0" * (header.count(",") - 2)
+    with pytest.raises(MotionFileError, match=r"turns, all at once.*\[deg\]"):
+        parse_motion(f"{header}\n0, 0, -0.7{zeros}\n{row.format(z=-0.7)}\n", task_chain=chain)
+
+
+def test_turns_that_waypoints_lead_through_are_taken() -> None:
+    rows = "\n".join(f"0, 0, {-0.7 - 0.001 * k}, 0, 0, {0.5 * k * np.pi:.9f}" for k in range(8))
+    motion = parse_motion(f"x [m], y [m], z [m], roll [rad], pitch [rad], yaw [rad]\n{rows}\n")
+    assert len(motion) == 8
