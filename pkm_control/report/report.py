@@ -112,6 +112,11 @@ class Report:
         """
         return replace(self, loop=loop, missed=loop.missed)
 
+    @property
+    def has_efforts(self) -> bool:
+        """Whether efforts are known: drives that take positions tell of none."""
+        return bool(self.effort.peak.any())
+
     def loop_line(self) -> str:
         """How the loop ran, in one line."""
         if self.loop is None:
@@ -132,13 +137,16 @@ class Report:
             ("position error", f"RMS {1e3 * self.position_rms:.4f} mm, max {1e3 * self.position_max:.4f} mm"),
             ("orientation error", f"RMS {1e3 * self.attitude_rms:.4f} mrad, max {1e3 * self.attitude_max:.4f} mrad"),
         ]
-        for what, use in (("effort", self.effort), ("speed", self.speed)):
+        used = (("effort", self.effort), ("speed", self.speed)) if self.has_efforts else (("speed", self.speed),)
+        for what, use in used:
             for i, name in enumerate(self.actuated_names):
                 text = f"peak {use.peak[i]:.3g}, RMS {use.rms[i]:.3g} {use.units[i]}"
                 if np.isfinite(use.limit[i]):
                     text += f"; {use.peak_share[i]:.0%} and {use.rms_share[i]:.0%} of {use.limit[i]:.4g}"
                 if what == "effort" and self.saturated_periods[i]:
                     text += f"; saturated in {self.saturated_periods[i]} periods"
+                elif not self.has_efforts and self.saturated_periods[i]:
+                    text += f"; held back by speed or acceleration in {self.saturated_periods[i]} periods"
                 rows.append((f"{what} of {name}", text))
         rows += self._margin_lines()
         rows.append(("loop", self.loop_line()))

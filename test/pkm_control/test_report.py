@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.margins import Margins
@@ -34,7 +35,14 @@ LIMITS = ActuatorLimits(
 )
 
 
-def made_up(n: int = 1001, realtime: bool = True, turning: bool = True, slower: float = 1.0, cut: int = 0) -> Recording:
+def made_up(
+    n: int = 1001,
+    realtime: bool = True,
+    turning: bool = True,
+    slower: float = 1.0,
+    cut: int = 0,
+    silent: bool = False,
+) -> Recording:
     recorder = Recorder(LIMITS, n)
     for k in range(n - cut):
         t = k / 1000.0
@@ -43,9 +51,11 @@ def made_up(n: int = 1001, realtime: bool = True, turning: bool = True, slower: 
         if turning:
             measured[3:] = [0.0, 0.0, np.sin(0.001), np.cos(0.001)]  # and turned by 2 mrad
         efforts = np.array([np.sin(2 * np.pi * t) * 10.0, -7.0])
+        saturated = np.abs(efforts) > 9.9
+        efforts *= 0.0 if silent else 1.0
         readings = np.array([np.sin(t), 0.0]), np.array([2.0, -0.5])
         wake = 5.0 + slower * t if realtime else np.nan
-        recorder.add(t, wake, (reference, measured), readings, efforts, np.abs(efforts) > 9.9)
+        recorder.add(t, wake, (reference, measured), readings, efforts, saturated)
     run = Run("made_up", "sway.csv", 1000.0, 2, 0.5, ("a note",), 1.7e9)
     return recorder.recording(run, missed=3, faults=("the test said so",))
 
@@ -76,6 +86,18 @@ def test_text_says_what_was_measured() -> None:
         assert words in text
     assert time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(1.7e9)) in text
     assert "not run in real time" in str(Report.of(made_up(realtime=False)))
+
+
+def test_drives_that_take_positions_tell_of_no_efforts() -> None:
+    recording = made_up(silent=True)
+    text = str(Report.of(recording))
+    assert "effort" not in text
+    assert re.search(r"speed of a +peak 2.*; held back by speed or acceleration in \d+ periods", text)
+    with style():
+        drawn = page(recording, Report.of(recording))
+    words = " ".join(found.get_text() for found in drawn.findobj(Text))
+    assert "highest effort" not in words
+    assert "Held back (drives tell of no efforts)" in words
 
 
 def test_a_slow_computer_and_a_run_cut_short_show() -> None:

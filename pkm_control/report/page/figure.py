@@ -79,8 +79,11 @@ def page(recording: Recording, report: Report) -> Figure:
     panels.error(axes[1][0], recording, 0, "Position error of the platform")
     panels.error(axes[1][1], recording, 1, "Orientation error of the platform")
     when = "last cycles" if shown.times[0] > recording.rows.times[0] + 1e-9 else "whole run"
-    panels.actuators(axes[2][0], shown.times, shown.efforts, report.effort, (f"Efforts, {when}", "effort"))
-    panels.saturations(axes[2][0], shown, report.effort)
+    if report.has_efforts:
+        panels.actuators(axes[2][0], shown.times, shown.efforts, report.effort, (f"Efforts, {when}", "effort"))
+        panels.saturations(axes[2][0], shown, report.effort)
+    else:
+        panels.held_back(axes[2][0], shown, report)
     panels.actuators(axes[2][1], shown.times, shown.velocities, report.speed, (f"Speeds, {when}", "speed"))
     panels.use_of_limits(axes[3][0], report)
     panels.margins(axes[3][1], report)
@@ -165,11 +168,15 @@ def _tiles(report: Report) -> list[tuple[str, str, str, bool]]:
     """Key figures: value, unit, name, and whether it is an alarm."""
     effort, speed = float(report.effort.peak_share.max()), float(report.speed.peak_share.max())
     saturated = bool(report.saturated_periods.any())
+    drives = (f"{100 * effort:.0f} %", "of limit", "highest effort" + (", saturated" if saturated else ""), saturated)
+    if not report.has_efforts:
+        held = int(report.saturated_periods.max())
+        drives = (f"{held}", "periods", "held back by speed or acceleration", saturated)
     return [
         (f"{report.cycles_per_minute:.1f}", "", "cycles per minute", report.cycles_done < report.run.cycles),
         _error_tile("position error", "m", report.position_max, report.position_rms),
         _error_tile("orientation error", "rad", report.attitude_max, report.attitude_rms),
-        (f"{100 * effort:.0f} %", "of limit", "highest effort" + (", saturated" if saturated else ""), saturated),
+        drives,
         (f"{100 * speed:.0f} %", "of limit", "highest speed", speed > 1.0),
     ]
 

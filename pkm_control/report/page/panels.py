@@ -199,11 +199,24 @@ def saturations(axes: Axes, rows: Rows, use: Use) -> None:
         axes.legend(loc="upper right")
 
 
+def held_back(axes: Axes, rows: Rows, report: Report) -> None:
+    """Where drives that take positions, and tell of no efforts, were held back by limits of their motion."""
+    for k, name in enumerate(report.actuated_names):
+        at = rows.saturated[:, k]
+        axes.plot(rows.times[at], np.full(int(at.sum()), k), "|", color=colour(k), markersize=9.0)
+        axes.text(0.01, k, name, fontsize=6.0, color=colour(k), va="bottom", transform=axes.get_yaxis_transform())
+    axes.set_ylim(len(report.actuated_names) - 0.5, -0.5)
+    axes.set_yticks([])
+    titled(axes, "Held back (drives tell of no efforts)", y="")
+
+
 def use_of_limits(axes: Axes, report: Report) -> None:
     """Peak and RMS of efforts and speeds as shares of the limits, an actuator a row."""
     n = len(report.actuated_names)
     y = np.arange(n, dtype=np.float64)
     for k, (use, name) in enumerate(((report.effort, "effort"), (report.speed, "speed"))):
+        if k == 0 and not report.has_efforts:
+            continue
         place = y + (-0.2 if k == 0 else 0.2)
         colours = [colour(i) if k == 0 else SOFT for i in range(n)]
         axes.barh(place, 100.0 * use.peak_share, height=0.34, color=colours, alpha=0.35)
