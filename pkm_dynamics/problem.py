@@ -207,7 +207,14 @@ class Problem:
         return rows
 
     def model_at(self, i: int) -> Model:
-        """The model that takes the configuration of row i as it is."""
+        """The model that takes the configuration of a row as it is, on whichever side of the closed forms.
+
+        Args:
+            i: the row.
+
+        Returns:
+            The robot's own, or one whose limbs are all solved by iteration from the seed.
+        """
         return self.robot.kinematics.engine.iterating(self.model) if i in self._beside else self.model
 
     def solve_positions(self, kernel: Kernel, out: Array, *given: Array) -> None:
