@@ -95,6 +95,8 @@ def play(
     rest = planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), _LINGER)
     gc.collect()
     gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
+    going = f"home and to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
+    print(f"{robot.mechanism.name}: the drives go {going}; Ctrl-C lets them go", flush=True)
     try:
         robot.start()
         _home(robot.machine, interrupted)

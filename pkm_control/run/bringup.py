@@ -338,7 +338,8 @@ def _check_machine(values: Values) -> None:
     kind, law = values["hardware"], values["controller"]
     if kind in KINDS and law not in (POSITION, "none"):
         raise ValueError(
-            f"hardware '{kind}' takes positions, and controller '{law}' gives efforts: controller:={POSITION}"
+            f"hardware '{kind}' takes positions, and controller '{law}' gives efforts: "
+            f"--controller {POSITION} on the command line, controller:={POSITION} in a launch"
         )
     file = read_machine_file(values["hardware_file"]) if values["hardware_file"] else None
     if kind not in KINDS:

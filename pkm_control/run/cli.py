@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -51,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(importlib.import_module(COMMANDS[words[0]][0]).main(words[1:]))
     except KeyboardInterrupt:  # before the command could say what it then does
         return 130
+    except BrokenPipeError:  # who read along, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
+        return 141
 
 
 def usage() -> str:

@@ -65,7 +65,8 @@ def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Even
         if options.page:
             viewer = _open_page(robot, options, job.cycle.sampled(250.0).pose[:, :3])
         watch = _Watcher(viewer) if viewer is not None else None
-        print(f"running {options.cycles} cycles at {options.rate:.0f} Hz; Ctrl-C ends the run", flush=True)
+        times = f"{options.cycles} cycle" + "s" * (options.cycles != 1)
+        print(f"running {times} at {options.rate:.0f} Hz; Ctrl-C ends the run", flush=True)
         stopped = interrupted.is_set
         run_motion(robot, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
         recording = run_motion(robot, job.cycle, options.cycles, True, watch, stopped)

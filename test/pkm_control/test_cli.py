@@ -197,3 +197,15 @@ def test_what_is_optional_and_missing_is_named_with_its_remedy(
         said = capsys.readouterr().err
         assert f"needs {absent}, not installed here" in said
         assert word in said
+
+
+def test_a_reader_who_has_enough_is_no_failure() -> None:
+    """As `pkm completion bash | head -0`."""
+    command = [sys.executable, "-u", "-m", "pkm_control.run.cli", "completion", "bash"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
+    assert process.returncode == 141
+    assert told == ""

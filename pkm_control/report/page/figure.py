@@ -126,7 +126,7 @@ def _head(figure: Figure, report: Report) -> float:
     done += f"  ·  {run.date}" if run.date else ""
     figure.text(0.965, 0.97, run.motion, fontsize=10, color=INK, ha="right", va="center")
     figure.text(0.965, 0.955, done, fontsize=8, color=SOFT, ha="right", va="center")
-    notes = textwrap.wrap("  ·  ".join(run.notes), 135)[:2]
+    notes = textwrap.wrap("  ·  ".join(run.notes), 130)[:3]
     y = 0.938
     for line in notes:
         figure.text(0.06, y, line, fontsize=7.5, color=SOFT, va="center")
