@@ -283,7 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.error("give both --pick and --place, or neither")
     if given.pick is None and (given.turn or given.lift is not None or given.rounding is not None):
         command.error("--turn, --lift and --rounding belong to --pick and --place")
-    if given.pick is not None and "motion" in options.said(parser(), arguments):
+    if given.pick is not None and "motion" in options.chosen(parser(), arguments):
         command.error("--pick and --place are a motion of their own: leave out --motion, or them")
     try:
         dynamics = Dynamics(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))

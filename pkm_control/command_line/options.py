@@ -99,7 +99,7 @@ def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentPa
     return argparse.ArgumentParser(f"pkm {word}", description=description, epilog=epilog, formatter_class=Help)
 
 
-def said(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> set[str]:
+def chosen(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> set[str]:
     """Which options a command line names, whatever their defaults are.
 
     Args:

@@ -162,7 +162,7 @@ def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
     """
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     given = vars(parser(at_terminal).parse_args(arguments))
-    if given["motion"] == "none" and "stay" not in options.said(parser(), arguments):
+    if given["motion"] == "none" and "stay" not in options.chosen(parser(), arguments):
         given["stay"] = True  # there is no end of a motion to wait for
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
 
@@ -361,7 +361,7 @@ class ProcessGroup:
     def stop(self) -> None:
         """End all processes: first politely, in the end for certain, sooner where somebody asks once more."""
         self._stopping = True
-        asked, began, told = self._asked, time.monotonic(), False
+        asked, began, warned = self._asked, time.monotonic(), False
         for number, patience in zip((signal.SIGINT, signal.SIGTERM, signal.SIGKILL), self._patience, strict=True):
             alive = [process for process in self.processes.values() if process.poll() is None]
             for process in alive:
@@ -370,8 +370,8 @@ class ProcessGroup:
             deadline = time.monotonic() + patience
             while alive and time.monotonic() < deadline and self._asked == asked:
                 alive = [process for process in alive if process.poll() is None]
-                if alive and not told and time.monotonic() - began > _SOON:
-                    told = True
+                if alive and not warned and time.monotonic() - began > _SOON:
+                    warned = True
                     names = ", ".join(name for name, process in self.processes.items() if process in alive)
                     print(f"pkm run: waiting for {names} to end; Ctrl-C: at once", file=sys.stderr, flush=True)
                 time.sleep(0.02)

@@ -150,8 +150,8 @@ def explain_values() -> None:
                         except ValueError:
                             what = f"{call.func.id}({inner}) is {call.func.id} of {value:.4g}, which has no value"
                             break
-            told = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
-            raise ImpossibleError(f"{what}{', with ' if told else ''}{told}", tuple(values)) from error
+            listed = ", ".join(f"{name} = {value:.6g}" for name, value in values.items())
+            raise ImpossibleError(f"{what}{', with ' if listed else ''}{listed}", tuple(values)) from error
 
     xacro.safe_eval = explained
 
