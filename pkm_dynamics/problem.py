@@ -20,7 +20,7 @@ from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.robot_model import Record, RobotModel
 from pkm_kinematics import Status
 from pkm_kinematics.batch import BATCH, all_finite, over_cores, rows_for, shaped
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Model
+from pkm_kinematics.kernels.model_and_data import SEEDED, Choice, Data, Model
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.solutions import quickly_made
 from pkm_kinematics.status import closes
@@ -43,7 +43,6 @@ class Problem:
     choice: Choice
     model: Model  # payload and friction included
     plain: bool  # no seed and no payload, as in straight-line code
-    seeded: bool
 
     @classmethod
     def of(
@@ -104,7 +103,7 @@ class Problem:
         if engine.iterated and not choice.certain.all():
             status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
         plain = seed is None and payload is None
-        problem = cls(robot, motions, shape, status, choice, model, plain, seed is not None)
+        problem = cls(robot, motions, shape, status, choice, model, plain)
         if not constant and acceleration is None:
             problem.keep_velocity()
         elif not constant:
@@ -190,6 +189,8 @@ class Problem:
 
     def _solve_where_seeds_are(self, kernel: Kernel, arrays: tuple[NDArray[Any], ...]) -> None:
         """Solve rows on sides that no closed form takes, where the seed is a configuration: see `Engine.solve`."""
+        if self.choice.branch != SEEDED:
+            return
         constant = self.robot.kinematics.constant_space
         for i in self._beside:
             if self.status[i] == Status.INVALID_INPUT:
@@ -203,7 +204,7 @@ class Problem:
     def _beside(self) -> list[int]:
         """Rows on sides that no closed form takes."""
         engine = self.robot.kinematics.engine
-        rows: list[int] = engine.beside_closed_forms(self.motions[:, POSE], self.choice).tolist() if self.seeded else []
+        rows: list[int] = engine.beside_closed_forms(self.motions[:, POSE], self.choice).tolist()
         return rows
 
     def model_at(self, i: int) -> Model:

@@ -21,11 +21,11 @@ from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.assembly.search.graph_search import passive_positions
 from pkm_kinematics.explain import explain_forward
 from pkm_kinematics.kernels.model_and_data import SEEDED, near
+from pkm_kinematics.kernels.position.chain import TAU
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution
 from pkm_kinematics.solve.engine import Engine, Solved
 from pkm_kinematics.status import Status, closes
 
-TURN = 2.0 * np.pi
 ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated joint positions this well
 
 
@@ -95,7 +95,7 @@ def _actuator_errors(engine: Engine, solved: Solved, q: Array) -> Array:
     off = solved.q[:, columns] - q
     largest = np.abs(off).max(axis=1)
     if not all(error < np.pi for error in largest.tolist()):
-        turns = TURN * np.round(off / TURN) * engine.actuated_turning
+        turns = TAU * np.round(off / TAU) * engine.actuated_turning
         away = np.flatnonzero(turns.any(axis=1) & closes(solved.status))
         solved.q[away[:, None], columns] -= turns[away]
         beyond = engine.beyond_limits(solved.q[away]).any(axis=1)

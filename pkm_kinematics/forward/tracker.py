@@ -66,7 +66,9 @@ class Tracker:
         )
 
     def _is_beside(self, pose: Array, joints: Array) -> bool:
-        """Whether a configuration is on a side that closed forms do not take, and a path by them would leave."""
+        """Whether the platform's path alone does not lead on: in a turning space, and on sides without a closed form."""
+        if not self.kinematics.constant_space:
+            return True
         seeds = near(np.array(joints), 1, SEEDED)
         return len(self.kinematics.engine.beside_closed_forms(np.array(pose)[None], seeds)) > 0
 
@@ -79,7 +81,7 @@ class Tracker:
 
     def _straight_on(self, q: Array, qd: Array) -> TrackedMotion | None:
         """The motion where the platform's path alone leads on from the last one, in one compiled call; else None."""
-        if not self.kinematics.constant_space or self._beside:
+        if self._beside:
             return None
         pose, joints = np.array(self.last.pose), np.array(self.last.joints)
         twist, rates = np.zeros(6), np.zeros(len(joints))

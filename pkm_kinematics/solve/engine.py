@@ -459,6 +459,8 @@ class Engine:
         solved = self._solve(poses, choice, twists, accelerations)
         if choice.branch == SEEDED:
             self._keep(poses, choice, twists, accelerations, solved)
+        if self._gears:  # seeds, too
+            self._keep_ratios(solved)
         return solved
 
     def _solve(self, poses: Array, choice: Choice, twists: Array, accelerations: Array) -> Solved:
@@ -479,8 +481,6 @@ class Engine:
                 found = closes(again.status) & (again.residual < solved.residual[lost])
                 for rows, better in zip(solved, again, strict=True):
                     rows[np.array(lost)[found]] = better[found]
-        if self._gears:
-            self._keep_ratios(solved)
         return solved
 
     @cached_property
