@@ -66,7 +66,7 @@ class Tracker:
         )
 
     def _is_beside(self, pose: Array, joints: Array) -> bool:
-        """Whether the path on the pose alone would leave a configuration: in turning spaces, and beside closed forms."""
+        """Whether the path on the pose alone would leave a configuration: turning space, or beside closed forms."""
         if not self.kinematics.constant_space:
             return True
         seeds = near(np.array(joints), 1, SEEDED)
