@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pkm_description.errors import PkmError, shortened
+from pkm_description.introduction import fixed
 
 
 class MotionFileError(PkmError):
@@ -38,8 +39,8 @@ class UnreachableMotionError(PkmError):
         self.where = where
         self.position = position
         self.reason = reason
-        x, y, z = position
-        super().__init__(f"{where}: the platform cannot be at ({x:.4f}, {y:.4f}, {z:.4f}) m: {reason}")
+        place = ", ".join(fixed(value, 4) for value in position)
+        super().__init__(f"{where}: the platform cannot be at ({place}) m: {reason}")
 
 
 class LimitError(PkmError):

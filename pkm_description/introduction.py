@@ -4,20 +4,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, SupportsFloat
 
 SHOWN = 16  # entries of one kind that a line lists before it says how many more there are
 ROUNDING = 1e-12  # SI units: what is shown as zero
+
+
+class Elsewhere:
+    """An attribute that people try and that is not there: reading it says what to ask instead.
+
+    A `__getattr__` could answer for every name, and would make every attribute that is there slower to read.
+    """
+
+    def __init__(self, name: str, instead: str) -> None:
+        self._name, self._instead = name, instead
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        """The error; the attribute itself where the class is asked."""
+        if instance is None:
+            return self
+        raise AttributeError(f"{owner.__name__} has no attribute {self._name!r}: {self._instead}")
 
 
 class Introduced:
     """Base of objects that people look at: `repr` in one line, `print` in a few, `dir` without internals.
 
     A subclass says the rest of its line in `_summary`, and the lines below it in `_details`. Both must be cheap. None
-    of this raises, whatever the object holds: one looks at an object when something has gone wrong.
+    of this raises, whatever the object holds: one looks at an object when something has gone wrong. Names that people
+    try, from what other libraries call the same, are the keys of `_elsewhere`
+    (several in one, with blanks between), with what to ask instead.
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset()  # for the other packages, and of no use to who writes scripts
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Answer for the names that are not there."""
+        super().__init_subclass__()
+        for names, instead in cls.__dict__.get("_elsewhere", {}).items():
+            for name in names.split():
+                setattr(cls, name, Elsewhere(name, instead))
 
     def _summary(self) -> str:
         return ""
@@ -42,12 +68,30 @@ class Introduced:
 
     def __dir__(self) -> list[str]:
         """The names that are meant for users."""
-        return sorted(name for name in super().__dir__() if not name.startswith("_") and name not in self._internal)
+        kind = type(self)
+        return sorted(
+            name
+            for name in super().__dir__()
+            if not (name.startswith("_") or name in self._internal or isinstance(getattr(kind, name, None), Elsewhere))
+        )
 
 
 def number(value: float) -> str:
     """A number as people write it: six digits, and 0 for what rounding leaves of it."""
     return "0" if abs(value) < ROUNDING else f"{value:.6g}"
+
+
+def fixed(value: float, digits: int) -> str:
+    """A number with so many digits after the point, and no sign where all of them are 0."""
+    return f"{round(float(value), digits) + 0.0:.{digits}f}"
+
+
+def measure(number: SupportsFloat) -> str:
+    """Four digits of a margin or a ratio; 0 and infinity for what rounding leaves of them."""
+    value = float(number)
+    if abs(value) > 1.0 / ROUNDING:
+        return "inf" if value > 0.0 else "-inf"
+    return "0" if abs(value) < ROUNDING else f"{value:.4g}"
 
 
 def vector(values: Iterable[float]) -> str:

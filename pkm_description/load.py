@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pkm_description import graph
-from pkm_description.errors import DescriptionError
+from pkm_description.errors import DescriptionError, shortened
 from pkm_description.gallery import ROBOTS, robot_path
 from pkm_description.loops.closure import ClosureModel
 from pkm_description.loops.home import HomeRequest, find_home
@@ -91,6 +91,12 @@ def xacro_arguments(text: str) -> dict[str, str]:
 
 def _path_of(source: str | os.PathLike[str]) -> Path:
     """The file that `source` names: its path, or a robot of the gallery."""
+    if not isinstance(source, (str, os.PathLike)):
+        raise DescriptionError(
+            f"source {shortened(repr(source), 60)}",
+            f"it is of type {type(source).__name__}, which names no robot",
+            "give the name of a robot of the gallery, the path of a .urdf or .xacro file, or the text itself",
+        )
     path = Path(source)
     try:
         is_file = path.is_file()

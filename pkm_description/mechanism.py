@@ -260,6 +260,14 @@ class Mechanism(Introduced):
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"coordinates_in_words", "parent_joint"})
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "dof n_dof freedoms": "mobility.platform is their number, mobility.motion their kind",
+        "limits joint_limits": "joint_named[name].limits, name by name of actuated_joints",
+        "mass": "each of links has its inertial.mass",
+        "joint_names": "moving_joints",
+        "inverse forward ik fk kinematics": "Kinematics(mechanism) of pkm_kinematics solves it",
+        "dynamics": "Dynamics(mechanism) of pkm_dynamics",
+    }
 
     name: str
     base_link: str

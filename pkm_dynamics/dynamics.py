@@ -49,6 +49,15 @@ class Dynamics(Introduced):
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"model", "problem", "robot", "with_friction"})
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "torque torques effort efforts rnea inverse_dynamics": "inverse(pose, twist, acceleration) has the drives' "
+        "efforts, gravity(pose) those that hold it still",
+        "forward forward_dynamics acceleration": "direct(pose, twist, effort) has the platform's acceleration",
+        "inertia inertia_matrix mass": "mass_matrix(pose) is the robot's, mechanism.links have each body's inertial",
+        "jacobian task_jacobian forward_kinematics inverse_kinematics": "ask kinematics, which it has",
+        "home joint_names actuated_names": "those of kinematics",
+        "name": "mechanism.name",
+    }
 
     def __init__(self, robot: Mechanism | Kinematics, *, friction: bool = True) -> None:
         self.kinematics = robot if isinstance(robot, Kinematics) else Kinematics(robot)

@@ -24,6 +24,7 @@ from scipy.spatial.transform import Rotation
 from pkm_description.command_options import add_robot
 from pkm_description.errors import DescriptionError, PkmError
 from pkm_description.graph import ordered_tree, platform_chain
+from pkm_description.introduction import ROUNDING, fixed, measure
 from pkm_description.load import expand, mechanism_from_urdf, xacro_arguments
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
@@ -388,7 +389,7 @@ def _actuator_text(a: dict[str, Any]) -> str:
     length, force = ("m", "N") if a["type"] == "prismatic" else ("rad", "N m")
     lower, upper = ("-inf" if a["lower"] is None else f"{a['lower']:.4g}", _or_none(a["upper"], ""))
     return (
-        f"  {a['joint']} ({a['type']}): home {a['home']:.4f} {length}, range {lower} to {upper} {length}, "
+        f"  {a['joint']} ({a['type']}): home {fixed(a['home'], 4)} {length}, range {lower} to {upper} {length}, "
         f"at most {_or_none(a['velocity'], f' {length}/s')}, {_or_none(a['effort'], f' {force}')}"
     )
 
@@ -412,21 +413,21 @@ def _singularity_text(s: dict[str, float]) -> list[str]:
     return [
         "",
         f"Margins from singularity at home (rotations at {s['characteristic_length']:.4g} m)",
-        f"  type 1: slowest platform speed at unit actuator speed {s['slowest_platform']:.4g}",
-        f"  type 2: slowest actuator speed at unit platform speed {s['slowest_actuation']:.4g}, "
-        f"force amplification {s['force_amplification']:.4g}",
-        f"  constraint: {s['constraint_hold']:.4g}; inside the limbs: {s['limb_regularity']:.4g}",
+        f"  type 1: slowest platform speed at unit actuator speed {measure(s['slowest_platform'])}",
+        f"  type 2: slowest actuator speed at unit platform speed {measure(s['slowest_actuation'])}, "
+        f"force amplification {measure(s['force_amplification'])}",
+        f"  constraint: {measure(s['constraint_hold'])}; inside the limbs: {measure(s['limb_regularity'])}",
     ]
 
 
 def _verdict_text(verdict: Verdict) -> list[str]:
-    number = "" if verdict.number is None else f" {verdict.number:.4g}"
+    number = "" if verdict.number is None else f" {measure(verdict.number)}"
     lines = [f"  {verdict.level + ':':9}{verdict.about}{number}: {verdict.meaning}"]
     return lines + ([f"           remedy: {verdict.remedy}"] if verdict.remedy else [])
 
 
 def _vector(values: Sequence[float]) -> str:
-    return " ".join(f"{value + 0.0:.5g}" if abs(value) > 1e-12 else "0" for value in values)
+    return " ".join(f"{value:.5g}" if abs(value) > ROUNDING else "0" for value in values)
 
 
 def _json(report: Report) -> str:

@@ -68,6 +68,20 @@ class Kinematics(Introduced):
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"assembly", "engine", "modes", "tables"})
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "jacobian jacobians": "task_jacobian(pose) has the drives' rates per rates of the task coordinates, "
+        "inverse_jacobian(pose) per twist of the platform, forward_jacobian(pose) the twist per rates of the drives",
+        "ik inverse_kinematics solve": "inverse(pose) has the joints, inverse_all(pose) those in every working mode",
+        "fk forward_kinematics": "forward(actuated, near=pose) has the pose for positions of the drives, "
+        "forward_all(actuated) every one",
+        "dof n_dof freedoms": "mobility is their number, mechanism.mobility says more",
+        "joints limits joint_limits": "joint_names, home_joints, and mechanism.joint_named[name].limits",
+        "working_modes": "n_modes is their number, inverse_all(pose) has the joints in each",
+        "assembly_modes": "forward_all(actuated) finds them",
+        "velocity velocities acceleration accelerations": "motion(pose, twist, acceleration) has those of every joint",
+        "manipulability": "singularity(pose) has the distances from singularities",
+        "name": "mechanism.name",
+    }
 
     def __init__(self, mechanism: Mechanism) -> None:
         if not isinstance(mechanism, Mechanism):

@@ -50,6 +50,10 @@ class JointNames:
 class Solution(Introduced):
     """What every answer has: a status per pose, in numbers and in words."""
 
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "success converged error message": "ok says whether, status and reason() why"
+    }
+
     status: Codes  # (...,) Status values
 
     @property
@@ -94,6 +98,10 @@ class Solution(Introduced):
 class NamedSolution(Solution):
     """An answer in arrays whose last axis goes through joints: by name, too."""
 
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "q position positions angles values": "actuated are the drives' positions, joints those of every joint, "
+        "by_name() has them by name",
+    }
     _of_all: ClassVar[tuple[str, ...]] = ("joints",)  # arrays of every joint
     _of_actuated: ClassVar[tuple[str, ...]] = ("actuated",)  # arrays of actuated joints
     _names: JointNames

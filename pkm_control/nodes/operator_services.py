@@ -15,6 +15,7 @@ from pkm_control.loop.follower import Mode, TrajectoryFollower
 from pkm_control.loop.recovery import continue_change, go_back, in_words, plan_change, way_back
 from pkm_control.nodes.controls import Controls
 from pkm_description.errors import PkmError
+from pkm_description.introduction import fixed
 from pkm_description.ros import messages, topics
 from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
 
@@ -107,8 +108,8 @@ class OperatorServices:
         if follower.mode is Mode.STOPPED:
             action = self._controls.action
             raise PkmError(f"still stopped: {action.reason if action else 'no reading comes'}")
-        x, y, z = (float(value) for value in follower.hold[:3])
-        return f"the platform is held at ({x:.4f}, {y:.4f}, {z:.4f}) m, where readings continue home"
+        place = ", ".join(fixed(value, 4) for value in follower.hold[:3])
+        return f"the platform is held at ({place}) m, where readings continue home"
 
     def _change_mode(
         self, request: ChangeWorkingMode.Request, response: ChangeWorkingMode.Response

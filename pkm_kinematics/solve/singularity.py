@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from pkm_description.introduction import Introduced
+from pkm_description.introduction import Introduced, measure
 from pkm_description.mechanism import Array
 
 LENGTH = "characteristic_length"
@@ -48,16 +48,17 @@ class Singularity(Introduced):
             return f"margins of shape {shape}: {least}"
         if not np.isfinite(self.slowest_actuation):
             return "margins: none, the pose has no regular solution"
-        return f"margins: type 1 {float(self.type1):.4g}, type 2 {float(self.type2):.4g}"
+        return f"margins: type 1 {measure(self.type1)}, type 2 {measure(self.type2)}"
 
     def _details(self) -> list[str]:
         if np.shape(self.slowest_actuation) or not np.isfinite(self.slowest_actuation):
             return []
         return [
-            f"type 1 (a limb stretched or folded): slowest platform speed at unit actuator speed {self.type1:.4g}",
-            f"type 2 (the actuators lose hold): slowest actuator speed at unit platform speed {self.type2:.4g}, "
-            f"largest effort per unit of load {self.force_amplification:.4g}",
-            f"constraint (the limbs lose hold): {self.constraint_hold:.4g}; inside a limb: {self.limb_regularity:.4g}",
+            f"type 1 (a limb stretched or folded): slowest platform speed at unit actuator speed {measure(self.type1)}",
+            f"type 2 (the actuators lose hold): slowest actuator speed at unit platform speed {measure(self.type2)}, "
+            f"largest effort per unit of load {measure(self.force_amplification)}",
+            f"constraint (the limbs lose hold): {measure(self.constraint_hold)}; "
+            f"inside a limb: {measure(self.limb_regularity)}",
             f"0 is a singularity; rotations count at {self.characteristic_length:.4g} m",
         ]
 

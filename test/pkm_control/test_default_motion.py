@@ -41,6 +41,24 @@ def test_a_tour_visits_both_sides_of_every_freedom_and_keeps_away_from_singulari
     assert np.linalg.norm(sample.twist[:, :3], axis=1).max() < 0.5 * (1.0 + 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("five_bar", ["end along +x", "end along -x", "end along +y", "end along -y"]),
+        ("agile_eye", ["end about +x", "end about -x", "end about +y", "end about -y", "end about +z", "end about -z"]),
+    ],
+)
+def test_ends_of_a_tour_are_called_by_where_they_are(name: str, labels: list[str]) -> None:
+    motion = tour(Kinematics(load_mechanism(name)))
+    assert sorted(set(motion.labels) - {"home"}) == sorted(labels)
+    assert motion.describe_way(0, 1) == f"tour, home to {motion.labels[1]}"
+    for label, pose in zip(motion.labels, motion.poses - motion.poses[0], strict=True):
+        if label != "home":
+            moved = pose[:3] if "along" in label else pose[3:6]
+            assert np.argmax(np.abs(moved)) == "xyz".index(label[-1])
+            assert (moved["xyz".index(label[-1])] > 0.0) == (label[-2] == "+")
+
+
 def test_actuators_run_in_proportion_on_the_way_of_a_robot_that_cannot_go_straight() -> None:
     kinematics = Kinematics(load_mechanism("tripod_3prs"))
     home = kinematics.home

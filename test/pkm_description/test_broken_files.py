@@ -466,3 +466,9 @@ def test_error_in_a_file_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError) as caught:
         load_mechanism(path)
     assert str(path) in caught.value.element
+
+
+@pytest.mark.parametrize("source", [3, None, b"delta", ["delta"]], ids=str)
+def test_what_names_no_robot(source: object) -> None:
+    with pytest.raises(DescriptionError, match=r"it is of type \w+, which names no robot; give the name of a robot"):
+        load_mechanism(source)  # type: ignore[arg-type]

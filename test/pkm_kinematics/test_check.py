@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from pkm_description.introduction import fixed, measure
 from pkm_description.load import expand
 from pkm_kinematics.check import as_text, examine, main
 
@@ -29,6 +31,16 @@ def test_delta_in_words() -> None:
         "delta: usable",
     ):
         assert expected in text
+
+
+def test_nothing_is_less_than_zero_by_rounding() -> None:
+    """Neither `-0.0000` for an angle of -1e-17, nor a margin of 5e-17: rounding is no number to a reader."""
+    for name in ("delta", "hexa", "griffis_duffy"):
+        report = examine(name, modes=False)
+        assert min(abs(a["home"]) for a in report.actuators) < 1e-12 or name == "griffis_duffy"
+        text = as_text(report)
+        assert not re.findall(r"(?<![\w.])-0(?:\.0+)?(?![\d.])|\d+e-1[2-9]|\d+e\+1[2-9]", text), text
+    assert (fixed(-1e-9, 4), fixed(-0.00016, 4), measure(-1e-17), measure(1e17)) == ("0.0000", "-0.0002", "0", "inf")
 
 
 def test_articulated_platform_in_words() -> None:

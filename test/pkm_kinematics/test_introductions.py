@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
 from pkm_description import Mechanism, PkmError
+from pkm_description.mechanism import Inertial
 from pkm_dynamics import Accelerations, Dynamics, Efforts, InverseDerivatives, Reactions
 from pkm_kinematics import ForwardSolution, InverseSolution, Kinematics, Motion, ShapeError, Singularity, Status
 from pkm_kinematics.solutions import AssemblyModes
@@ -167,6 +169,43 @@ def test_dir_has_the_names_for_users(delta):
     assert {"by_name", "reason", "status", "joints"} <= set(dir(k.inverse(k.home)))
     assert k.engine is not None  # still there for who knows
 
+
+@pytest.mark.parametrize(
+    ("what", "name", "instead"),
+    [
+        (
+            "kinematics",
+            "jacobian",
+            r"task_jacobian\(pose\) has .* inverse_jacobian\(pose\) .* forward_jacobian\(pose\)",
+        ),
+        ("kinematics", "fk", r"forward\(actuated, near=pose\)"),
+        ("dynamics", "forward_dynamics", r"direct\(pose, twist, effort\)"),
+        ("mechanism", "dof", r"mobility\.platform"),
+        ("answer", "q", "actuated are the drives' positions"),
+        ("answer", "success", "ok says whether"),
+    ],
+)
+def test_names_that_people_try_say_what_to_ask(what, name, instead, delta):
+    k = delta.kinematics
+    asked = {"kinematics": k, "dynamics": delta.dynamics, "mechanism": k.mechanism, "answer": k.inverse(k.home)}[what]
+    with pytest.raises(AttributeError, match=f"^{type(asked).__name__} has no attribute '{name}': .*{instead}"):
+        getattr(asked, name)
+    assert not hasattr(asked, name)
+    assert name not in dir(asked)
+
+
+def test_what_is_asked_instead_is_there(delta):
+    """Every name that a hint gives is one of the object, or of the objects that it names."""
+    k, d = delta.kinematics, delta.dynamics
+    for asked in (k, d, k.mechanism, k.inverse(k.home)):
+        known = {*dir(asked), *dir(k), *dir(d), *dir(k.mechanism), *dir(k.mechanism.mobility), *dir(Inertial), "pose"}
+        hints = [text for kind in type(asked).__mro__ for text in vars(kind).get("_elsewhere", {}).values()]
+        assert hints
+        for text in hints:
+            assert set(re.findall(r"\w+_\w+|\w+(?=\()|(?<=\.)\w+", text)) <= known | ELSEWHERE, text
+
+
+ELSEWHERE = {"Kinematics", "Dynamics", "pkm_kinematics", "pkm_dynamics", "limits", "mass"}
 
 ANSWERS = (
     *(InverseSolution, ForwardSolution, Motion, Singularity, Mechanism),

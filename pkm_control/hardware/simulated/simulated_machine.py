@@ -20,6 +20,7 @@ from pkm_control.hardware.simulated.encoder import Encoder
 from pkm_control.hardware.simulated.end_stops import EndStops
 from pkm_control.hardware.simulated.integrator import make_integrator
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_description.introduction import fixed
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 
@@ -349,4 +350,4 @@ class SimulatedMachine(Machine):
 
 
 def _place(pose: Array) -> str:
-    return f"({pose[0]:.4f}, {pose[1]:.4f}, {pose[2]:.4f}) m"
+    return f"({', '.join(fixed(value, 4) for value in pose[:3])}) m"
