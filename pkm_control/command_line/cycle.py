@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_control.command_line import options
+from pkm_control.command_line.making import making
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.motion_file import MotionFile
@@ -286,7 +287,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.pick is not None and "motion" in options.chosen(parser(), arguments):
         command.error("--pick and --place are a motion of their own: leave out --motion, or them")
     try:
-        dynamics = Dynamics(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
+        with making("building the robot"):
+            dynamics = Dynamics(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
         if given.pick is None:
             motion = motion_named(given.motion, dynamics.kinematics)
         else:
@@ -296,7 +298,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 command.error("--pick and --place are the same place")
             places = Places(*points, given.frame == "home", turn, given.lift, given.rounding, given.dwell)
             motion = pick_and_place(dynamics.kinematics, places)
-        figures = cycle_figures(dynamics, motion, given.payload, given.reserve)
+        with making("planning the motion; after an update kernels are compiled"):
+            figures = cycle_figures(dynamics, motion, given.payload, given.reserve)
     except PkmError as error:
         print(f"pkm cycle: {error}", file=sys.stderr)
         return 1

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import argparse
 import gc
-import signal
 import sys
-import threading
 from collections.abc import Sequence
-from types import FrameType
 
 import numpy as np
 
 from pkm_control.command_line import options
+from pkm_control.command_line.making import KERNELS, making
+from pkm_control.command_line.one_process import Interruption, run_in_one_process
+from pkm_control.command_line.outputs import check_report
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware.machine import Machine
@@ -29,9 +29,7 @@ from pkm_control.report.recording import Recording
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
-from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
-from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 
 _LINGER = 0.5  # s after the motion, before the drives are let go
@@ -64,7 +62,7 @@ def play(
     motion: str,
     cycles: int,
     dry: bool,
-    interrupted: threading.Event,
+    interruption: Interruption,
     realtime: bool = True,
 ) -> tuple[Robot, Recording]:
     """Run a motion on a machine.
@@ -75,7 +73,7 @@ def play(
         motion: name or path of the motion file.
         cycles: how often.
         dry: without the device.
-        interrupted: ends it early.
+        interruption: ends it early.
         realtime: each period takes its time on the clock.
 
     Returns:
@@ -86,23 +84,26 @@ def play(
     """
     kind = LOOPBACK if dry else file.kind
     check_kind(kind, file)
-    robot = Robot(mechanism, file.rate)
-    limits = limits_of(mechanism, file)
-    controller = make_controller(POSITION, robot.dynamics, limits, 1.0 / file.rate)
-    robot.drive(make_machine(kind, robot.kinematics, file), controller)
-    planner = MotionPlanner(robot.kinematics, robot.dynamics, limits, reserve=USUAL_RESERVE)
-    job = plan_cycle(planner, motion_named(motion, robot.kinematics))
+    with making(KERNELS):
+        robot = Robot(mechanism, file.rate)
+        limits = limits_of(mechanism, file)
+        controller = make_controller(POSITION, robot.dynamics, limits, 1.0 / file.rate)
+        robot.drive(make_machine(kind, robot.kinematics, file), controller)
+    with making("planning the motion"):
+        planner = MotionPlanner(robot.kinematics, robot.dynamics, limits, reserve=USUAL_RESERVE)
+        job = plan_cycle(planner, motion_named(motion, robot.kinematics))
     rest = planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), _LINGER)
     gc.collect()
     gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
     going = f"home and to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
     print(f"{robot.mechanism.name}: the drives go {going}; Ctrl-C lets them go", flush=True)
+    interruption.motion_begins()
     try:
         robot.start()
-        _home(robot.machine, interrupted)
-        run_motion(robot, rest, realtime=realtime, stopped=interrupted.is_set, recorded=False)
-        run_motion(robot, job.approach, realtime=realtime, stopped=interrupted.is_set, recorded=False)
-        return robot, run_motion(robot, job.cycle, cycles, realtime, stopped=interrupted.is_set)
+        _home(robot.machine, interruption)
+        run_motion(robot, rest, realtime=realtime, stopped=interruption.is_set, recorded=False)
+        run_motion(robot, job.approach, realtime=realtime, stopped=interruption.is_set, recorded=False)
+        return robot, run_motion(robot, job.cycle, cycles, realtime, stopped=interruption.is_set)
     finally:
         gc.unfreeze()
         robot.stop()
@@ -110,12 +111,12 @@ def play(
             robot.machine.cleanup()
 
 
-def _home(machine: Machine, interrupted: threading.Event) -> None:
+def _home(machine: Machine, interruption: Interruption) -> None:
     """Let the axes find their references, where they need to."""
     loop = FixedRateLoop(1.0 / 0.02)
     loop.restart()
     notice = ""
-    while machine.lifecycle is Lifecycle.ACTIVE and not machine.readable and not interrupted.is_set():
+    while machine.lifecycle is Lifecycle.ACTIVE and not machine.readable and not interruption.is_set():
         if machine.notice != notice:
             notice = machine.notice
             print(notice, flush=True)
@@ -127,31 +128,24 @@ def _home(machine: Machine, interrupted: threading.Event) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0 done, 1 failed, 2 bad arguments, 130 interrupted."""
     given = parser().parse_args(arguments)
-    interrupted = threading.Event()
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        interrupted.set()
-
-    previous = {s: signal.signal(s, interrupt) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+        check_report(given.report)
+    except ValueError as error:
+        print(f"pkm play: {error}", file=sys.stderr)
+        return 2
+
+    def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
         file = read_machine_file(given.hardware_file)
-        robot, recording = play(mechanism, file, given.motion, given.cycles, given.dry, interrupted)
-    except PkmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-    if len(recording):
-        conditions = (f"commanded by position at {file.rate:g} Hz; {LOOPBACK if given.dry else file.kind}",)
-        recording = recording.about(given.motion, conditions)
-        publish_report(recording, Report.of(recording, robot.kinematics), given.report, mechanism.name)
-    for fault in recording.faults:
-        print(f"error: {fault}", file=sys.stderr)
-    if interrupted.is_set():
-        return 130
-    return 1 if recording.faults else 0
+        robot, recording = play(mechanism, file, given.motion, given.cycles, given.dry, interruption)
+        if len(recording):
+            conditions = (f"commanded by position at {file.rate:g} Hz; {LOOPBACK if given.dry else file.kind}",)
+            recording = recording.about(given.motion, conditions)
+            publish_report(recording, Report.of(recording, robot.kinematics), given.report, mechanism.name)
+        else:
+            print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
+        return recording.faults
+
+    return run_in_one_process(given.robot, given.xacro_args, job)
 
 
 if __name__ == "__main__":

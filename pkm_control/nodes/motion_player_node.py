@@ -87,6 +87,7 @@ class MotionPlayer(Node):
         self._order: Order | None = None  # what is to be run next
         self._streams: RunStreams | None = None  # of the order, from when it is planned
         self._run: MotionRun | None = None
+        self._begun = False  # a motion, ever
         self._well_at = 0.0  # s, on the monotonic clock
         self._loops_at_end = -1  # how many loop statistics had come when the motion ended; -1: it has not
         self._loops: list[LoopStatistics] = []
@@ -275,6 +276,7 @@ class MotionPlayer(Node):
     def _begin(self, order: Order, streams: RunStreams, reference: PlatformReference) -> None:
         """Run the motion, from its start."""
         self._well_at = time.monotonic()
+        self._begun = True
         self._run = MotionRun(order, self._client, streams, self._tolerance)
         self._order = self._streams = None
         self._problem = ""
@@ -307,6 +309,10 @@ class MotionPlayer(Node):
     def wind_up(self) -> None:
         """Report what was done of a motion that somebody stops."""
         run = self._run
+        begins = self._order is not None or not (self._begun or self._motion in ("", "none"))
+        if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
+            where = "before the robot moved" if run is None else "on the way to the start of the motion"
+            self.get_logger().info(f"ended {where}: nothing of the motion was run, and there is no report")
         if run is not None and run.recorder is not None and self.exit_code is None:
             if not run.ended_at:
                 run.stopped = "somebody ended the run"
@@ -325,17 +331,7 @@ class MotionPlayer(Node):
         self._run = None
         if run.recorder is not None:
             try:
-                recording = run.recorder.recording((run.fault,) if run.fault else ())
-                recording = replace(recording, completed=run.completed)
-                if run.stopped:
-                    notes = (*recording.run.notes, f"ended early: {run.stopped}")
-                    recording = recording.about(recording.run.motion, notes)
-                kinematics = run.plan.planner.kinematics
-                report = Report.of(recording, kinematics)
-                loop = loop_figures(self._loops, recording.tally.first_wake, recording.tally.last_wake)
-                report = report.with_loop(loop) if loop is not None else report
-                name = f"{recording.run.robot}_{Path(recording.run.motion).stem}"
-                publish_report(recording, report, Path(self._report) if self._report else None, name)
+                self._publish(run, run.recorder)
             except (PkmError, ValueError, OSError) as error:
                 self.get_logger().error(f"no report: {error}")
                 code = 1
@@ -343,6 +339,22 @@ class MotionPlayer(Node):
             self.get_logger().info("the robot stays, and takes other motions; Ctrl-C ends it")
         else:
             self.exit_code = code
+
+    def _publish(self, run: MotionRun, recorder: RunRecorder) -> None:
+        """Print and write the report."""
+        recording = recorder.recording((run.fault,) if run.fault else ())
+        recording = replace(recording, completed=run.completed)
+        if not len(recording) and not run.fault:
+            self.get_logger().info("ended as the motion began: nothing of it was recorded, and there is no report")
+            return
+        if run.stopped:
+            notes = (*recording.run.notes, f"ended early: {run.stopped}")
+            recording = recording.about(recording.run.motion, notes)
+        report = Report.of(recording, run.plan.planner.kinematics)
+        loop = loop_figures(self._loops, recording.tally.first_wake, recording.tally.last_wake)
+        report = report.with_loop(loop) if loop is not None else report
+        name = f"{recording.run.robot}_{Path(recording.run.motion).stem}"
+        publish_report(recording, report, Path(self._report) if self._report else None, name)
 
 
 def main(args: list[str] | None = None) -> int:

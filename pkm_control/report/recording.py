@@ -48,7 +48,8 @@ class Recording:
     """What was done of a run.
 
     `rows`: of the whole run; of a long one only each second, fourth, ... period (`every`) has one. `recent`: its end,
-    with every period. `tally`: figures over every period. `faults`: why it ended early, in order.
+    with every period. `tally`: figures over every period. `missed`: deadlines of the loop, None where nobody counted.
+    `faults`: why it ended early, in order.
     """
 
     run: Run
@@ -57,7 +58,7 @@ class Recording:
     recent: Rows
     tally: Tally
     every: int = 1
-    missed: int = 0
+    missed: int | None = 0
     faults: tuple[str, ...] = ()
     completed: bool = False  # known to have been run to its end, though rows may be missing
 

@@ -16,6 +16,11 @@ from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
 
+_SLOW = 0.98  # of the rate that was wanted: below, the computer did not keep up
+_LATE = 0.05  # of the deadlines: above, likewise
+_EASY = 0.7  # of the rate that was reached: what the computer keeps
+_RATES = (10, 20, 50, 100, 200, 250, 500, 800, 1000, 2000, 4000)  # Hz, of which one is proposed
+
 
 @dataclass(frozen=True, eq=False)
 class Use:
@@ -39,11 +44,17 @@ class Use:
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """Figures of a run; errors in m and rad, efforts in N m or N, speeds in rad/s or m/s per actuator."""
+    """Figures of a run; errors in m and rad, efforts in N m or N, speeds in rad/s or m/s per actuator.
+
+    `cycles_run` counts parts of a cycle, `cycles_done` whole ones; `cycles_per_minute` is of the clock where the run
+    was in real time (`realtime`), else of the motion, and 0 where not one cycle was done. `loop`: None where there was
+    none in real time, or where nobody counted its deadlines.
+    """
 
     run: Run
     actuated_names: tuple[str, ...]
     cycles_done: int
+    cycles_run: float
     cycles_per_minute: float
     duration: float
     position_rms: float
@@ -54,7 +65,7 @@ class Report:
     speed: Use
     saturated_periods: NDArray[np.int64]
     loop: LoopStatistics | None
-    missed: int
+    realtime: bool
     faults: tuple[str, ...]
     margins: Margins | None
 
@@ -80,13 +91,15 @@ class Report:
         moved = tally.last_time - tally.first_time
         took = tally.last_wake - tally.first_wake if recording.realtime and len(recording) > 1 else moved
         done = moved / run.cycle_duration if run.cycle_duration > 0.0 else 0.0
+        whole = run.cycles if recording.completed else min(int(done + 0.01), run.cycles)
         position_rms, attitude_rms = tally.rms(tally.error_squares)
         position_max, attitude_max = tally.error_max
         return Report(
             run=run,
             actuated_names=limits.names,
-            cycles_done=run.cycles if recording.completed else min(int(done + 0.01), run.cycles),
-            cycles_per_minute=60.0 * done / took if took > 0.0 else 0.0,
+            cycles_done=whole,
+            cycles_run=float(run.cycles) if whole == run.cycles else min(done, float(run.cycles)),
+            cycles_per_minute=60.0 * done / took if whole and took > 0.0 else 0.0,
             duration=took,
             position_rms=float(position_rms),
             position_max=float(position_max),
@@ -96,7 +109,7 @@ class Report:
             speed=Use(tally.velocity_max, tally.rms(tally.velocity_squares), limits.velocity, _speed_units(limits)),
             saturated_periods=tally.saturated,
             loop=_loop(recording),
-            missed=recording.missed,
+            realtime=recording.realtime,
             faults=recording.faults,
             margins=margins_along(kinematics, recording) if kinematics is not None else None,
         )
@@ -110,30 +123,70 @@ class Report:
         Returns:
             The report.
         """
-        return replace(self, loop=loop, missed=loop.missed)
+        return replace(self, loop=loop)
 
     @property
     def has_efforts(self) -> bool:
         """Whether efforts are known: drives that take positions tell of none."""
         return bool(self.effort.peak.any())
 
+    @property
+    def planned_per_minute(self) -> float:
+        """Cycles per minute of the motion as planned; 0 where a cycle takes no time."""
+        return 60.0 / self.run.cycle_duration if self.run.cycle_duration > 0.0 else 0.0
+
+    @property
+    def slow(self) -> bool:
+        """Whether the computer did not keep the rate of the loop."""
+        if self.loop is None:
+            return False
+        return self.loop.rate < _SLOW * self.run.rate or self.loop.missed > _LATE * self.loop.deadlines
+
+    def count_line(self) -> str:
+        """How many cycles were run; a part of one is said where the run was cut short."""
+        run = f"{self.cycles_done}" if self.cycles_done == self.run.cycles else f"{self.cycles_run:.1f}"
+        return f"{run} of {self.run.cycles}"
+
+    def rate_line(self) -> str:
+        """Cycles per minute, by the clock where there was one, beside those of the plan."""
+        planned = f"{self.planned_per_minute:.1f} as planned ({self.run.cycle_duration:.4g} s each)"
+        if not self.cycles_done:
+            return f"not one cycle was done; {planned}"
+        return planned if not self.realtime else f"{self.cycles_per_minute:.1f} by the clock; {planned}"
+
     def loop_line(self) -> str:
         """How the loop ran, in one line."""
-        if self.loop is None:
+        if not self.realtime:
             return f"{self.run.rate:.0f} Hz of simulated time; not run in real time"
+        if self.loop is None:
+            return f"wanted {self.run.rate:.0f} Hz; the run was too short for the loop to say how it ran"
         return (
             f"{self.loop.rate:.2f} Hz, wanted {self.run.rate:.0f} Hz; "
-            f"{self.missed} of {self.loop.deadlines} deadlines missed; deviation of the period "
+            f"{self.loop.missed} of {self.loop.deadlines} deadlines missed; deviation of the period "
             f"p99 {1e3 * self.loop.deviation_p99:.3f} ms, max {1e3 * self.loop.deviation_max:.3f} ms"
         )
+
+    def remarks(self) -> list[str]:
+        """What a reader has to know to judge the figures, and what to do about it, in sentences."""
+        if self.loop is None or not self.slow:
+            return []
+        easy = max([rate for rate in _RATES if rate <= _EASY * self.loop.rate], default=_RATES[0])
+        ended = " That may be why the run ended early." if self.faults else ""
+        return [
+            f"The computer was too slow for the loop, which ran at {self.loop.rate:.0f} Hz instead of "
+            f"{self.run.rate:.0f} Hz and missed {self.loop.missed} of {self.loop.deadlines} deadlines.{ended} "
+            "Commands came late: errors and efforts are larger than the "
+            f"controller's own, and the motion of a simulated machine took longer. What helps: --rate {easy}, "
+            "--no-page, ending other programs, --realtime-priority 40 where that is permitted."
+        ]
 
     def lines(self) -> list[tuple[str, str]]:
         """The figures as pairs of name and value, in the order in which they are read."""
         rows = [
             ("date", self.run.date),
             ("motion", self.run.motion),
-            ("cycles", f"{self.cycles_done} of {self.run.cycles} in {self.duration:.2f} s"),
-            ("cycles per minute", f"{self.cycles_per_minute:.1f}"),
+            ("cycles", f"{self.count_line()} in {self.duration:.2f} s"),
+            ("cycles per minute", self.rate_line()),
             ("position error", f"RMS {1e3 * self.position_rms:.4f} mm, max {1e3 * self.position_max:.4f} mm"),
             ("orientation error", f"RMS {1e3 * self.attitude_rms:.4f} mrad, max {1e3 * self.attitude_max:.4f} mrad"),
         ]
@@ -150,6 +203,7 @@ class Report:
                 rows.append((f"{what} of {name}", text))
         rows += self._margin_lines()
         rows.append(("loop", self.loop_line()))
+        rows += [("computer", remark) for remark in self.remarks()]
         rows += [("note", note) for note in self.run.notes]
         rows += [("fault", fault) for fault in self.faults]
         return [(name, value) for name, value in rows if value]
@@ -185,7 +239,7 @@ def _speed_units(limits: ActuatorLimits) -> tuple[str, ...]:
 def _loop(recording: Recording) -> LoopStatistics | None:
     """How the loop ran; its p99 is of the periods that have a row."""
     tally, rate = recording.tally, recording.run.rate
-    if not recording.realtime or tally.count < 2 or not tally.last_wake > tally.first_wake:
+    if not recording.realtime or recording.missed is None or tally.count < 2 or not tally.last_wake > tally.first_wake:
         return None
     periods = recording.rows.periods[1:]
     deviation = np.abs(periods - 1.0 / rate) if len(periods) else np.zeros(1)

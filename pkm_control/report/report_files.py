@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from pathlib import Path
 
@@ -22,13 +23,19 @@ def publish_report(recording: Recording, report: Report, directory: Path | None,
     Returns:
         The files that were written.
     """
-    print(f"\n{report}", flush=True)
+    _say(f"\n{report}")
     if directory is None:
         return []
     directory.mkdir(parents=True, exist_ok=True)
     files = {kind: directory / f"{name}.{kind}" for kind in ("png", "pdf", "html", "csv")}
     recording.save(files["csv"])  # first: who cannot wait for the page has the numbers
-    print(f"table: {files['csv']}\nthe page of the report is being drawn ...", flush=True)
+    _say(f"table: {files['csv']}\nthe page of the report is being drawn ...")
     importlib.import_module("pkm_control.report.page.write").write_page(recording, report, files)  # matplotlib, late
-    print(f"page:  {files['html']} (also .png, .pdf)", flush=True)
+    _say(f"page:  {files['html']} (also .png, .pdf)")
     return list(files.values())
+
+
+def _say(text: str) -> None:
+    """Print, if somebody still reads: the files are written when a terminal was closed, too."""
+    with contextlib.suppress(OSError):
+        print(text, flush=True)

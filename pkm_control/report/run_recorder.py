@@ -97,7 +97,7 @@ class RunRecorder:
         """
         self.advance(everything=True)
         store = self._store
-        return Recording(self._run, self._limits, store.rows, store.recent, store.tally, store.every, faults=faults)
+        return Recording(self._run, self._limits, store.rows, store.recent, store.tally, store.every, None, faults)
 
     def _compute(self) -> None:
         matched, self._matched = self._matched, []

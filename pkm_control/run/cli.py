@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(importlib.import_module(COMMANDS[words[0]][0]).main(words[1:]))
     except KeyboardInterrupt:  # before the command could say what it then does
+        print(f"\npkm {words[0]}: ended before it began", file=sys.stderr)
         return 130
     except BrokenPipeError:  # who read along, such as head, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends

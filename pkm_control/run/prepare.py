@@ -8,16 +8,13 @@ nodes that each do it at the same time take half a minute on two cores. What is 
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
-import sys
-import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from pkm_control.command_line.making import KERNELS, making
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware.machine_kinds import SIMULATED
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
@@ -30,15 +27,11 @@ from pkm_description.load import shared_mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
-from pkm_kinematics.kernels.kept import COMPILING
-
-_SILENT_FOR = 2.0  # s; what takes longer says what it is
-_AGAIN_AFTER = 10.0  # s
 
 
 def build(text: str) -> Dynamics:
     """The robot of a description (URDF+), which all nodes share; raises `PkmError` where there is none in it."""
-    with progress("building the robot"):
+    with making("building the robot"):
         return shared_dynamics(shared_mechanism(text))
 
 
@@ -54,16 +47,16 @@ def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bring
         PkmError: the motion cannot be used.
     """
     wanted = {spec.name for spec in specs}
-    with progress("loading kernels; after an update, or for a robot of a new kind, some are compiled"):
+    with making(KERNELS):
         exercise(dynamics)
         if "controller" in wanted:
             rehearse_controller(dynamics, values["controller"])
         if "hardware" in wanted and values["hardware"] == SIMULATED:
             rehearse_machine(dynamics)
     if "motion_player" in wanted and values["motion"] != "none":
-        with progress("planning the motion"):
+        with making("planning the motion"):
             planned(dynamics.mechanism, values["motion"], bringup.reserve(values), values["hardware_file"])
-    with progress("importing the nodes"):
+    with making("importing the nodes"):
         for spec in specs:
             importlib.import_module(spec.module)
     gc.collect()
@@ -93,25 +86,3 @@ def rehearse_controller(dynamics: Dynamics, law: str) -> None:
 def rehearse_machine(dynamics: Dynamics) -> None:
     """Let a simulated machine pass a millisecond."""
     SimulatedMachine(dynamics, ActuatorLimits.of(dynamics.mechanism)).rehearse()
-
-
-@contextlib.contextmanager
-def progress(what: str) -> Iterator[None]:
-    """Say what is being done, where it takes more than two seconds, and again every ten."""
-    began, done = time.monotonic(), threading.Event()
-
-    def tell() -> None:
-        pause = _SILENT_FOR
-        while not done.wait(pause):
-            print(f"pkm: {what}: {time.monotonic() - began:.0f} s ...", file=sys.stderr, flush=True)
-            pause = _AGAIN_AFTER
-
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
-    COMPILING.told_elsewhere = True
-    try:
-        yield
-    finally:
-        COMPILING.told_elsewhere = False
-        done.set()
-        teller.join()

@@ -29,6 +29,7 @@ from typing import IO, NoReturn, Protocol
 import yaml
 
 from pkm_control.command_line import options
+from pkm_control.command_line.progress import progress
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
 from pkm_description import PkmError
@@ -54,13 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             need("the browser page", PAGE, f"{PAGE_REMEDY}, or leave it out with --page=false")
         text = bringup.description(values)
         words = {spec.name: ros_arguments(spec, values) for spec in specs}
-        from pkm_control.run.prepare import build, prepare  # heavy: what is wrong with the options is said before
+        with progress("loading libraries"):
+            from pkm_control.run.prepare import build, prepare  # heavy: what is wrong with the options is said before
 
         dynamics = build(text)
     except (PkmError, ValueError) as error:
         return refused(error)
     except KeyboardInterrupt:
-        return 130
+        return interrupted()
     try:
         alone = only_one(values["namespace"])
     except PkmError as error:
@@ -90,11 +92,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 start(spec)
             code = group.wait()
             group.stop()
+            if group.leader_was_cut_off():
+                return interrupted()
             return code or group.code_of_leader()
         except PkmError as error:
             return refused(error)
         except KeyboardInterrupt:
-            return 130
+            return interrupted()
         finally:
             group.stop()
 
@@ -135,6 +139,12 @@ def set_up_discovery() -> None:
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     if not any(name in os.environ for name in _PROFILES):
         os.environ.update(dict.fromkeys(_PROFILES, str(Path(__file__).with_name("fastdds.xml"))))
+
+
+def interrupted() -> int:
+    """Say that there was no run; the exit code of that."""
+    print("\npkm run: ended before the robot was there; nothing was run, and there is no report", file=sys.stderr)
+    return 130
 
 
 def refused(error: Exception) -> int:
@@ -329,6 +339,11 @@ class ProcessGroup:
         leads = next((name for name, spec in self._specs.items() if spec.leads), "")
         code = self.processes[leads].poll() if leads else None
         return code if code is not None and code > 0 else 0
+
+    def leader_was_cut_off(self) -> bool:
+        """Whether the node that the run is for was still starting when it was asked to end, and has said nothing."""
+        leaders = (self.processes[name] for name, spec in self._specs.items() if spec.leads)
+        return any(process.poll() == -signal.SIGINT for process in leaders)
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Signal handler: end the run at the next look; asked again, without waiting for a report."""

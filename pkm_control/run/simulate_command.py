@@ -9,18 +9,13 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Sequence
-from types import FrameType
 
+from pkm_control.command_line.one_process import run_in_one_process
 from pkm_control.command_line.outputs import check_host, check_report
 from pkm_control.run.simulate_options import parser, read_options
 from pkm_control.run.simulated_job import simulate
-from pkm_description import load_mechanism
-from pkm_description.errors import PkmError
-from pkm_description.load import xacro_arguments
 
 __all__ = ["main", "parser"]
 
@@ -35,24 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"pkm simulate: {error}", file=sys.stderr)
         return 2
-    interrupted = threading.Event()
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        interrupted.set()
-
-    previous = {s: signal.signal(s, interrupt) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        mechanism = load_mechanism(options.robot, xacro_arguments(options.xacro_args))
-        complete = simulate(mechanism, options, interrupted)
-    except PkmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-    if complete:
-        return 0
-    return 130 if interrupted.is_set() else 1
+    return run_in_one_process(
+        options.robot, options.xacro_args, lambda mechanism, interruption: simulate(mechanism, options, interruption)
+    )
 
 
 if __name__ == "__main__":

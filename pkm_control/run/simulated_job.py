@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.command_line.making import KERNELS, making
+from pkm_control.command_line.one_process import Interruption
+from pkm_control.command_line.progress import progress
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware.machine_kinds import LOOPBACK
@@ -50,34 +51,40 @@ class _Watcher:
         self._viewer.update(joints, pose, machine.time, error, speed, period.efforts)
 
 
-def simulate(mechanism: Mechanism, options: Options, interrupted: threading.Event) -> bool:
-    """Do what the options ask for; return True when the motion was done to its end."""
-    robot = _build(mechanism, options)
-    motion = motion_named(options.motion, robot.kinematics)
-    job = plan_cycle(robot.planner, motion)
+def simulate(mechanism: Mechanism, options: Options, interruption: Interruption) -> tuple[str, ...]:
+    """Do what the options ask for; return the faults that ended it early."""
+    with making(KERNELS):
+        robot = _build(mechanism, options)
+    with making("planning the motion"):
+        motion = motion_named(options.motion, robot.kinematics)
+        job = plan_cycle(robot.planner, motion)
     print(f"{mechanism.name}: {motion.source}, one cycle takes {job.cycle.duration:.4f} s")
     for note in job.cycle.notes:
         print(f"  {note}")
     viewer: ViewerProcess | None = None
-    robot.start()
-    _warm_up(robot)
+    with making(KERNELS):
+        robot.start()
+        _warm_up(robot)
     try:
         if options.page:
-            viewer = _open_page(robot, options, job.cycle.sampled(250.0).pose[:, :3])
+            with progress("opening the page"):
+                viewer = _open_page(robot, options, job.cycle.sampled(250.0).pose[:, :3])
         watch = _Watcher(viewer) if viewer is not None else None
         times = f"{options.cycles} cycle" + "s" * (options.cycles != 1)
         print(f"running {times} at {options.rate:.0f} Hz; Ctrl-C ends the run", flush=True)
-        stopped = interrupted.is_set
+        stopped = interruption.is_set
+        interruption.motion_begins()
         run_motion(robot, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
         recording = run_motion(robot, job.cycle, options.cycles, True, watch, stopped)
         if len(recording):
             recording = recording.about(motion.source, _conditions(options))
             publish_report(recording, Report.of(recording, robot.kinematics), options.report, mechanism.name)
-        complete = not interrupted.is_set() and not recording.faults
-        while options.stay and complete and not interrupted.is_set():
-            left = run_motion(robot, job.cycle, 1, True, watch, stopped, recorded=False)
-            complete = not left.faults
-        return complete
+        else:
+            print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
+        faults = recording.faults
+        while options.stay and not faults and not interruption.is_set():
+            faults = run_motion(robot, job.cycle, 1, True, watch, stopped, recorded=False).faults
+        return faults
     finally:
         robot.stop()
         if viewer is not None:

@@ -20,13 +20,14 @@ from pathlib import Path
 import numpy as np
 
 from pkm_control.command_line import options
+from pkm_control.command_line.making import making
 from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.law_settings import LAWS
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.shipped import AUTO
 from pkm_control.report.report import Report
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
-from pkm_control.run.prepare import exercise, progress, rehearse_controller
+from pkm_control.run.prepare import exercise, rehearse_controller
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
@@ -89,10 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 0, 1 where there is no such robot, 2 for a wrong command line."""
     given = parser().parse_args(arguments)
     try:
-        mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
-        with progress("compiling kernels"):
+        with making("building the robot"):
+            mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+        with making("compiling kernels"):
             took = warm_kernels(mechanism)
-        with progress("drawing a first report, for which fonts are looked for"):
+        with making("drawing a first report, for which fonts are looked for"):
             warm_report(mechanism)
     except PkmError as error:
         print(f"pkm warm: {error}", file=sys.stderr)

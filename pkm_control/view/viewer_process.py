@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import multiprocessing
 import os
 import signal
+import threading
 import time
+from collections.abc import Iterator
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
@@ -21,6 +24,7 @@ Array = NDArray[np.float64]
 
 _PICTURES_PER_SECOND = 30.0
 _START_TIMEOUT = 30.0  # s
+_OF_TERMINAL = (signal.SIGINT, signal.SIGHUP)
 
 
 class ViewerProcess:
@@ -56,7 +60,8 @@ class ViewerProcess:
         receive, send = context.Pipe(duplex=False)
         arguments = (mechanism, joint_names, joints, (host, port), planned, self._shared, send)
         self._process = context.Process(target=_serve, args=arguments, name="viewer", daemon=True)
-        self._process.start()
+        with _without_signals():
+            self._process.start()
         send.close()
         self.url = ""
         if receive.poll(_START_TIMEOUT):
@@ -90,6 +95,20 @@ class ViewerProcess:
             self._process.join(2.0)
 
 
+@contextlib.contextmanager
+def _without_signals() -> Iterator[None]:
+    """For a process that begins meanwhile: what a terminal sends to both is for its parent alone."""
+    if threading.current_thread() is not threading.main_thread():  # which alone may do this
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _OF_TERMINAL}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _serve(
     mechanism: Mechanism,
     joint_names: tuple[str, ...],
@@ -99,7 +118,8 @@ def _serve(
     shared: Any,
     ready: Any,
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
+    for number in _OF_TERMINAL:  # are for the parent, which then ends this process
+        signal.signal(number, signal.SIG_IGN)
     parent = os.getppid()
     from pkm_control.view.viewer import RobotViewer  # needs viser, which only those install who want a page
 

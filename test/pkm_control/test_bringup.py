@@ -111,6 +111,16 @@ def test_who_asks_twice_does_not_wait(capfd: pytest.CaptureFixture[str]) -> None
     assert "waiting for stubborn to end; Ctrl-C: at once" in capfd.readouterr().err
 
 
+def test_a_leader_that_was_still_starting_is_known() -> None:
+    group = ProcessGroup()
+    asleep = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); time.sleep(60)"
+    group.start(NodeSpec("leader", "", "", leads=True), started([sys.executable, "-c", asleep]))
+    time.sleep(0.5)
+    assert not group.leader_was_cut_off()
+    group.stop()
+    assert group.leader_was_cut_off()
+
+
 def test_the_leader_ends_the_run() -> None:
     group = ProcessGroup()
     group.start(NodeSpec("sleeper", "", ""), started([sys.executable, "-c", "import time; time.sleep(60)"]))

@@ -106,6 +106,53 @@ def test_a_slow_computer_and_a_run_cut_short_show() -> None:
     assert Report.of(replace(made_up(cut=301), completed=True)).cycles_done == 2  # rows are missing, not the motion
 
 
+def test_what_was_planned_stands_beside_what_the_clock_saw() -> None:
+    text = str(Report.of(made_up(slower=2.0)))
+    assert re.search(r"cycles per minute +60.0 by the clock; 120.0 as planned", text)
+    assert "2 of 2 in 2.00 s" in text
+    simulated = str(Report.of(made_up(realtime=False)))
+    assert re.search(r"cycles per minute +120.0", simulated)
+    assert "clock" not in simulated
+
+
+def test_figures_of_a_run_cut_short_agree_with_each_other() -> None:
+    part = Report.of(made_up(cut=301))
+    assert part.cycles_run == pytest.approx(1.4, abs=0.01)
+    assert "1.4 of 2 in 0.70 s" in str(part)
+    none = Report.of(made_up(cut=801))
+    assert (none.cycles_done, none.cycles_per_minute) == (0, 0.0)
+    assert re.search(r"cycles +0.4 of 2 in 0.20 s", str(none))
+    assert re.search(r"cycles per minute +not one cycle was done; 120.0 as planned", str(none))
+    with style():
+        words = " ".join(found.get_text() for found in page(made_up(cut=801), none).findobj(Text))
+    assert "0.4 of 2 cycles in 0.2 s" in words
+    assert "120.0 as planned" in words
+    assert "119" not in words
+
+
+def test_a_computer_that_is_too_slow_is_told_in_words(tmp_path: Path) -> None:
+    assert Report.of(replace(made_up(), missed=0)).remarks() == []
+    slow = made_up(slower=2.0)
+    (remark,) = Report.of(slow).remarks()
+    for words in ("500 Hz", "1000 Hz", "--rate 250", "--no-page", "--realtime-priority", "ended early"):
+        assert words in remark
+    assert "ended early" not in Report.of(replace(slow, faults=())).remarks()[0]
+    assert remark in str(Report.of(slow))
+    publish_report(slow, Report.of(slow), tmp_path, "slow")
+    assert "--no-page" in (tmp_path / "slow.html").read_text(encoding="utf-8")
+    with style():
+        drawn = page(slow, Report.of(slow))
+    words = " ".join(found.get_text() for found in drawn.findobj(Text)).replace("\n", " ")
+    assert "at 500 Hz of 1000 Hz" in words
+    assert "--no-page" in words
+
+
+def test_deadlines_that_nobody_counted_are_not_said_to_be_met() -> None:
+    text = str(Report.of(replace(made_up(slower=2.0), missed=None)))
+    assert "0 of" not in text
+    assert "the run was too short for the loop to say how it ran" in text
+
+
 def test_an_empty_recording_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
         Report.of(made_up(0))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pkm_control.command_line import progress
+from pkm_control.command_line.one_process import Interruption
 from pkm_control.run.simulate_command import main
 from pkm_control.run.simulate_options import parser
 
@@ -116,3 +118,43 @@ def test_interrupt_ends_it_and_leaves_nothing_running(tmp_path) -> None:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_who_ends_it_before_anything_moves_is_told_so(monkeypatch, capfd, number: signal.Signals) -> None:
+    def interrupted(*arguments) -> None:
+        os.kill(os.getpid(), number)
+        time.sleep(10.0)
+
+    monkeypatch.setattr("pkm_control.run.simulated_job.plan_cycle", interrupted)
+    streams = [os.dup(place) for place in (1, 2)]
+    try:
+        assert main(["delta", "--no-page"]) == 130
+    finally:
+        for place, stream in zip((1, 2), streams, strict=True):
+            os.dup2(stream, place)  # a terminal that hung up is let go
+            os.close(stream)
+    if number == signal.SIGINT:
+        assert "nothing was run, and there is no report" in capfd.readouterr().err
+
+
+def test_an_end_that_was_asked_for_too_early_is_not_forgotten() -> None:
+    interruption = Interruption()
+    with pytest.raises(KeyboardInterrupt):
+        interruption.hear(signal.SIGINT, None)  # somewhere where it is caught
+    with pytest.raises(KeyboardInterrupt):
+        interruption.motion_begins()
+    moving = Interruption()
+    moving.motion_begins()
+    moving.hear(signal.SIGINT, None)
+    assert moving.is_set()
+
+
+def test_what_takes_long_says_so(monkeypatch, capfd) -> None:
+    monkeypatch.setattr(progress, "_SILENT_FOR", 0.1)
+    with progress.progress("waiting"):
+        time.sleep(0.3)
+    with progress.progress("hurrying"):
+        pass
+    said = capfd.readouterr().err
+    assert said == "pkm: waiting: 0 s ...\n"

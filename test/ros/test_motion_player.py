@@ -135,8 +135,18 @@ def test_who_ends_the_run_is_not_told_that_the_robot_stays(graph: Graph, monkeyp
     player = graph.start(MotionPlayer, motion="none", stay=True)
     player._timer.cancel()
     notes: list[tuple[str, ...]] = []
-    recording = SimpleNamespace(run=SimpleNamespace(notes=("a",), motion="circle"))
-    recording.about = lambda motion, notes_: notes.append(notes_) or (_ for _ in ()).throw(ValueError("nothing moved"))
+
+    class OneRow:
+        run = SimpleNamespace(notes=("a",), motion="circle")
+
+        def __len__(self) -> int:
+            return 1
+
+        def about(self, motion: str, notes_: tuple[str, ...]) -> None:
+            notes.append(notes_)
+            raise ValueError("nothing moved")
+
+    recording = OneRow()
     monkeypatch.setattr(motion_player_node, "replace", lambda one, **_: one)
     run = MotionRun(Order("circle", 1, lambda _: None, plan=SimpleNamespace()), None, SimpleNamespace(), 0.0)
     run.take, run.streams.stop = lambda everything: None, lambda: None
@@ -146,3 +156,13 @@ def test_who_ends_the_run_is_not_told_that_the_robot_stays(graph: Graph, monkeyp
     assert notes == [("a", "ended early: somebody ended the run")]
     graph.wait(lambda: any("no report: nothing moved" in log.msg for log in told))
     assert not any("stays" in log.msg for log in told)
+
+
+def test_who_ends_the_run_before_it_begins_is_told_that_nothing_was_run(graph: Graph) -> None:
+    told = graph.listen(Log, "/rosout")
+    graph.describe(load_mechanism("delta").urdf)
+    player = graph.start(MotionPlayer, motion="circle", wait_for=["hardware"])
+    graph.wait(lambda: player._order is not None)
+    player.wind_up()
+    graph.wait(lambda: any("nothing of the motion was run, and there is no report" in log.msg for log in told))
+    assert player.exit_code is None

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from pkm_control.report.page import panels
-from pkm_control.report.page.panels import BAD, FAINT, INK, SOFT
+from pkm_control.report.page.panels import BAD, FAINT, INK, SOFT, WARNING
 from pkm_control.report.page.series import moves, turns
 from pkm_control.report.recording import Recording
 from pkm_control.report.report import Report
@@ -122,7 +122,8 @@ def _head(figure: Figure, report: Report) -> float:
     """Name, conditions, key figures, and in red why the run ended early; returns where the panels may begin."""
     run = report.run
     figure.text(0.06, 0.963, run.robot, fontsize=20, fontweight="bold", color=INK, va="center")
-    done = f"{report.cycles_done} of {run.cycles} cycles in {report.duration:.1f} s at {run.rate:.0f} Hz"
+    rate = f"{report.loop.rate:.0f} Hz of {run.rate:.0f} Hz" if report.loop and report.slow else f"{run.rate:.0f} Hz"
+    done = f"{report.count_line()} cycles in {report.duration:.1f} s at {rate}"
     done += f"  ·  {run.date}" if run.date else ""
     figure.text(0.965, 0.97, run.motion, fontsize=10, color=INK, ha="right", va="center")
     figure.text(0.965, 0.955, done, fontsize=8, color=SOFT, ha="right", va="center")
@@ -153,19 +154,33 @@ def _head(figure: Figure, report: Report) -> float:
         figure.text(x + 0.012, y + 0.011, name, fontsize=size, color=SOFT, va="center")
         drawn.set_in_layout(False)
     for fault in report.faults[:2]:
-        lines = textwrap.wrap(f"The run ended early: {fault}", 118)[:3]
-        tall = 0.012 + 0.0135 * len(lines)
-        y -= tall + 0.008
-        box = Rectangle((0.06, y), 0.905, tall, transform=figure.transFigure, facecolor="#fbe9ea", edgecolor=BAD)
-        box.set_linewidth(0.8)
-        figure.add_artist(box)
-        text = "\n".join(lines)
-        figure.text(0.072, y + 0.5 * tall, text, fontsize=8, color=BAD, va="center", fontweight="bold", linespacing=1.4)
+        y = _box(figure, y, f"The run ended early: {fault}", (BAD, "#fbe9ea"), bold=True)
+    for remark in report.remarks():
+        y = _box(figure, y, remark, (WARNING, "#fdf3e1"))
     return y - 0.038
+
+
+def _box(figure: Figure, y: float, text: str, colours: tuple[str, str], bold: bool = False) -> float:
+    """Put sentences below y, on a ground of the second colour; returns where they end."""
+    lines = textwrap.wrap(text, 118 if bold else 140)[:3]
+    tall = 0.012 + 0.0135 * len(lines)
+    y -= tall + 0.008
+    colour, ground = colours
+    box = Rectangle((0.06, y), 0.905, tall, transform=figure.transFigure, facecolor=ground, edgecolor=colour)
+    box.set_linewidth(0.8)
+    figure.add_artist(box)
+    weight = "bold" if bold else "normal"
+    middle = y + 0.5 * tall
+    words = "\n".join(lines)
+    figure.text(0.072, middle, words, fontsize=8, color=colour, va="center", fontweight=weight, linespacing=1.4)
+    return y
 
 
 def _tiles(report: Report) -> list[tuple[str, str, str, bool]]:
     """Key figures: value, unit, name, and whether it is an alarm."""
+    reached, planned = f"{report.cycles_per_minute:.1f}", f"{report.planned_per_minute:.1f} as planned"
+    if not report.cycles_done:
+        reached = "–"
     effort, speed = float(report.effort.peak_share.max()), float(report.speed.peak_share.max())
     saturated = bool(report.saturated_periods.any())
     drives = (f"{100 * effort:.0f} %", "of limit", "highest effort" + (", saturated" if saturated else ""), saturated)
@@ -173,7 +188,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str, bool]]:
         held = int(report.saturated_periods.max())
         drives = (f"{held}", "periods", "held back by speed or acceleration", saturated)
     return [
-        (f"{report.cycles_per_minute:.1f}", "", "cycles per minute", report.cycles_done < report.run.cycles),
+        (reached, "", f"cycles per minute, {planned}", report.cycles_done < report.run.cycles),
         _error_tile("position error", "m", report.position_max, report.position_rms),
         _error_tile("orientation error", "rad", report.attitude_max, report.attitude_rms),
         drives,

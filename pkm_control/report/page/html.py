@@ -21,7 +21,8 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #e4e9ee; vertical-align: top; }
 th { font-weight: 600; } td.number, th.number { text-align: right; }
 .fault { background: #fbe9ea; color: #c0182b; border: 1px solid #c0182b; border-radius: .5rem; padding: .6rem 1.2rem;
-  font-weight: 600; } .bad { color: #c0182b; font-weight: 600; }
+  font-weight: 600; } .remark { background: #fdf3e1; color: #8a5200; border: 1px solid #8a5200;
+  border-radius: .5rem; padding: .6rem 1.2rem; } .bad { color: #c0182b; font-weight: 600; }
 @media print { body { background: #fff; } section, .sheet { break-inside: avoid; } }
 """
 
@@ -43,6 +44,7 @@ def html(figure: Figure, report: Report) -> str:
     picture = picture[picture.index("<svg") :]
     name = escape(report.run.robot)
     faults = "".join(f'<p class="fault">The run ended early: {escape(fault)}</p>' for fault in report.faults)
+    faults += "".join(f'<p class="remark">{escape(remark)}</p>' for remark in report.remarks())
     of_actuators = {f"{what} of {actuator}" for what in ("effort", "speed") for actuator in report.actuated_names}
     figures = "".join(
         f"<tr><th>{escape(key)}</th><td{_bad(key == 'fault')}>{escape(value)}</td></tr>"

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from pkm_control.command_line.one_process import Interruption
 from pkm_control.command_line.play import main, play
 from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
 from pkm_control.hardware.machine_file import read_machine_file
@@ -24,7 +24,7 @@ MOTION = str(EXAMPLES / "hobby_hexapod_greeting.csv")
 def test_from_motion_file_to_pulses(hexapod: Kinematics, board: SimulatedServoBoard, hexapod_file: Path) -> None:
     """Period after period, not by the clock: a stall of the computer would leave out corners."""
     file = read_machine_file(hexapod_file)
-    _, recording = play(hexapod.mechanism, file, MOTION, 1, False, threading.Event(), realtime=False)
+    _, recording = play(hexapod.mechanism, file, MOTION, 1, False, Interruption(), realtime=False)
     assert not recording.faults
     pulses = np.array([row[:6] for _, row in board.history], dtype=np.float64)
     assert (pulses > 0).all()

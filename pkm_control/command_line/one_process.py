@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands share that run a motion in their own process: the robot is loaded, Ctrl-C is heard, faults are told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+from pkm_control.command_line.making import making
+from pkm_description import load_mechanism
+from pkm_description.errors import PkmError
+from pkm_description.load import xacro_arguments
+from pkm_description.mechanism import Mechanism
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interruption:
+    """Whether somebody wants the end. Before anything moves, that ends the command at once; later, in order."""
+
+    def __init__(self) -> None:
+        self._asked = self._moving = False
+
+    def is_set(self) -> bool:
+        """Whether somebody has asked for the end."""
+        return self._asked
+
+    def motion_begins(self) -> None:
+        """From now on, what is asked is noted and interrupts nothing.
+
+        Raises:
+            KeyboardInterrupt: it was asked before, and did not get through.
+        """
+        self._moving = True
+        if self._asked:
+            raise KeyboardInterrupt
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """Signal handler.
+
+        Raises:
+            KeyboardInterrupt: nothing moves yet.
+        """
+        self._asked = True
+        if number == signal.SIGHUP:  # the terminal is gone: whoever goes on writing to it fails
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            for stream in (1, 2):
+                os.dup2(nothing, stream)
+        if not self._moving:
+            raise KeyboardInterrupt
+
+
+def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, Interruption], Sequence[str]]) -> int:
+    """Load a robot, and do a job with it until it is done or somebody wants the end (Ctrl-C, SIGTERM, SIGHUP).
+
+    Args:
+        robot: name or file.
+        xacro_args: of the file.
+        job: what is to be done; answers by which faults it ended.
+
+    Returns:
+        Exit status: 0 done, 1 failed, 130 interrupted.
+    """
+    interruption = Interruption()
+    previous = {number: signal.signal(number, interruption.hear) for number in _SIGNALS}
+    try:
+        with making("building the robot"):
+            mechanism = load_mechanism(robot, xacro_arguments(xacro_args))
+        faults = job(mechanism, interruption)
+    except PkmError as error:
+        faults = (str(error),)
+    except KeyboardInterrupt:
+        print("\nended before the motion began; nothing was run, and there is no report", file=sys.stderr)
+        return 130
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    for fault in faults:
+        print(f"error: {fault}", file=sys.stderr)
+    if interruption.is_set():
+        return 130
+    return 1 if faults else 0

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says what takes long while it lasts. Nothing heavy is imported, as importing is among what takes long."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+_SILENT_FOR = 2.0  # s; what takes longer says what it is
+_AGAIN_AFTER = 10.0  # s
+
+
+@contextlib.contextmanager
+def progress(what: str) -> Iterator[None]:
+    """Say what is being done, where it takes more than two seconds, and again every ten."""
+    began, done = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        pause = _SILENT_FOR
+        while not done.wait(pause):
+            with contextlib.suppress(OSError, ValueError):  # nobody reads any more
+                print(f"pkm: {what}: {time.monotonic() - began:.0f} s ...", file=sys.stderr, flush=True)
+            pause = _AGAIN_AFTER
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
