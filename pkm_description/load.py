@@ -16,10 +16,9 @@ from pkm_description.loops.home import HomeRequest, find_home
 from pkm_description.loops.limb_partition import LimbGraph
 from pkm_description.loops.mobility import check_moves_mass, mobility
 from pkm_description.mechanism import Mechanism, frozen
-from pkm_description.mjcf.importer import import_mjcf, is_mjcf
 from pkm_description.urdf import urdf_plus, xacro_expansion
 from pkm_description.urdf.kept_expansions import expand_robot
-from pkm_description.xml_text import check_length, read_file
+from pkm_description.xml_text import check_length, read_file, root_tag
 
 
 def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> Mechanism:
@@ -55,15 +54,15 @@ def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None 
     """
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         check_length(source, "URDF text")
-        if is_mjcf(source):
-            return import_mjcf(source, **_named_bodies(xacro_args)), ""
+        if root_tag(source) == "mujoco":
+            return _from_mjcf(source, xacro_args), ""
         if xacro_expansion.needs_expansion(source):
             return xacro_expansion.expand_text(source.strip(), xacro_args), ""
         return source, ""
     path = _path_of(source)
     text = read_file(path)
-    if is_mjcf(text):
-        return import_mjcf(path, **_named_bodies(xacro_args)), str(path)
+    if root_tag(text) == "mujoco":
+        return _from_mjcf(path, xacro_args), str(path)
     if path.suffix == ".xacro" or xacro_expansion.needs_expansion(text):
         own = path.resolve().parent == ROBOTS
         text = (expand_robot if own else xacro_expansion.expand_file)(path, xacro_args)
@@ -110,6 +109,13 @@ def _path_of(source: str | os.PathLike[str]) -> Path:
         problem = "it is a folder" if path.is_dir() else "it does not exist"
         raise DescriptionError(f"file {path}", problem, "give the path of a .urdf or .xacro file")
     return path
+
+
+def _from_mjcf(source: str | Path, arguments: Mapping[str, str] | None) -> str:
+    """URDF+ text of an MJCF text or file."""
+    from pkm_description.mjcf.importer import import_mjcf  # late: a tenth of this package's import, which few need
+
+    return import_mjcf(source, **_named_bodies(arguments))
 
 
 def _named_bodies(arguments: Mapping[str, str] | None) -> dict[str, str]:

@@ -16,7 +16,6 @@ from numba.core.datamodel import register_default
 from numba.core.datamodel.models import PrimitiveModel
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import NativeValue, infer_getattr, lower_getattr_generic, typeof_impl, unbox
-from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 from numpy.typing import DTypeLike, NDArray
 
@@ -161,7 +160,7 @@ def _array_at(context: Any, builder: Any, kind: ArraysType, address: Any, name: 
     strides = [itemsize]
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
-    made = make_array(array)(context, builder)
+    made = context.make_array(array)(context, builder)
     data = builder.inttoptr(word(at), made.data.type)
-    populate_array(made, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
+    context.populate_array(made, data=data, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
     return made._getvalue()

@@ -5,7 +5,8 @@ numba keeps them beside their sources, or in the user's cache where that folder 
 
 - what is kept beside the sources is read by those who cannot write there, so that an installation compiles for all;
 - where neither folder can be written, kernels go to a temporary folder, and a line says so; numba refuses the import;
-- loading a kernel does not make numba ready to compile one, which takes longer than to load all that a Delta needs.
+- loading a kernel does not make numba ready to compile one, nor ready to link it into others, which takes longer than
+  to load all that a Delta needs.
 """
 
 from __future__ import annotations
@@ -22,12 +23,15 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from llvmlite import binding
 from numba import core
 from numba.core.runtime import rtsys
 
 caching: Any = core.caching
+codegen: Any = core.codegen
 config: Any = core.config
 _LOG = logging.getLogger(__name__)  # without a handler, warnings are lines on stderr
+_COUNTING = b"NRT_"  # how symbols of numba's reference counting begin, which few kernels use
 _SILENT_FOR = 2.0  # s of compiling; what takes longer is told
 _AGAIN_AFTER = 10.0  # s
 
@@ -59,8 +63,45 @@ class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
         return cls(function, file) if os.path.exists(file) else None
 
 
+@cache
+def _no_bitcode() -> bytes:
+    return bytes(binding.parse_assembly("").as_bitcode())
+
+
+class _Loaded(codegen.JITCodeLibrary):
+    """A compiled kernel that was kept. What other kernels link is parsed when one is compiled that does."""
+
+    bitcode: bytes | None
+
+    def _parse(self) -> None:
+        if self.bitcode is not None:
+            self._shared_module, self.bitcode = binding.parse_bitcode(self.bitcode), None
+            self._codegen._engine._load_defined_symbols(self._shared_module)
+
+    def _get_module_for_linking(self) -> Any:
+        self._parse()
+        return super()._get_module_for_linking()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """The address of a function of the kernel, 0 where it has none of this name."""
+        if not self._codegen._engine.is_symbol_defined(name):
+            self._parse()
+        return int(super().get_pointer_to_function(name))
+
+
 class _Kept(caching.CompileResultCacheImpl):
     _locator_classes = (_Locator,)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """The kernel of what was kept of it; without what is needed to compile others that call it, and then parsed."""
+        (name, kind, (object_code, bitcode)), function, *others = payload
+        if _COUNTING in object_code:
+            rtsys.initialize(target_context)
+        engine = target_context.codegen()._engine
+        engine._defined_symbols |= {function.llvm_cpython_wrapper_name, function.llvm_func_name}
+        kernel = super().rebuild(target_context, ((name, kind, (object_code, _no_bitcode())), function, *others))
+        kernel.library.__class__, kernel.library.bitcode = _Loaded, bitcode
+        return kernel
 
 
 class _OneKernel(caching.FunctionCache):
@@ -78,8 +119,7 @@ class _OneKernel(caching.FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # numba's own refreshes the context here. Compilers do so themselves (`CompilerBase`); what they have compiled
-        # needs none of it but the functions of numba's reference counting.
-        rtsys.initialize(target_context)
+        # needs none of it.
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)
 

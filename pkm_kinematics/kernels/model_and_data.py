@@ -68,7 +68,7 @@ class Data(ByAddress):
     )
     state: Records  # records.STATE of the bodies
     rows: Records  # records.ROW of the closures' equations
-    work: Array  # pseudo-inverses of the blocks, and scratch behind them
+    work: Array  # pseudo-inverses of the blocks, and behind them scratch, at least BRANCH_SCRATCH values
     chain: Records  # records.STATE of the branch
     system: Array  # (MATRICES, w, w) small matrices and vectors; who uses which says so
 
@@ -78,6 +78,7 @@ class Data(ByAddress):
         return Data(state, rows, self.work.copy(), chain, self.system.copy())
 
 
+BRANCH_SCRATCH = 108  # for the motion of the branch: two matrices of 6 by up to 6 joints, one of 6 by 6
 MATRICES = 5
 VECTORS = 3  # the matrix of `Data.system` whose rows are scratch vectors
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pkm_description.errors import DescriptionError
 from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kernels import records
+from pkm_kinematics.kernels.model_and_data import BRANCH_SCRATCH
 from pkm_kinematics.kernels.position.closures import block_jacobian, closed
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import place_block, solve_newton, write_block_rows
@@ -227,6 +228,7 @@ def assemble(mechanism: Mechanism, graph: Graph, plans: list[list[Plan]], home: 
         spans.append((first, b))
     blocks["scratch_at"] = inverse_at
     scratch = max((int(x["rows"] * x["count"] + x["count"] ** 2) for x in blocks), default=0)
+    scratch = max(scratch, BRANCH_SCRATCH)
     return Tables(
         table,
         closures,

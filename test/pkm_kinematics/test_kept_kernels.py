@@ -66,6 +66,34 @@ def test_a_kernel_is_compiled_after_another_was_loaded(tmp_path: Path) -> None:
     assert call(tmp_path, second="1 + 0j")[:2] == (1, 1)
 
 
+LINKED = """
+from kernel import twice
+from pkm_kinematics.kernels.compiled import allocating, compiled
+import numpy as np
+@compiled
+def four_times(x):
+    return twice(twice(x))
+@allocating
+def filled(x):
+    return np.full(3, twice(x))
+assert twice(1.5) == 3.0
+assert four_times(1.5) == 6.0
+assert filled(1.5).tolist() == [3.0, 3.0, 3.0]
+print(*(sum(kernel.stats.cache_hits.values()) for kernel in (twice, four_times, filled)))
+"""
+
+
+def test_a_loaded_kernel_is_linked_into_others_and_loads_beside_those_that_count_references(tmp_path: Path) -> None:
+    call(tmp_path)
+    (tmp_path / "linked.py").write_text(LINKED)
+    clean = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    environment = {**clean, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    for hits in ("1 0 0", "1 1 1"):
+        command = [sys.executable, "-c", "import linked"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (done.stdout.strip(), done.stderr) == (hits, "")
+
+
 def test_where_nothing_can_be_written_a_temporary_folder_keeps_them_and_a_line_says_so(tmp_path, closed) -> None:
     place = tmp_path / "temporary" / f"pkm_kernels_{os.getuid()}"
     for hits in (0, 2):
@@ -144,5 +172,6 @@ def test_what_a_first_inverse_does_without() -> None:
     imported, used = (set(line.split()) for line in done.stdout.splitlines())
     assert "pkm_kinematics.kernels.position.solve_poses" in imported
     late = {"scipy.linalg", "scipy.spatial", "scipy.special", "scipy.sparse", "matplotlib", "xacro"}
-    late |= {"pkm_kinematics.assembly", "numba.np.linalg", "numba.typed.typeddict"}
+    late |= {"pkm_kinematics.assembly", "pkm_description.mjcf.importer"}
+    late |= {"numba.np.arrayobj", "numba.np.linalg", "numba.typed.typeddict"}
     assert not late & used

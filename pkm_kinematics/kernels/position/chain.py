@@ -8,9 +8,8 @@ of up to three successive rotations about given axes.
 
 from math import atan2, floor, sqrt
 
-import numpy as np
-
-from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.model_and_data import BRANCH_SCRATCH
 from pkm_kinematics.kernels.position.closed_form import turn_to
 from pkm_kinematics.kernels.position.closures import inverse_of_tall
 from pkm_kinematics.kernels.position.placement import place_body, set_angle
@@ -154,18 +153,20 @@ def chain_error(model, data, R, p):
     return sqrt(dot(d, d)), sqrt(0.5 * turn)
 
 
-@allocating
+@compiled
 def chain_motion(model, data):
     """Rates and accelerations of the coordinates from the platform's motion; zero where the angles are singular.
 
-    Solves the branch's twist equations in the least-squares sense, which is exact inside the motion space.
+    Solves the branch's twist equations in the least-squares sense, which is exact inside the motion space. Overwrites
+    the scratch at the end of `data.work`.
     """
-    chain, state = model.chain, data.chain
+    chain, state, work = model.chain, data.chain, data.work
     platform = data.state[PLATFORM]
     weightless = data.state[BASE].dv  # minus gravity, which the platform's acceleration contains
     n = chain.shape[0] - 1
-    J = np.zeros(6 * n)
-    inverse = np.zeros(6 * n)
+    at = work.shape[0] - BRANCH_SCRATCH
+    J = work[at : at + 6 * n]
+    inverse = work[at + 6 * n : at + 12 * n]
     point = get(platform.p)
     for i in range(1, n + 1):
         R = state[i].R
@@ -178,7 +179,7 @@ def chain_motion(model, data):
         for r in range(3):
             J[r * n + i - 1] = moving[r]
             J[(3 + r) * n + i - 1] = turning[r]
-    worst, dropped = inverse_of_tall(J, 6, n, inverse, np.zeros(n * n))
+    worst, dropped = inverse_of_tall(J, 6, n, inverse, work[at + 12 * n :])
     regular = worst > 1e-8 and dropped == 0
     for i in range(1, n + 1):
         rate = 0.0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joint positions that close the loops at a pose as they are, whichever of the solutions there they are."""
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
 from pkm_kinematics.kernels.position.closures import closed, turned_over, worse
 from pkm_kinematics.kernels.position.placement import place_platform
@@ -59,7 +59,7 @@ def is_away(model, seed, q):
     return False
 
 
-@allocating
+@compiled
 def keep_seeds(model, data, choice, poses, twists, accelerations_, out):
     """Put seeds that close the loops in the place of other solutions: `out` is a `Solved` of `solve_many` on entry.
 

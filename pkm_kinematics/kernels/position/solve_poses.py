@@ -3,7 +3,7 @@
 
 from math import cos, isfinite, sin, sqrt
 
-from pkm_kinematics.kernels.compiled import allocating, compiled
+from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
 from pkm_kinematics.kernels.position.closed_form import drive, extend, lift_to, read_angles
 from pkm_kinematics.kernels.position.placement import joint_frame, place_platform
@@ -198,7 +198,7 @@ def read_rates(model, data, qd, qdd):
         qdd[model.chain[i].column] = data.chain[i].qdd
 
 
-@allocating
+@compiled
 def solve_many(model, data, choice, poses, twists, accelerations_, out):
     """Positions of all joints for poses (n, 7), and rates where `twists` and `accelerations_` (n, 6) are not empty.
 
