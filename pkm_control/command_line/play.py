@@ -91,7 +91,8 @@ def play(
         robot.drive(make_machine(kind, robot.kinematics, file), controller)
     with making("planning the motion"):
         planner = MotionPlanner(robot.kinematics, robot.dynamics, limits, reserve=USUAL_RESERVE)
-        job = plan_cycle(planner, motion_named(motion, robot.kinematics))
+        waypoints = motion_named(motion, robot.kinematics)
+        job = plan_cycle(planner, waypoints)
     rest = planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), _LINGER)
     gc.collect()
     gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
@@ -103,7 +104,8 @@ def play(
         _home(robot.machine, interruption)
         run_motion(robot, rest, realtime=realtime, stopped=interruption.is_set, recorded=False)
         run_motion(robot, job.approach, realtime=realtime, stopped=interruption.is_set, recorded=False)
-        return robot, run_motion(robot, job.cycle, cycles, realtime, stopped=interruption.is_set)
+        recording = run_motion(robot, job.cycle, cycles, realtime, stopped=interruption.is_set)
+        return robot, recording.about(waypoints.source, (f"commanded by position at {file.rate:g} Hz; {kind}",))
     finally:
         gc.unfreeze()
         robot.stop()
@@ -138,8 +140,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         file = read_machine_file(given.hardware_file)
         robot, recording = play(mechanism, file, given.motion, given.cycles, given.dry, interruption)
         if len(recording):
-            conditions = (f"commanded by position at {file.rate:g} Hz; {LOOPBACK if given.dry else file.kind}",)
-            recording = recording.about(given.motion, conditions)
             publish_report(recording, Report.of(recording, robot.kinematics), given.report, mechanism.name)
         else:
             print("ended on the way to the start of the motion; not a period of it was run, and there is no report")

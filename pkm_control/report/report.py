@@ -193,7 +193,7 @@ class Report:
         used = (("effort", self.effort), ("speed", self.speed)) if self.has_efforts else (("speed", self.speed),)
         for what, use in used:
             for i, name in enumerate(self.actuated_names):
-                text = f"peak {use.peak[i]:.3g}, RMS {use.rms[i]:.3g} {use.units[i]}"
+                text = f"peak {_figures(use.peak[i])}, RMS {_figures(use.rms[i])} {use.units[i]}"
                 if np.isfinite(use.limit[i]):
                     text += f"; {use.peak_share[i]:.0%} and {use.rms_share[i]:.0%} of {use.limit[i]:.4g}"
                 if what == "effort" and self.saturated_periods[i]:
@@ -230,6 +230,11 @@ class Report:
         lines = [f"{name:<{width}}  {value}" for name, value in rows]
         ruler = "-" * min(max(len(line) for line in lines), 100)
         return "\n".join([f"{self.run.robot}: what the run measured", ruler, *lines, ruler])
+
+
+def _figures(value: float) -> str:
+    """A number to three figures, without a power of ten where there is no need for one."""
+    return f"{value:.0f}" if 1e3 <= value < 1e6 else f"{value:.3g}"
 
 
 def _speed_units(limits: ActuatorLimits) -> tuple[str, ...]:

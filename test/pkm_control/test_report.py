@@ -13,11 +13,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.margins import Margins
 from pkm_control.report.page.figure import page, style
+from pkm_control.report.page.panels import colour, line_styles
 from pkm_control.report.page.series import envelope, rotation_vectors, turns, widest_plane
 from pkm_control.report.recording import Recorder, Recording, Run
 from pkm_control.report.report import Report
@@ -126,7 +130,7 @@ def test_figures_of_a_run_cut_short_agree_with_each_other() -> None:
     with style():
         words = " ".join(found.get_text() for found in page(made_up(cut=801), none).findobj(Text))
     assert "0.4 of 2 cycles in 0.2 s" in words
-    assert "120.0 as planned" in words
+    assert "plan 120.0" in words
     assert "119" not in words
 
 
@@ -212,7 +216,7 @@ def test_files_are_written_and_need_nothing_else(tmp_path: Path, turning: bool) 
 
 def test_nothing_runs_over_or_out_of_its_panel() -> None:
     """With names as long as they come: legends stay in their panels, the words of a tile in it, none off the sheet."""
-    recording = made_up()
+    recording = made_up(slower=2.0)  # with a remark
     names = ("right_shoulder_joint", "left_shoulder_joint")
     report = Report.of(replace(recording, limits=replace(LIMITS, names=names)))
     n = 50
@@ -241,6 +245,67 @@ def test_nothing_runs_over_or_out_of_its_panel() -> None:
             for tile in tiles:
                 if tile.x0 < box.x0 < tile.x1 and tile.y0 < box.y0 < tile.y1:
                     assert box.x1 <= tile.x1, text.get_text()
+
+
+def test_limbs_that_do_the_same_are_all_seen() -> None:
+    t = np.linspace(0.0, 1.0, 1000)
+    one, other = np.sin(6.0 * t), np.cos(6.0 * t)
+    still = np.zeros_like(t)
+    figure = Figure(figsize=(4, 3), dpi=200)
+    for curves in (
+        [one, one + 1e-4, other, one],
+        [one] * 8,
+        [np.maximum(one, 0.0), still, still, np.minimum(one, 0.0)],
+    ):
+        figure.clear()
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.axis("off")
+        table = np.stack(curves, axis=1)
+        for k, look in enumerate(line_styles(table)):
+            axes.plot(t, table[:, k], color=colour(k), **look)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        drawn = np.asarray(canvas.buffer_rgba())[..., :3].reshape(-1, 3).astype(int)
+        for k in range(len(curves)):
+            wanted = np.round(255 * np.array(to_rgb(colour(k)))).astype(int)
+            assert (np.abs(drawn - wanted).max(axis=1) < 25).sum() > 50, (len(curves), k)
+    apart = line_styles(np.stack([np.maximum(one, 0.0), np.minimum(one, 0.0)], axis=1))
+    assert apart == line_styles(one[:, None]) * 2  # who rests while the other moves does not coincide
+
+
+def test_a_platform_that_does_not_turn_has_no_empty_panel() -> None:
+    for turning, panels in ((False, 7), (True, 8)):
+        recording = made_up(turning=turning)
+        with style():
+            drawn = page(recording, Report.of(recording))
+        titles = [axes.get_title(loc="left") for axes in drawn.axes]
+        assert ("Orientation error of the platform" in titles) == turning
+        assert len([title for title in titles if title]) == panels
+
+
+def test_words_do_not_lie_on_the_lines_of_limits() -> None:
+    recording = made_up()
+    report = Report.of(recording)
+    with style():
+        figure = page(recording, report)
+        figure.canvas.draw()
+    efforts = next(axes for axes in figure.axes if axes.get_title(loc="left").startswith("Efforts"))
+    legend = efforts.get_legend().get_window_extent()
+    lines = [line for line in efforts.lines if line.get_linestyle() == "--"]
+    assert lines
+    for line in lines:
+        height = efforts.transData.transform((0.0, line.get_ydata()[0]))[1]
+        assert not legend.y0 <= height <= legend.y1
+    report = replace(report, effort=replace(report.effort, peak=np.array([9.2, 13.9])))
+    with style():
+        figure = page(recording, report)
+        figure.canvas.draw()
+    use = next(axes for axes in figure.axes if axes.get_title(loc="left").startswith("Use"))
+    limit = use.transData.transform((100.0, 0.0))[0]
+    for text in use.texts:
+        box = text.get_window_extent()
+        assert not box.x0 <= limit <= box.x1, text.get_text()
+        assert box.x1 <= use.get_window_extent().x1 + 1.0
 
 
 def test_names_cannot_break_the_page(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from pkm_control.report.page import panels
@@ -73,11 +74,10 @@ def page(recording: Recording, report: Report) -> Figure:
     FigureCanvasAgg(figure)
     top = _head(figure, report)
     grid = figure.add_gridspec(4, 2, left=0.10, right=0.965, bottom=0.075, top=top, hspace=0.46, wspace=0.24)
-    axes = [[figure.add_subplot(grid[i, k]) for k in range(2)] for i in range(4)]
+    axes = {i: [figure.add_subplot(grid[i, k]) for k in range(2)] for i in (0, 2, 3)}
     shown = _last_cycles(recording)
     _place(figure, axes[0], shown)
-    panels.error(axes[1][0], recording, 0, "Position error of the platform")
-    panels.error(axes[1][1], recording, 1, "Orientation error of the platform")
+    _errors(figure, grid, recording)
     when = "last cycles" if shown.times[0] > recording.rows.times[0] + 1e-9 else "whole run"
     if report.has_efforts:
         panels.actuators(axes[2][0], shown.times, shown.efforts, report.effort, (f"Efforts, {when}", "effort"))
@@ -91,6 +91,15 @@ def page(recording: Recording, report: Report) -> Figure:
         axes[2][k].set_xlim(shown.times[0], max(shown.times[-1], shown.times[0] + 1e-3))
     _foot(figure, recording, report)
     return figure
+
+
+def _errors(figure: Figure, grid: GridSpec, recording: Recording) -> None:
+    """The errors side by side; of a platform that only turns, or never does, the one that there is."""
+    titles = ("Position error of the platform", "Orientation error of the platform")
+    drawn = [which for which in (0, 1) if panels.has_error(recording, which)] or [0]
+    for which in drawn:
+        place = grid[1, which] if len(drawn) == 2 else grid[1, :]
+        panels.error(figure.add_subplot(place), recording, which, titles[which])
 
 
 def _last_cycles(recording: Recording) -> Rows:
@@ -162,7 +171,7 @@ def _head(figure: Figure, report: Report) -> float:
 
 def _box(figure: Figure, y: float, text: str, colours: tuple[str, str], bold: bool = False) -> float:
     """Put sentences below y, on a ground of the second colour; returns where they end."""
-    lines = textwrap.wrap(text, 118 if bold else 140)[:3]
+    lines = textwrap.wrap(text, 112 if bold else 120)[:3]
     tall = 0.012 + 0.0135 * len(lines)
     y -= tall + 0.008
     colour, ground = colours
@@ -178,9 +187,7 @@ def _box(figure: Figure, y: float, text: str, colours: tuple[str, str], bold: bo
 
 def _tiles(report: Report) -> list[tuple[str, str, str, bool]]:
     """Key figures: value, unit, name, and whether it is an alarm."""
-    reached, planned = f"{report.cycles_per_minute:.1f}", f"{report.planned_per_minute:.1f} as planned"
-    if not report.cycles_done:
-        reached = "–"
+    reached = f"{report.cycles_per_minute:.1f}" if report.cycles_done else "–"
     effort, speed = float(report.effort.peak_share.max()), float(report.speed.peak_share.max())
     saturated = bool(report.saturated_periods.any())
     drives = (f"{100 * effort:.0f} %", "of limit", "highest effort" + (", saturated" if saturated else ""), saturated)
@@ -188,7 +195,12 @@ def _tiles(report: Report) -> list[tuple[str, str, str, bool]]:
         held = int(report.saturated_periods.max())
         drives = (f"{held}", "periods", "held back by speed or acceleration", saturated)
     return [
-        (reached, "", f"cycles per minute, {planned}", report.cycles_done < report.run.cycles),
+        (
+            reached,
+            f"plan {report.planned_per_minute:.1f}",
+            "cycles per minute",
+            report.cycles_done < report.run.cycles,
+        ),
         _error_tile("position error", "m", report.position_max, report.position_rms),
         _error_tile("orientation error", "rad", report.attitude_max, report.attitude_rms),
         drives,

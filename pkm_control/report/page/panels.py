@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,6 +26,10 @@ _XYZ = ("#b3471b", "#1b8a5a", "#0b6fb8")
 _A4 = (8.27, 11.69)  # inches
 _SPATIAL = 0.05  # of the largest extent: from there on a path does not lie in a plane
 _NOTHING = 1e-9  # m and rad: rounding
+_THIN, _WIDER, _DASH = 0.9, 0.35, 4.0  # points: a line; by how much those below many others are wider; a dash
+_MOST_DASHED = 4  # curves that lie on each other and share a line in turn
+_COINCIDE, _OFTEN = 0.01, 0.6  # of the range of all curves: nearer, two are one line; of the time
+_CLEAR = 80.0  # %: a label beside a longer bar would lie on the line of the limit
 _FEW_CYCLES = 6  # up to so many, errors are drawn as they are
 
 
@@ -121,17 +126,14 @@ def components(axes: Axes, rows: Rows, wanted: Array, measured: Array, words: tu
     axes.legend(ncols=3, loc="upper left", borderaxespad=0.2)
 
 
+def has_error(recording: Recording, which: int) -> bool:
+    """Whether there is an error of position (0) or orientation (1): what a platform cannot do, it does not do wrong."""
+    return bool(recording.tally.error_max[which] >= _NOTHING)
+
+
 def error(axes: Axes, recording: Recording, which: int, title: str) -> None:
     """The error of position (0) or orientation (1) along the whole run."""
     rows, highest = recording.rows, float(recording.tally.error_max[which])
-    if highest < _NOTHING:
-        titled(axes, title, "")
-        text = "The platform does not turn." if which else "The platform stays where it is."
-        axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=SOFT)
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.grid(visible=False)
-        return
     factor, unit = fine_unit(highest, "rad" if which else "m")
     titled(axes, title, y=unit)
     errors = factor * tracking_errors(rows)[which]
@@ -167,9 +169,9 @@ def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[st
     title, what = words
     mixed = len(set(use.units)) > 1
     scale = 100.0 / use.limit if mixed and np.isfinite(use.limit).all() else np.ones(values.shape[1])
-    for k in range(values.shape[1]):
+    for k, look in enumerate(line_styles(values * scale)):
         x, y = _steps(times, values[:, k] * scale[k])
-        axes.plot(x, y, color=colour(k), linewidth=0.9)
+        axes.plot(x, y, color=colour(k), **look)
     unit = "% of the limit" if scale[0] != 1.0 else " or ".join(sorted(set(use.units)))
     limits = np.unique((use.limit * scale)[np.isfinite(use.limit)])
     highest = float(np.abs(values * scale).max()) if values.size else 0.0
@@ -186,6 +188,34 @@ def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[st
     titled(axes, title, y=f"{what} [{unit}]")
 
 
+def line_styles(curves: Array) -> list[dict[str, Any]]:
+    """How to draw curves (k, n), one after the other, so that all are seen where they coincide.
+
+    Identical limbs do the same. The first of such curves is drawn through, and the others leave gaps over it, each in
+    another place; where they are many, the first are wider, too.
+
+    Returns:
+        Keywords of `Axes.plot`, for each curve.
+    """
+    n = curves.shape[1]
+    near = _COINCIDE * max(float(np.ptp(curves)), 1e-12) if curves.size else 0.0
+    steps = np.abs(np.diff(curves, axis=0)) + 1e-6 * near  # what counts is where a curve goes, not where it rests
+    styles = []
+    for k in range(n):
+        close = np.abs(curves[1:] - curves[1:, [k]]) < near
+        weight = steps[:, k]
+        with_it = np.flatnonzero((close * weight[:, None]).sum(axis=0) > _OFTEN * max(float(weight.sum()), 1e-12))
+        many, place = max(len(with_it), 1), int((with_it < k).sum())
+        width = _THIN + (_WIDER * (many - 1 - place) if many > _MOST_DASHED else 0.0)
+        style: dict[str, Any] = {"linewidth": width}
+        if place:
+            parts = min(many, _MOST_DASHED)
+            dash = _DASH / width
+            style["linestyle"] = (-(place % parts) * dash, (dash, (parts - 1) * dash))
+        styles.append(style)
+    return styles
+
+
 def saturations(axes: Axes, rows: Rows, use: Use) -> None:
     """Mark the efforts that were cut to their limits."""
     mixed = len(set(use.units)) > 1 and np.isfinite(use.limit).all()
@@ -196,18 +226,24 @@ def saturations(axes: Axes, rows: Rows, use: Use) -> None:
         axes.plot(rows.times[at], rows.efforts[at, k] * scale[k], ".", color=BAD, markersize=4.0, zorder=5)
     if saturated.any():
         axes.plot([], [], ".", color=BAD, markersize=6.0, label="at the limit")
-        axes.legend(loc="upper right")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.14 * (high - low))  # clear of the line of the limit
+        axes.legend(loc="upper right", borderaxespad=0.2)
 
 
 def held_back(axes: Axes, rows: Rows, report: Report) -> None:
     """Where drives that take positions, and tell of no efforts, were held back by limits of their motion."""
-    for k, name in enumerate(report.actuated_names):
+    title = "Held back (drives tell of no efforts)"
+    if not rows.saturated.any():
+        earlier = " in these cycles" if report.saturated_periods.any() else ""
+        _nothing_to_draw(axes, title, f"No drive was held back by its limits of speed or acceleration{earlier}.")
+        return
+    for k in range(len(report.actuated_names)):
         at = rows.saturated[:, k]
         axes.plot(rows.times[at], np.full(int(at.sum()), k), "|", color=colour(k), markersize=9.0)
-        axes.text(0.01, k, name, fontsize=6.0, color=colour(k), va="bottom", transform=axes.get_yaxis_transform())
     axes.set_ylim(len(report.actuated_names) - 0.5, -0.5)
-    axes.set_yticks([])
-    titled(axes, "Held back (drives tell of no efforts)", y="")
+    _name_rows(axes, report.actuated_names)
+    titled(axes, title, y="")
 
 
 def use_of_limits(axes: Axes, report: Report) -> None:
@@ -225,28 +261,43 @@ def use_of_limits(axes: Axes, report: Report) -> None:
             share = 100.0 * use.peak_share[i]
             text = f"{name} {share:.0f} %" if np.isfinite(use.limit[i]) else f"{name}: no limit"
             size = 6.0 if n <= 6 else 5.0
-            ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # clear of the line of the limit
-            axes.text(share + 1.5, place[i], text, va="center", fontsize=size, color=SOFT, bbox=ground, zorder=3)
+            at = share + 1.5 if share < _CLEAR or share > 100.0 else 101.5  # clear of the line of the limit
+            axes.text(at, place[i], text, va="center", fontsize=size, color=SOFT)
     axes.axvline(100.0, color=BAD, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
-    longest = max(len(name) for name in report.actuated_names)
-    axes.set_yticks(y, report.actuated_names, fontsize=min(7.0 if n <= 6 else 6.0, 75.0 / longest))
-    for label, i in zip(axes.get_yticklabels(), range(n), strict=True):
-        label.set_color(colour(i))
+    _name_rows(axes, report.actuated_names)
     axes.invert_yaxis()
     highest = 100.0 * float(max(report.effort.peak_share.max(), report.speed.peak_share.max()))
-    axes.set_xlim(0.0, max(118.0, highest + 22.0))
+    axes.set_xlim(0.0, max(122.0, highest + 22.0))
+    titled(axes, "Use of the limits: RMS dark, peak light", "% of the limit")
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Put the actuators' names before their rows, in their colours."""
+    n, longest = len(names), max(len(name) for name in names)
+    axes.set_yticks(np.arange(n), names, fontsize=min(7.0 if n <= 6 else 6.0, 75.0 / longest))
+    for k, label in enumerate(axes.get_yticklabels()):
+        label.set_color(colour(k))
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    titled(axes, "Use of the limits: RMS dark, peak light", "% of the limit")
+
+
+def _nothing_to_draw(axes: Axes, title: str, why: str) -> None:
+    """Say in an empty panel why it is empty."""
+    titled(axes, title, "")
+    axes.text(0.5, 0.5, why, ha="center", va="center", transform=axes.transAxes, color=SOFT)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(visible=False)
 
 
 def margins(axes: Axes, report: Report) -> None:
     """The margins to singularities and to joint limits along the motion."""
     found = report.margins
-    titled(axes, "Margins (0: singular, or a joint at its end)", y="share")
+    title = "Margins (0: singular, or a joint at its end)"
     if found is None:
-        axes.text(0.5, 0.5, "not computed", ha="center", va="center", transform=axes.transAxes, color=SOFT)
+        _nothing_to_draw(axes, title, "not computed")
         return
+    titled(axes, title, y="share")
     drawn = (
         (found.type1, _XYZ[2], "type 1 / home", "-"),
         (found.type2, _ACTUATORS[3], "type 2 / home", (0, (3, 1.5))),
