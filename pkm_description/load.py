@@ -16,7 +16,7 @@ from pkm_description.loops.home import HomeRequest, find_home
 from pkm_description.loops.limb_partition import LimbGraph
 from pkm_description.loops.mobility import check_moves_mass, mobility
 from pkm_description.mechanism import Mechanism, frozen
-from pkm_description.urdf import urdf_plus, xacro_expansion
+from pkm_description.urdf import kept_robots, urdf_plus, xacro_expansion
 from pkm_description.urdf.kept_expansions import expand_robot
 from pkm_description.xml_text import check_length, read_file, root_tag
 
@@ -36,7 +36,13 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
         DescriptionError: what cannot be used, with the element at fault, the problem and the remedy.
     """
     text, origin = expand(source, xacro_args)
-    return mechanism_from_urdf(text, origin)
+    if not origin:
+        return mechanism_from_urdf(text)
+    mechanism = kept_robots.find(text, origin)
+    if mechanism is None:
+        mechanism = mechanism_from_urdf(text, origin)
+        kept_robots.keep(mechanism)
+    return mechanism
 
 
 def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> tuple[str, str]:

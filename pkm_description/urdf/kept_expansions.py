@@ -10,16 +10,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from pkm_description.gallery import LIMBS, ROBOTS
+from pkm_description.urdf import kept_files
 from pkm_description.urdf.xacro_expansion import expand_file
-
-HERE = Path(__file__).resolve().parent / "__pycache__"
 
 
 def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
@@ -38,15 +35,15 @@ def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
     wanted = json.dumps([path.name, sorted((name, str(value)) for name, value in (arguments or {}).items())])
     name = f"{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.expanded"  # of a kind that no wheel takes
     state = _state()
-    for folder in _folders():
+    for folder in kept_files.folders():
         with contextlib.suppress(OSError, UnicodeDecodeError):
             kept_state, _, text = (folder / name).read_text(encoding="utf-8").partition("\n")
             if kept_state == state and text.endswith("</robot>\n"):
                 return text
     text = expand_file(path, arguments)
-    for folder in _folders():
+    for folder in kept_files.folders():
         with contextlib.suppress(OSError):
-            _write(folder / name, f"{state}\n{text}")
+            kept_files.write(folder / name, f"{state}\n{text}".encode())
             break
     return text
 
@@ -66,23 +63,3 @@ def _sources() -> Iterator[Path]:
         yield Path(spec.origin)
     for folder in (ROBOTS, LIMBS):
         yield from sorted(folder.glob("*.xacro"))
-
-
-def _folders() -> tuple[Path, Path]:
-    """Beside the sources, and the user's own."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return HERE, Path(cache) / "pkm_control"
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=file.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.chmod(part, 0o644)
-        os.replace(part, file)
-    except OSError:
-        os.unlink(part)
-        raise

@@ -8,7 +8,7 @@ import pytest
 from pkm_description import load
 from pkm_description.gallery import LIMBS, ROBOTS, robot_path
 from pkm_description.load import expand
-from pkm_description.urdf import kept_expansions
+from pkm_description.urdf import kept_expansions, kept_files
 from pkm_description.urdf.kept_expansions import expand_robot
 from pkm_description.urdf.xacro_expansion import expand_file
 
@@ -25,7 +25,7 @@ def expansions(tmp_path, monkeypatch) -> list[str]:
         return expand_file(path, arguments)
 
     monkeypatch.setattr(kept_expansions, "expand_file", expand_and_count)
-    monkeypatch.setattr(kept_expansions, "_folders", lambda: (tmp_path / "beside", tmp_path / "own"))
+    monkeypatch.setattr(kept_files, "folders", lambda: (tmp_path / "beside", tmp_path / "own"))
     return done
 
 
