@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, SupportsFloat
 
 SHOWN = 16  # entries of one kind that a line lists before it says how many more there are
+MINOR = 0.25  # of the largest part of a direction
 ROUNDING = 1e-12  # SI units: what is shown as zero
 
 
@@ -97,6 +98,25 @@ def measure(number: SupportsFloat) -> str:
 def vector(values: Iterable[float]) -> str:
     """Numbers in a row."""
     return " ".join(number(float(value)) for value in values)
+
+
+def axes(direction: Sequence[float], signed: bool = True) -> str:
+    """A direction of motion in words.
+
+    Args:
+        direction: (6,) linear, then angular, in one unit; what is less than `MINOR` of the largest is left out.
+        signed: False for a line that has no sense.
+
+    Returns:
+        Such as `along +x`, `about -z`, `along +x +y and about -z`.
+    """
+    largest = max(abs(float(size)) for size in direction)
+    names = [
+        f"{('+' if size > 0.0 else '-') if signed else ''}{'xyz'[i % 3]}" if abs(size) > MINOR * largest else ""
+        for i, size in enumerate(direction)
+    ]
+    parts = (("along", names[:3]), ("about", names[3:]))
+    return " and ".join(f"{word} {' '.join(filter(None, part))}" for word, part in parts if any(part))
 
 
 def listed(names: Iterable[str]) -> str:

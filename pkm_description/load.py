@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from pkm_description.loops.mobility import check_moves_mass, mobility
 from pkm_description.mechanism import Mechanism, frozen
 from pkm_description.urdf import kept_robots, urdf_plus, xacro_expansion
 from pkm_description.urdf.kept_expansions import expand_robot
-from pkm_description.xml_text import check_length, read_file, root_tag
+from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
+from pkm_description.xml_text import check_length, read_file, read_xml, root_tag
 
 
 def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> Mechanism:
@@ -153,6 +154,29 @@ def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
             `pkm_description.xml_text` and `pkm_description.urdf.urdf_plus`).
     """
     description = urdf_plus.parse(text, source)
+    try:
+        return _checked(description, text, source)
+    except DescriptionError as error:
+        found = suspects(description, read_xml(text, "text"))
+        if not found:
+            raise
+        raise _with_units_first(error, found) from error
+
+
+def _with_units_first(error: DescriptionError, found: Sequence[Suspect]) -> DescriptionError:
+    """The same error of a description in which numbers look like another unit's: that may be all that is wrong."""
+    worst = max(found, key=lambda one: abs(one.value))
+    unit, right = ("degrees", "rad") if worst.slip is Slip.DEGREES else ("millimetres", "m")
+    return DescriptionError(
+        error.element,
+        f"{error.problem}. Moreover there are numbers that look like {unit}: {worst.about} comes to "
+        f"{worst.value:g} {right}",
+        f"first correct the units (`pkm check` says which number of the file it is); else: {error.remedy}",
+    )
+
+
+def _checked(description: urdf_plus.Description, text: str, source: str) -> Mechanism:
+    """The robot of a description that was read."""
     joints = graph.ordered_tree(description.links, description.joints, description.base_link)
     platform, actuated = description.platform_link, description.actuated
     chain = graph.platform_chain(description.links, joints, description.loops, platform)

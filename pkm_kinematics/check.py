@@ -14,8 +14,9 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ from pkm_description.introduction import ROUNDING, fixed, measure
 from pkm_description.load import expand, mechanism_from_urdf, xacro_arguments
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
+from pkm_description.urdf.numbers_in_source import Written, blamed
+from pkm_description.urdf.unit_slips import Slip, suspects
 from pkm_description.urdf.urdf_plus import parse
 from pkm_description.xml_text import read_xml
 from pkm_kinematics.kernels import records
@@ -35,7 +38,8 @@ from pkm_kinematics.kernels.kept import COMPILING
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.status import Status
-from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity, of_units
+from pkm_kinematics.unit_verdicts import of_units
+from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity
 
 MODES_SHOWN = 16
 QUIET = 2.0  # s of silence before a line says what takes so long
@@ -93,7 +97,7 @@ def examine(
     try:
         progress("reading the description")
         text, origin = expand(source, xacro_args)
-        _sketch(report, text)
+        _sketch(report, text, Path(origin) if origin.endswith(".xacro") else None, xacro_args)
         progress(f"closing the loops at home (no new start after {LONGEST:g} s)")
         mechanism = mechanism_from_urdf(text, origin)
         _describe(report, mechanism)
@@ -104,7 +108,7 @@ def examine(
             progress("searching for working and assembly modes (--no-modes leaves them out)")
             _list_modes(report, kinematics)
     except DescriptionError as error:
-        report.complaints.append(Complaint(error.element, error.problem, error.remedy))
+        report.complaints.append(_complaint(error))
     except PkmError as error:
         report.complaints.append(Complaint(f"robot {report.source}", str(error), "see the docs on descriptions"))
     report.verdicts += [Verdict("error", c.element, None, c.problem, c.remedy) for c in report.complaints]
@@ -112,7 +116,16 @@ def examine(
     return report
 
 
-def _sketch(report: Report, text: str) -> None:
+def _complaint(error: DescriptionError) -> Complaint:
+    """What the loader refuses. That units are wrong is told in warnings, more exactly than the loader can."""
+    if isinstance(error.__cause__, DescriptionError):
+        plain = error.__cause__
+        remedy = f"first correct the units that the warnings above tell of; if the error stays: {plain.remedy}"
+        return Complaint(plain.element, plain.problem, remedy)
+    return Complaint(error.element, error.problem, error.remedy)
+
+
+def _sketch(report: Report, text: str, source: Path | None, arguments: Mapping[str, str] | None) -> None:
     """The graph alone, so that it is there to look at when the loops do not close."""
     with contextlib.suppress(DescriptionError):  # told when the mechanism is built
         parsed = parse(text)
@@ -122,7 +135,13 @@ def _sketch(report: Report, text: str) -> None:
         report.loops = [
             f"{loop.name}: {loop.type.value}, {loop.predecessor} -- {loop.successor}" for loop in parsed.loops
         ]
-        report.verdicts += of_units(parsed, read_xml(text, "text"))
+        found = suspects(parsed, read_xml(text, "text"))
+        mass = sum(link.inertial.mass for link in parsed.links)
+
+        def blame(slip: Slip) -> Sequence[Written]:
+            return blamed(source, arguments, slip) if source is not None else ()
+
+        report.verdicts += of_units(found, mass, blame)
 
 
 def _describe(report: Report, mechanism: Mechanism) -> None:
@@ -172,7 +191,13 @@ def _remarks(mechanism: Mechanism) -> list[str]:
     if m.idle:
         notes.append(f"{m.idle} idle freedom(s) that neither platform nor actuators see, such as rods that spin")
     if m.left_out:
-        notes.append(f"the loops alone leave the platform {m.left_out} freedom(s) beyond its task coordinates")
+        branch = ", ".join(mechanism.platform_chain)
+        notes.append(
+            f"the platform's own branch ({branch}) counts: the limbs alone would leave the platform {m.left_out} more "
+            "freedom(s), which the branch takes away. That is right where the branch is built, as an ankle's universal "
+            "joint is, or where these freedoms do not matter, such as that of a pen that turns about its pin; where "
+            "the branch only names the task coordinates, the real platform is loose"
+        )
     for limb in mechanism.limbs:
         if not limb.actuated:
             notes.append(f"limb {limb.name} has no actuator: it only guides the platform")
@@ -364,11 +389,21 @@ def _mobility_text(report: Report) -> list[str]:
     m = report.mobility
     lines = [
         f"Mobility  {m['platform']} ({m['motion']}), {m['actuators']} actuator(s), {m['idle']} idle freedom(s)",
-        f"  Chebychev-Gruebler-Kutzbach count {m['gruebler']}, redundant constraints {m['redundant_constraints']}",
+        f"  Chebychev-Gruebler-Kutzbach count {m['gruebler']}{_counted_branch(report)}, "
+        f"redundant constraints {m['redundant_constraints']}",
     ]
     if report.description["task_coordinates"]:
         lines.append(f"  task coordinates: {', '.join(report.description['task_coordinates'])}")
     return lines
+
+
+def _counted_branch(report: Report) -> str:
+    """What the count becomes where the platform's branch holds the platform, too; empty where it does not."""
+    chain = report.description["task_coordinates"]
+    if not report.mobility["left_out"]:
+        return ""
+    joint = "the branch of the platform as a joint of its own"
+    return f" of the limbs, the platform free; {report.mobility['gruebler'] - 6 + len(chain)} with {joint}"
 
 
 def _limb_text(limb: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import linprog
 
+from pkm_description.introduction import listed
 from pkm_description.joint_geometry import freedoms
 from pkm_description.mechanism import Array, JointType, Mechanism
 from pkm_description.picture import link_poses
@@ -50,6 +51,7 @@ def of_masses(mechanism: Mechanism) -> Iterator[Verdict]:
             f'(heaviest: <link name="{heaviest.name}">, {heaviest.inertial.mass:.4g})',
             f"masses are in kg: {heaviest.inertial.mass:g} g are {heaviest.inertial.mass / 1e3:g}; inertias in kg m^2",
         )
+    yield from _of_driven_bodies(mechanism)
     rigid = _rigid_with(mechanism, mechanism.platform_link)
     if not any(mechanism.link_named[name].inertial.mass for name in rigid):
         yield Verdict(
@@ -58,6 +60,28 @@ def of_masses(mechanism: Mechanism) -> Iterator[Verdict]:
             0.0,
             "the platform has no mass: weight, efforts and the simulated machine leave it out",
             "give it <inertial>, or none to any link where the masses do not matter",
+        )
+
+
+def _of_driven_bodies(mechanism: Mechanism) -> Iterator[Verdict]:
+    """A warning of driven sliders and arms without mass: they move as fast as their drives, and weigh on them most."""
+    without = []
+    for name in mechanism.actuated_joints:
+        joint = mechanism.joint_named[name]
+        moved = [mechanism.link_named[link].inertial for link in _rigid_with(mechanism, joint.child)]
+        if all(body.massless for body in moved) and not (joint.drive and joint.drive.armature):
+            without.append(joint)
+    if without:
+        slides = all(joint.type is JointType.PRISMATIC for joint in without)
+        one = len(without) == 1
+        yield Verdict(
+            "warning",
+            f'<link name="{without[0].child}">',
+            0.0,
+            f"what {listed(joint.name for joint in without)} {'moves' if one else 'move'} has no mass of its own: the "
+            f"efforts of {'this drive' if one else 'these drives'} leave out what it takes to speed up the "
+            f"{'slider' if slides else 'driven body'} itself, often the largest part",
+            "give it <inertial>, or its joint in <ros2_control> rotor_inertia and gear_ratio",
         )
 
 

@@ -6,16 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
-from xml.etree import ElementTree
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from pkm_description.errors import PkmError
 from pkm_description.introduction import listed
-from pkm_description.joint_geometry import freedoms
-from pkm_description.mechanism import Array, Joint, JointType, Mechanism
-from pkm_description.urdf.urdf_plus import Description
+from pkm_description.loops.hold_advice import hold_advice
+from pkm_description.mechanism import Array, Mechanism
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
@@ -26,9 +24,6 @@ Level = Literal["ok", "warning", "error"]
 # by its inverse: beyond ten times, they are no longer of the size that the drives' own figures say.
 WEAK = 0.1
 NEAR_SINGULAR = 1e-3  # beyond a thousand times nothing real is held; also for the margins in `Singularity`
-ANGLE = 7.0  # rad: a full turn, and a little for those who rounded up; beyond, round numbers are degrees
-TURNS = 4.0 * np.pi  # rad: beyond, computed ones too; below, k * 2 * pi / 3 + offset comes to more than a turn
-LARGE = 50.0  # m
 NEARBY = 12  # poses around home that are looked at
 STRAY = 0.1  # rad, and half of it times the robot's size
 
@@ -42,98 +37,6 @@ class Verdict:
     number: float | None  # the measure itself, SI units
     meaning: str
     remedy: str = ""
-
-
-def of_units(description: Description, root: ElementTree.Element) -> Iterator[Verdict]:
-    """Verdicts on angles that look like degrees and lengths that look like millimetres.
-
-    Args:
-        description: the parsed text.
-        root: the same text as XML, in which angles are still as they were written.
-
-    Yields:
-        A warning per joint, element or robot.
-    """
-    for joint in description.joints:
-        yield from _of_limits(joint)
-    turning = {f.name for joint in description.joints for f in freedoms(joint) if not f.slides}
-    for name, position in description.home_joints.items():
-        if name in turning and _looks_like_degrees(position):
-            yield _degrees(f'position of <joint name="{name}"> at home', position)
-    for label, angle in _written_angles(root):
-        yield _degrees(label, angle)
-    yield from _of_lengths(description)
-
-
-def _of_limits(joint: Joint) -> Iterator[Verdict]:
-    ends = [end for end in (joint.limits.upper, joint.limits.lower) if np.isfinite(end)]
-    largest = max(ends, key=abs, default=0.0)
-    if joint.type is JointType.REVOLUTE and _looks_like_degrees(largest):
-        yield _degrees(f'<joint name="{joint.name}"> <limit>', largest)
-
-
-def _looks_like_degrees(angle: float) -> bool:
-    """True for round angles beyond a turn, and for any beyond two: an angle that was computed has all its digits."""
-    return abs(angle) > TURNS or (abs(angle) > ANGLE and abs(angle - round(angle, 2)) < 1e-9)
-
-
-def _degrees(about: str, angle: float) -> Verdict:
-    return Verdict(
-        "warning",
-        about,
-        angle,
-        f"{angle:g} rad, more than a full turn: these look like degrees",
-        f"angles are in rad: {angle:g} degrees are {np.radians(angle):.6g}; or write ${{{angle:g} * pi / 180}}",
-    )
-
-
-def _written_angles(root: ElementTree.Element) -> Iterator[tuple[str, float]]:
-    """Elements with an rpy angle that is too large, with their largest one; named by the element around them."""
-
-    def walk(element: ElementTree.Element, around: str) -> Iterator[tuple[str, float]]:
-        tag = str(element.tag).split("}")[-1]
-        here = f'<{tag} name="{element.get("name")}">' if element.get("name") else around
-        try:
-            largest = max((float(x) for x in (element.get("rpy") or "").split()), key=abs, default=0.0)
-        except ValueError:  # told by whoever reads the description
-            largest = 0.0
-        if _looks_like_degrees(largest):
-            yield f"rpy of <{tag}> in {here or '<robot>'}", largest
-        for child in element:
-            yield from walk(child, here)
-
-    yield from walk(root, "")
-
-
-def _of_lengths(description: Description) -> Iterator[Verdict]:
-    lengths = {f'<joint name="{j.name}"> <origin>': float(np.linalg.norm(j.origin[:3, 3])) for j in description.joints}
-    for loop in description.loops:
-        for frame in (loop.predecessor_frame, loop.successor_frame):
-            about = f'<loop name="{loop.name}"> <origin>'
-            lengths[about] = max(lengths.get(about, 0.0), float(np.linalg.norm(frame[:3, 3])))
-    if description.home is not None:
-        lengths["<pkm> <home>"] = float(np.linalg.norm(description.home[:3, 3]))
-    large = {about: length for about, length in lengths.items() if length > LARGE}
-    if large:
-        about, length = max(large.items(), key=lambda item: item[1])
-        mass = sum(link.inertial.mass for link in description.links)
-        yield Verdict(
-            "warning",
-            about,
-            length,
-            f"{length:g} m, in a robot of {mass:.4g} kg: {len(large)} length(s) of more than {LARGE:g} m look like mm",
-            f"lengths are in m: {length:g} mm are {length / 1000.0:g}; inertias in kg m^2 (1 kg mm^2 is 1e-6)",
-        )
-    for joint in description.joints:
-        ends = [abs(end) for end in (joint.limits.lower, joint.limits.upper) if np.isfinite(end)]
-        if joint.type is JointType.PRISMATIC and max(ends, default=0.0) > LARGE:
-            yield Verdict(
-                "warning",
-                f'<joint name="{joint.name}"> <limit>',
-                max(ends),
-                f"a slide of {max(ends):g} m: this looks like millimetres",
-                f"lengths are in m: {max(ends):g} mm are {max(ends) / 1000.0:g}",
-            )
 
 
 def of_drives(mechanism: Mechanism) -> Iterator[Verdict]:
@@ -177,8 +80,7 @@ def of_singularity(kinematics: Kinematics) -> Iterator[Verdict]:
             max(around),
             f"the drives hold the platform neither at home nor at {len(around)} poses nearby: the robot is singular "
             "everywhere" + (", which its description accepts" if accepted else ""),
-            "change the geometry: the joint centres of a Gough-Stewart platform may not be similar polygons on circles "
-            "of base and platform; in other robots, lines along which drives push must not depend on each other",
+            f"change the geometry: {hold_advice(kinematics.mechanism.mobility.motion)}",
         )
         return
     yield home.verdict(kinematics)

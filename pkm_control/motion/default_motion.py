@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pkm_control.motion.limits import PlatformLimits
 from pkm_control.motion.motion_file import MotionFile, read_motion_file, task_chain_of
 from pkm_control.motion.shipped import AUTO
+from pkm_description.introduction import axes
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displace
 
@@ -23,7 +24,6 @@ _HALVINGS = 8  # of an excursion that is too far
 _SHARE = 0.7  # of the reachable excursion that is made: a distance from limits and singularities
 _LENGTH, _TURN = 0.5, 0.6  # first excursion tried: characteristic lengths, and rad
 _NEAR = 0.3  # of the distance from singularities that home has: the excursion keeps that much
-_MINOR = 0.2  # of the largest part of a direction: smaller ones are not in its name
 _GENTLE = PlatformLimits(0.5, 5.0, 100.0, 2.0, 20.0, 400.0)
 
 
@@ -71,6 +71,7 @@ def tour(kinematics: Kinematics) -> MotionFile:
     """
     home = np.asarray(kinematics.home, dtype=np.float64)
     stations, labels = [home], ["home"]
+    sizes = np.repeat((1.0, kinematics.characteristic_length), 3)
     for direction in np.asarray(kinematics.subspace(home)).T:
         turns = np.linalg.norm(direction[:3]) < 1e-9
         unit = direction / np.linalg.norm(direction[3:] if turns else direction[:3])
@@ -78,7 +79,7 @@ def tour(kinematics: Kinematics) -> MotionFile:
             end = _excursion(kinematics, sign * unit, _TURN if turns else _LENGTH * kinematics.characteristic_length)
             if end is not None:
                 stations += [end, home]
-                labels += [_end_label(sign * direction, kinematics.characteristic_length), "home"]
+                labels += [f"end {axes(sign * direction * sizes)}", "home"]
     n = len(stations)
     return MotionFile(
         source="tour",
@@ -94,19 +95,6 @@ def tour(kinematics: Kinematics) -> MotionFile:
         lines=(),
         limits=_GENTLE,
     )
-
-
-def _end_label(direction: Array, length: float) -> str:
-    """Name of the end of an excursion from home along a direction (6,): `end along +x`, `end about -z`.
-
-    What moves the platform, with rotations at `length` [m], by less than a fifth of the most is left out.
-    """
-    sizes = np.concatenate([direction[:3], length * direction[3:]])
-    shown = np.flatnonzero(np.abs(sizes) > _MINOR * np.abs(sizes).max())
-    signed = [f"{'+' if sizes[i] > 0.0 else '-'}{'xyz'[i % 3]}" for i in shown]
-    along = " ".join(name for name, i in zip(signed, shown, strict=True) if i < 3)
-    about = " ".join(name for name, i in zip(signed, shown, strict=True) if i >= 3)
-    return "end " + " and ".join(f"{word} {axes}" for word, axes in (("along", along), ("about", about)) if axes)
 
 
 def _excursion(kinematics: Kinematics, unit: Array, longest: float) -> Array | None:

@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pkm_description.errors import DescriptionError
+from pkm_description.introduction import axes
 from pkm_description.joint_geometry import position_at
 from pkm_description.loops.closure import ClosureModel, advance
+from pkm_description.loops.hold_advice import hold_advice
 from pkm_description.loops.home import CLOSED, close
-from pkm_description.loops.rank import null_space, rank
+from pkm_description.loops.rank import RANK, null_space, rank
 from pkm_description.mechanism import Array, Joint, JointType, Mechanism, Mobility, frozen
 from pkm_description.rotations import inverse_transform, skew
 
@@ -69,7 +71,8 @@ def mobility(
     # In general position the loops have their highest rank; every sample that closed is a lower bound of it.
     generic = max(nearby, key=lambda f: (f.constraints, -f.left_when_locked))
     generic_configuration = configurations[nearby.index(generic)]
-    _check_actuators(generic, len(configurations), actuated, platform, accept_singular)
+    loose = _loose(model, generic_configuration, platform, actuated)
+    _check_actuators(generic, len(configurations), actuated, platform, accept_singular, loose)
     equations = sum(6 - loop.type.dof for loop in model.loops)
     # The kind of the freedoms may differ at a regular home: the legs of a robot that turn there without sliding may
     # couple the two elsewhere. Home is where the literature tells the kind.
@@ -148,10 +151,21 @@ def _freedoms(model: ClosureModel, q: Array, platform: str, actuated: Sequence[s
     )
 
 
+def _loose(model: ClosureModel, q: Array, platform: str, actuated: Sequence[str]) -> str:
+    """How the platform moves while the actuators are held, in base axes; empty where it does not."""
+    locked = null_space(np.vstack((model.closure(q)[1], model.joint_map(actuated))))
+    moves, sizes, _ = np.linalg.svd(model.twist_map(platform, q) @ locked)
+    free = int((sizes > RANK).sum())
+    return ", ".join(axes(move.tolist(), signed=False) for move in moves.T[:free])
+
+
 def _check_actuators(
-    generic: _Freedoms, poses: int, actuated: Sequence[str], platform: str, accept_singular: bool
+    generic: _Freedoms, poses: int, actuated: Sequence[str], platform: str, accept_singular: bool, loose: str
 ) -> None:
-    """Refuse a robot whose platform its drives do not hold at any of the poses that were looked at."""
+    """Refuse a robot whose platform its drives do not hold at any of the poses that were looked at.
+
+    `loose` says in words how it moves there.
+    """
     names = ", ".join(actuated)
     if generic.platform == 0:
         raise DescriptionError(
@@ -170,13 +184,14 @@ def _check_actuators(
         )
     if accept_singular:
         return
+    motion = _motion(generic)
     raise DescriptionError(
         "<ros2_control>",
         f"the actuated joints ({names}) leave the platform {generic.left_when_locked} of its "
-        f"{generic.platform} freedoms ({_motion(generic)}), at all of {poses} poses around home",
-        "actuate joints in other limbs: these depend on each other or move the platform not at all; where each limb "
-        "has its drive, this is an architecture singularity: change the geometry, such as joint centres that are "
-        "similar polygons on circles of base and platform "
+        f"{generic.platform} freedoms ({motion}), at all of {poses} poses around home; "
+        f"held there, it still moves {loose}",
+        "where a limb has no drive, or another has more than one: actuate joints in other limbs; where each limb has "
+        f"its drive, this is an architecture singularity: change the geometry: {hold_advice(motion)} "
         '(a robot that is meant to be singular everywhere says <pkm accept_singular="true">)',
     )
 

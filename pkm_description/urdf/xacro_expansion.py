@@ -47,13 +47,16 @@ def expand_file(path: Path, arguments: Mapping[str, str] | None = None, patience
     return _expand(str(path.resolve()), None, arguments, patience)
 
 
-def expand_text(text: str, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE) -> str:
+def expand_text(
+    text: str, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE, beside: Path | None = None
+) -> str:
     """Expand xacro text; relative includes are resolved from the working directory.
 
     Args:
         text: the text.
         arguments: as for `expand_file`.
         patience: as for `expand_file`.
+        beside: a file from which relative includes are resolved instead.
 
     Returns:
         Plain URDF+ text.
@@ -61,7 +64,7 @@ def expand_text(text: str, arguments: Mapping[str, str] | None = None, patience:
     Raises:
         DescriptionError: as of `expand_file`.
     """
-    return _expand(None, text, arguments, patience)
+    return _expand(None if beside is None else str(beside.resolve()), text, arguments, patience)
 
 
 def _expand(path: str | None, text: str | None, arguments: Mapping[str, str] | None, patience: float) -> str:

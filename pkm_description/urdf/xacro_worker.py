@@ -47,7 +47,7 @@ class Arguments(dict[str, str]):
 
 
 def main() -> None:
-    """Answer one task: {path or text, arguments, package, directory, longest} with {text} or {problem, remedy}."""
+    """Answer a task: {path, text or null, arguments, package, directory, longest} with {text} or {problem, remedy}."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answer:
         os.dup2(2, 1)  # what expressions print is no part of the answer
         task = json.load(sys.stdin)
@@ -67,10 +67,10 @@ def expanded(task: dict[str, Any]) -> dict[str, str]:
     arguments = Arguments(task["arguments"])
     with contextlib.redirect_stderr(messages):
         try:
-            if task["path"] is not None:
+            if task["text"] is None:
                 document = xacro.process_file(task["path"], mappings=arguments)
             else:
-                xacro.init_stacks(None)
+                xacro.init_stacks(task["path"])
                 document = xacro.parse(task["text"])
                 xacro.process_doc(document, mappings=arguments)
             text = document.toprettyxml(indent="  ")

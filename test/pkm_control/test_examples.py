@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,11 @@ from pkm_dynamics.simulation import simulate
 from pkm_kinematics import check
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
-RUNS = {"ankle": ("ankle_step.csv", 250.0), "hobby_hexapod": ("hobby_hexapod_greeting.csv", 500.0)}
+RUNS = {
+    "packaging_delta": ("packaging_delta_pick.csv", 1000.0),
+    "ankle": ("ankle_step.csv", 250.0),
+    "hobby_hexapod": ("hobby_hexapod_greeting.csv", 500.0),
+}
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -36,12 +41,52 @@ def test_it_runs_its_motion(name: str) -> None:
     robot = Robot(load_mechanism(EXAMPLES / f"{name}.urdf.xacro"), rate=rate)
     job = plan_cycle(robot.planner, motion_named(str(EXAMPLES / motion), robot.kinematics))
     robot.start()
+    run_motion(robot, job.approach, recorded=False)
     recording = run_motion(robot, job.cycle)
     robot.stop()
     assert recording.faults == ()
     assert len(recording) > 0.99 * job.cycle.duration * rate
     off = pose_distance(recording.rows.measured, recording.rows.reference, 0.1)
     assert off.max() < 5e-4  # m, angles at 0.1 m
+
+
+# numbers of three machines: a small one, one as tall as a person, and one whose platform is as wide as its base
+DELTAS = (
+    {"base_radius": 0.06, "platform_radius": 0.02, "arm_length": 0.08, "rod_length": 0.2, "arm_mass": 0.03},
+    {"base_radius": 0.4, "platform_radius": 0.1, "arm_length": 0.5, "rod_length": 1.3, "rod_mass": 0.6},
+    {"base_radius": 0.12, "platform_radius": 0.12, "arm_length": 0.25, "rod_length": 0.6, "motor_torque": 1.3},
+)
+
+
+@pytest.mark.parametrize("numbers", DELTAS, ids=("small", "large", "straight"))
+def test_the_delta_follows_from_its_numbers(numbers: dict[str, float], tmp_path: Path) -> None:
+    """Home, stops, bodies and drives by hand, from the numbers of the first blocks alone."""
+    text = (EXAMPLES / "packaging_delta.urdf.xacro").read_text()
+    for name, number in numbers.items():
+        text, count = re.subn(rf'(name="{name}" value=)"[^"]*"', rf'\1"{number}"', text)
+        assert count == 1
+    given = {name: float(value) for name, value in re.findall(r'property name="(\w+)" value="([\d.e-]+)"', text)}
+    path = tmp_path / "delta.urdf.xacro"
+    path.write_text(text)
+    kinematics = Dynamics(load_mechanism(path)).kinematics
+    mechanism = kinematics.mechanism
+    base, platform, arm, rod = (
+        given[f"{part}"] for part in ("base_radius", "platform_radius", "arm_length", "rod_length")
+    )
+    np.testing.assert_allclose(kinematics.home[2], -np.sqrt(rod**2 - (base + arm - platform) ** 2), atol=1e-12)
+    np.testing.assert_allclose(kinematics.inverse(kinematics.home).actuated, np.zeros(3), atol=1e-9)
+    ends = mechanism.joint_named["platform_z"].limits
+    stops = mechanism.joint_named["limb1_arm"].limits
+    for height, stop in ((ends.upper, stops.lower), (ends.lower, stops.upper)):
+        np.testing.assert_allclose(kinematics.inverse([0.0, 0.0, height]).actuated, np.full(3, stop), atol=1e-9)
+    masses = sum(link.inertial.mass for link in mechanism.links)
+    pin = 7850.0 * np.pi * 0.006**2 * 1.6 * platform
+    np.testing.assert_allclose(masses, 3 * given["arm_mass"] + 6 * given["rod_mass"] + given["platform_mass"] + 3 * pin)
+    thin_arm = mechanism.link_named["limb1_arm"].inertial
+    assert 1.0 < thin_arm.inertia[2, 2] / (given["arm_mass"] * arm**2 / 12.0) < 1.05
+    np.testing.assert_allclose(stops.effort, given["motor_torque"] * given["gear_ratio"] * given["gear_efficiency"])
+    np.testing.assert_allclose(stops.velocity, given["motor_speed"] * np.pi / 30.0 / given["gear_ratio"])
+    assert check.examine(str(path), modes=False).usable
 
 
 def test_hexapod_by_hand() -> None:

@@ -15,6 +15,7 @@ import pytest
 import pkm_description.loops.home
 from pkm_description import DescriptionError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.load import expand
+from pkm_description.loops.hold_advice import hold_advice
 from pkm_description.loops.reach import unclosable
 from pkm_description.rotations import transform_from_pose
 from pkm_dynamics.dynamics import shared_dynamics
@@ -172,6 +173,46 @@ def test_all_but_similar_hexagons_are_one_too(tmp_path: Path) -> None:
     assert "similar polygons" in found[0].remedy
     assert not report.usable
     assert "ERROR architecture singularity" in as_text(report)
+
+
+ANKLE = str(DOCS / "examples" / "ankle.urdf.xacro")
+
+
+def test_an_ankle_with_both_rods_in_its_middle_gets_advice_for_ankles() -> None:
+    """Behind the ankle, neither to the left nor to the right: nothing holds the roll."""
+    text = changed(ANKLE, ('xyz="-0.06 0.04 ', 'xyz="-0.06 0.0 '), ('xyz="-0.06 -0.04 ', 'xyz="-0.06 0.0 '))
+    (complaint,) = examine(text, modes=False).complaints
+    assert "1 of its 2 freedoms (2R)" in complaint.problem
+    assert complaint.problem.endswith("it still moves about x")
+    assert "left and right" in complaint.remedy
+    assert "polygons" not in complaint.remedy
+
+
+@pytest.mark.parametrize(
+    ("motion", "word"),
+    [("3T3R", "similar polygons"), ("2R", "moments"), ("3T", "Delta"), ("2T1R", "triangles"), ("1T2R", "lines along")],
+)
+def test_advice_by_the_kind_of_freedoms(motion: str, word: str) -> None:
+    assert word in hold_advice(motion)
+
+
+def test_the_branch_of_an_ankle_counts() -> None:
+    """Two rods alone leave six freedoms, and the universal joint takes four of them away."""
+    report = examine(ANKLE, modes=False)
+    text = as_text(report)
+    assert "count 6 of the limbs, the platform free; 2 with the branch of the platform as a joint of its own" in text
+    assert any("(ankle_pitch, ankle_roll) counts" in remark for remark in report.remarks)
+    assert "branch" not in as_text(examine("delta", modes=False)).partition("Mobility")[2].partition("Limbs")[0]
+
+
+def test_a_driven_slider_without_mass_is_told() -> None:
+    text, _ = expand("linear_delta")
+    bare = re.sub(r'(<link name="limb1_slider">\s*)<inertial>.*?</inertial>', r"\1", text, flags=re.DOTALL)
+    assert bare != text
+    (verdict,) = verdicts(bare, '<link name="limb1_slider">')
+    assert verdict.level == "warning"
+    assert "leave out what it takes to speed up the slider" in verdict.meaning
+    assert not [v for v in verdicts("linear_delta") if "no mass of its own" in v.meaning]
 
 
 def test_similar_hexagons_on_no_conic_are_singular_at_home_only(tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts on numbers that look like degrees, or like millimetres, and which number of the file is to be corrected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from pkm_description.introduction import listed
+from pkm_description.urdf.numbers_in_source import Written
+from pkm_description.urdf.unit_slips import LARGE, Slip, Suspect
+from pkm_kinematics.verdicts import Verdict
+
+Blame = Callable[[Slip], Sequence[Written]]
+NAMED = 3  # elements; of more alike, their number is enough
+
+
+def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: ()) -> Iterator[Verdict]:
+    """Verdicts on numbers that look like another unit's.
+
+    Args:
+        found: the numbers, from `suspects`.
+        mass: of the robot [kg].
+        blame: answers which numbers of the file explain those of one kind, or of one with the same factor.
+
+    Yields:
+        A warning for each number of the file, where these are known; else one for every kind of place and value.
+    """
+    known = {slip: blame(slip) for slip in (Slip.DEGREES, Slip.MILLIMETRES) if _of(found, slip)}
+    for slip, written in known.items():
+        alike = _of(found, slip)
+        worst = max(alike, key=lambda one: abs(one.value))
+        for one in written:
+            meaning = f"with it {worst.about} comes to {_what(worst, mass)}{_others(alike, worst)}"
+            yield Verdict("warning", one.place, one.value, meaning, _correction(one.value, slip))
+    for alike in _groups([one for one in found if not known.get(_kind(one.slip))]):
+        worst = max(alike, key=lambda one: abs(one.value))
+        meaning = f"{_what(worst, mass)}{_others(alike, worst)}"
+        yield Verdict("warning", worst.about, worst.value, meaning, _remedy(worst))
+
+
+def _correction(value: float, slip: Slip) -> str:
+    """What to write instead of a number of the file."""
+    if slip is Slip.DEGREES:
+        return f"angles are in rad: {value:g} degrees are {value * slip.factor:.6g}, or write ${{radians({value:g})}}"
+    return f"lengths are in m: {value:g} mm are {value * slip.factor:g}"
+
+
+def _kind(slip: Slip) -> Slip:
+    return Slip.DEGREES if slip is Slip.DEGREES else Slip.MILLIMETRES
+
+
+def _of(found: Sequence[Suspect], kind: Slip) -> list[Suspect]:
+    return [one for one in found if _kind(one.slip) is kind]
+
+
+def _groups(found: Sequence[Suspect]) -> list[list[Suspect]]:
+    """Those of one kind and size together: limits of six arms, lengths of all rods; of a range, its larger end."""
+    groups: dict[tuple[object, ...], list[Suspect]] = {}
+    largest: dict[str, float] = {}
+    for one in found:
+        largest[one.about] = max(largest.get(one.about, 0.0), abs(one.value))
+    for one in found:
+        if not one.attribute or abs(one.value) == largest[one.about]:
+            kind = re.sub(r'"[^"]*"', "", one.about), round(abs(one.value), 9)
+            groups.setdefault((one.slip, None if one.slip is Slip.MILLIMETRES else kind), []).append(one)
+    return list(groups.values())
+
+
+def _what(one: Suspect, mass: float) -> str:
+    if one.slip is Slip.DEGREES:
+        return f"{one.value:g} rad, more than a full turn: these look like degrees"
+    if one.slip is Slip.SLIDE:
+        return f"a slide of {abs(one.value):g} m: this looks like millimetres"
+    size = f"more than {LARGE:g} m" if one.value > LARGE else "a hundred times the others"
+    return f"{one.value:g} m, {size}, in a robot of {mass:.4g} kg: these look like mm"
+
+
+def _others(alike: Sequence[Suspect], worst: Suspect) -> str:
+    names = list(dict.fromkeys(one.about for one in alike if one.about != worst.about))
+    if not names:
+        return ""
+    return f" (and {len(names)} more alike)" if len(names) > NAMED else f" (alike: {listed(names)})"
+
+
+def _remedy(one: Suspect) -> str:
+    if one.slip is Slip.DEGREES:
+        return (
+            f"angles are in rad: {one.value:.6g} degrees are {np.radians(one.value):.6g}; "
+            f"or write ${{{one.value:.6g} * pi / 180}}; where an expression made it, correct the angles that go into it"
+        )
+    more = "; inertias in kg m^2 (1 kg mm^2 is 1e-6)" if one.slip is Slip.MILLIMETRES else ""
+    return f"lengths are in m: {abs(one.value):g} mm are {abs(one.value) / 1000.0:g}{more}"
