@@ -30,7 +30,8 @@ from pkm_dynamics.linear_form.regressor import ParameterSet, parameters_of, regr
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.reactions import Reactions, reactions
 from pkm_dynamics.robot_model import RobotModel
-from pkm_kinematics import Kinematics
+from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.batch import integer, is_vector, is_vector_or_none
 from pkm_kinematics.kernels.model_and_data import Model
 from pkm_kinematics.kinematics import shared_kinematics
 
@@ -121,6 +122,11 @@ class Dynamics(Introduced):
             PkmError: the payload is no body.
             DistributionError: the distribution means nothing for this robot.
         """
+        plain = wrench is None and payload is None and seed is None and mode is None and distribution is None
+        if plain and is_vector(pose, 7) and is_vector_or_none(twist) and is_vector_or_none(acceleration):
+            effort = self.robot.efforts_at(pose, twist, acceleration)
+            if effort is not None:
+                return Efforts(effort, integer(Status.CONVERGED), self.kinematics.engine.names)
         problem = Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
         return inverse(problem, distribution)
 

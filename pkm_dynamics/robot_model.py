@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.errors import PkmError
-from pkm_description.mechanism import Inertial, frozen
+from pkm_description.mechanism import Array, Inertial, frozen
 from pkm_description.urdf.inertia import ROUNDING, inertia_problem
-from pkm_dynamics.kernels.over_rows import check_motions
-from pkm_kinematics import Kinematics
-from pkm_kinematics.batch import numbers, wrong_shape
+from pkm_dynamics.kernels.over_rows import check_motions, inverse_dynamics_many
+from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.batch import all_finite, numbers, wrong_shape
 from pkm_kinematics.codegen import MachineCode, Recording
 from pkm_kinematics.kernels.binding import Prepared, WithScratch
-from pkm_kinematics.kernels.model_and_data import Model
+from pkm_kinematics.kernels.model_and_data import Choice, Model
 from pkm_kinematics.kernels.records import PLATFORM
 
+_NONE = np.zeros(6)
 MANY = 100_000  # states from which on it pays to make straight-line code for them, which takes up to a second
 
 
@@ -91,6 +92,36 @@ class RobotModel:
         engine = self.kinematics.engine
         example = np.empty((1, 25)), engine.rate_scale, engine.onto_space, np.empty(1, dtype=np.int64)
         return Prepared(check_motions, *example).call
+
+    def efforts_at(self, pose: Array, twist: Array | None, acceleration: Array | None) -> Array | None:
+        """Efforts for one motion, in arrays that kernels take as they are: most calls, in half the time of a `Problem`.
+
+        Args:
+            pose: (7,), in the configuration that continues home.
+            twist: (6,) [m/s, rad/s], at rest where None.
+            acceleration: (6,) [m/s^2, rad/s^2], zero where None.
+
+        Returns:
+            (n_actuated,); None where a `Problem` shall answer.
+        """
+        engine = self.kinematics.engine
+        if engine.iterated or not engine.constant_space:
+            return None
+        twist = _NONE if twist is None else twist
+        acceleration = _NONE if acceleration is None else acceleration
+        motion = np.concatenate((pose, twist, acceleration, _NONE))[None]
+        efforts, status = np.empty((1, self.n_actuated)), np.empty(1, dtype=np.int64)
+        self.check_motions(motion, engine.rate_scale, engine.onto_space, status)
+        self.prepared(inverse_dynamics_many, motion, efforts, status)(
+            self._unloaded, self._home_choice, motion, efforts, status
+        )
+        found: Array = efforts[0]
+        return found if status.item() == Status.CONVERGED and all_finite(found) else None
+
+    @cached_property
+    def _home_choice(self) -> Choice:
+        """What `WorkingModes.choose` says of any pose, where nothing is solved by iteration."""
+        return self.kinematics.modes.choose(self.kinematics.engine.home_row)
 
     def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
         """A table of bodies as it is, or without friction where it shall not count."""

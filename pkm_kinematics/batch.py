@@ -99,9 +99,27 @@ def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int,
     return in_rows(array), shape[:-1]
 
 
-def ready(values: ArrayLike) -> TypeGuard[Array]:
+def ready(values: ArrayLike | None) -> TypeGuard[Array]:
     """True for what `numbers` would give back as it is, as most callers' arrays are."""
     return values.__class__ is np.ndarray and values.dtype is _NUMBERS and values.flags.carray and values.ndim > 0
+
+
+def is_vector(values: ArrayLike | None, size: int) -> TypeGuard[Array]:
+    """True for a single row (size,) that is `ready`."""
+    return ready(values) and values.shape == (size,)
+
+
+def is_vector_or_none(values: ArrayLike | None) -> TypeGuard[Array | None]:
+    """True for a single row of rates (6,) that is `ready`, and for none."""
+    return values is None or is_vector(values, 6)
+
+
+def integer(number: int) -> Any:
+    """A number as NumPy has it, which takes NumPy a microsecond to make."""
+    return _INTEGERS[number] if 0 <= number < len(_INTEGERS) else np.int64(number)
+
+
+_INTEGERS = tuple(map(np.int64, range(128)))
 
 
 def in_rows(array: Array) -> Array:
@@ -110,8 +128,8 @@ def in_rows(array: Array) -> Array:
 
 
 def shaped(rows: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Rows (n, ...) with the leading axes of a call (..., ...)."""
-    return rows.reshape((*shape, *rows.shape[1:])) if shape else rows[0, ...]
+    """Rows (n, ...) with the leading axes of a call (..., ...); of a single one, numbers as NumPy has them."""
+    return rows.reshape((*shape, *rows.shape[1:])) if shape else rows[0]
 
 
 def all_finite(array: Array) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from pkm_description.errors import PkmError
 from pkm_description.introduction import Introduced
 from pkm_description.mechanism import Array, Mechanism
-from pkm_kinematics.batch import ShapeError, all_finite, as_rows, nans, rows_for, shaped
+from pkm_kinematics.batch import ShapeError, all_finite, as_rows, is_vector, nans, rows_for, shaped
 from pkm_kinematics.codegen import AVAILABLE, MachineCode
 from pkm_kinematics.codegen.newton_recording import record_newton_step
 from pkm_kinematics.codegen.track_code import straight_track
@@ -257,6 +257,10 @@ class Kinematics(Introduced):
         Raises:
             ShapeError: an array of the wrong shape.
         """
+        if seed is None and is_vector(q, len(self.actuated_names)) and (near is None or is_vector(near, 7)):
+            one = self._forward.near_one(q, near)
+            if one is not None:
+                return ForwardSolution(*one, "nearest", self.engine.names, self._explain_forward)
         targets, shape = as_rows(q, len(self.actuated_names), "q")
         starts = self.engine.home_row if near is None else self.engine.poses(near)[0]
         if len(starts) not in (1, len(targets)):

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
-from pkm_description.rotations import pose_distance
 from pkm_kinematics.assembly.method import AssemblyMethod
 from pkm_kinematics.assembly.result import AssemblyPoses
 from pkm_kinematics.assembly.search.graph_search import passive_positions
@@ -40,20 +39,23 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
         The modes in the order of their distances from home, and whether these are all.
     """
     engine = method.engine
-    if not all(engine.usable(q, engine.actuated_turning).tolist()):
+    if not method.usable(q):
         return AssemblyModes([], method.name, False, "a joint position is not finite, or too large to close loops with")
     found = method.solve(q)
     if not len(found.poses):
         return AssemblyModes([], method.name, found.certified, found.caution)
-    order = np.argsort(pose_distance(engine.home, found.poses, engine.characteristic_length), kind="stable")
+    order = method.order(found.poses)
     poses = found.poses[order]
     solved = engine.solve(poses, near(_seeds(engine, q, found, order), len(poses)))
-    error = _actuator_errors(engine, solved, q)
-    modes = [k for k in range(len(poses)) if error[k] < ASSEMBLED or _agree(engine, q, poses[k], k, solved, error)]
+    error = _actuator_errors(method, solved, q)
+    modes = [
+        k
+        for k, far in enumerate(error.tolist())
+        if far < ASSEMBLED or _agree(method, q, poses[k], k, solved, error)
+    ]
     engine.bring_in(solved, engine.passive_turned_freely)
-    meeting = found.multiplicity[order] != 1
-    if np.count_nonzero(meeting):
-        solved.status[meeting & closes(solved.status)] = Status.SINGULAR
+    if any(times != 1 for times in found.multiplicity.tolist()):
+        solved.status[(found.multiplicity[order] != 1) & closes(solved.status)] = Status.SINGULAR
     every = len(modes) == len(poses)
     labels = _labels(method.prefixes(q, *((poses, solved.q) if every else (poses[modes], solved.q[modes]))))
     explain = partial(explain_forward, engine)
@@ -61,9 +63,9 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
         ForwardSolution(
             poses[k],
             solved.q[k],
-            solved.status[k, ...],
-            error[k, ...],
-            solved.iterations[k, ...],
+            solved.status[k],
+            error[k],
+            solved.iterations[k],
             label,
             engine.names,
             explain,
@@ -86,15 +88,16 @@ def _seeds(engine: Engine, q: Array, found: AssemblyPoses, order: NDArray[np.int
     return seed[None]
 
 
-def _actuator_errors(engine: Engine, solved: Solved, q: Array) -> Array:
+def _actuator_errors(method: AssemblyMethod, solved: Solved, q: Array) -> Array:
     """Largest difference (k,) of actuated joints from q, those that turn having been turned to where they were asked.
 
     Closures do not see whole turns; ranges do.
     """
+    engine = method.engine
     columns = engine.actuated_column
-    off = solved.q[:, columns] - q
-    largest = np.abs(off).max(axis=1)
+    largest = method.actuator_errors(solved.q, q)
     if not all(error < np.pi for error in largest.tolist()):
+        off = solved.q[:, columns] - q
         turns = TAU * np.round(off / TAU) * engine.actuated_turning
         away = np.flatnonzero(turns.any(axis=1) & closes(solved.status))
         solved.q[away[:, None], columns] -= turns[away]
@@ -104,14 +107,15 @@ def _actuator_errors(engine: Engine, solved: Solved, q: Array) -> Array:
     return np.asarray(largest)
 
 
-def _agree(engine: Engine, q: Array, pose: Array, k: int, solved: Solved, error: Array) -> bool:
+def _agree(method: AssemblyMethod, q: Array, pose: Array, k: int, solved: Solved, error: Array) -> bool:
     """Put joint positions with the actuators at q into row k of `solved` and `error`; False where there are none."""
+    engine = method.engine
     joints = _joints_at(engine, q, pose)
     if joints is None:
         return False
     again = engine.solve(pose[None], near(joints, 1, SEEDED))
     solved.q[k], solved.status[k], solved.iterations[k] = again.q[0], again.status[0], again.iterations[0]
-    error[k] = _actuator_errors(engine, solved.rows(slice(k, k + 1)), q)[0]
+    error[k] = _actuator_errors(method, solved.rows(slice(k, k + 1)), q)[0]
     return bool(error[k] < ASSEMBLED)
 
 

@@ -22,7 +22,7 @@ only if every actuated limb has a closed form, else only along a motion (`forwar
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -31,6 +31,9 @@ from numpy.typing import NDArray
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.result import AssemblyPoses
+from pkm_kinematics.kernels.binding import Prepared
+from pkm_kinematics.kernels.model_and_data import writeable
+from pkm_kinematics.kernels.path.assembled import actuator_errors, sort_by_distance
 from pkm_kinematics.kernels.path.sides import read_modes
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.engine import Engine
@@ -76,6 +79,40 @@ class AssemblyMethod(ABC):
         Returns:
             (k,) of 1.0, -1.0, and 0.0 where singular.
         """
+
+    def usable(self, q: Array) -> bool:
+        """Whether actuated joint positions q (n_actuated,) are numbers fine enough to close loops with."""
+        return all(abs(x) < farthest for x, farthest in zip(q.tolist(), self._farthest, strict=True))
+
+    @cached_property
+    def _farthest(self) -> list[float]:
+        return self.engine.farthest(self.engine.actuated_turning).tolist()
+
+    def order(self, poses: Array) -> NDArray[np.int64]:
+        """Numbers (k,) of poses (k, 7) in the order of their distances from home."""
+        away, order = np.empty(len(poses)), np.empty(len(poses), dtype=np.int64)
+        self._sort(self._home_pose, self.engine.characteristic_length, np.ascontiguousarray(poses), away, order)
+        return order
+
+    @cached_property
+    def _home_pose(self) -> Array:
+        return writeable(self.engine.home)
+
+    @cached_property
+    def _sort(self) -> Callable[..., None]:
+        poses, order = np.empty((1, 7)), np.empty(1, dtype=np.int64)
+        return Prepared(sort_by_distance, self._home_pose, 1.0, poses, self._home_pose, order).call
+
+    def actuator_errors(self, joints: Array, q: Array) -> Array:
+        """Largest difference (k,) of the actuated ones of joints (k, n_joints) from q (n_actuated,)."""
+        errors = np.empty(len(joints))
+        self._errors(joints, self.engine.actuated_column, q, errors)
+        return errors
+
+    @cached_property
+    def _errors(self) -> Callable[..., None]:
+        q, columns = np.empty(1), self.engine.actuated_column
+        return Prepared(actuator_errors, np.empty((1, 1)), columns, q, q).call
 
     @cached_property
     def unsigned(self) -> str:

@@ -39,6 +39,7 @@ def test_dynamics_of_one_state_are_those_among_many(of_gallery, name: str) -> No
             dynamics.inverse(*given),
             dynamics.direct(given[0], given[1], np.ones(len(kinematics.actuated_names))),
         )
+        unpushed = dynamics.inverse(*given[:3])
         scale = np.nanmax(np.abs(efforts.effort), initial=1.0), np.nanmax(np.abs(moving.acceleration), initial=1.0)
         for k in (*range(len(given[0])), *range(len(given[0]) - 1, -1, -1)):
             here = [values[k] for values in given]
@@ -46,6 +47,9 @@ def test_dynamics_of_one_state_are_those_among_many(of_gallery, name: str) -> No
             assert int(one.status) == efforts.status[k]
             np.testing.assert_allclose(one.effort, efforts.effort[k], rtol=0.0, atol=SAME * scale[0])
             assert np.isfinite(one.effort).all() == bool(one.ok)
+            one = dynamics.inverse(*here[:3])
+            assert int(one.status) == unpushed.status[k]
+            np.testing.assert_allclose(one.effort, unpushed.effort[k], rtol=0.0, atol=SAME * scale[0])
             one = dynamics.direct(here[0], here[1], np.ones(len(kinematics.actuated_names)))
             assert int(one.status) == moving.status[k]
             np.testing.assert_allclose(one.acceleration, moving.acceleration[k], rtol=0.0, atol=SAME * scale[1])

@@ -19,6 +19,7 @@ from pkm_kinematics.status import Status, closes
 
 SAME = 1e-12  # rad, m and quaternions
 SCATTERED = ("delta", "five_bar", "gough_stewart", "orthoglide", "quattro")  # by formula, and by iteration
+READ = (*SCATTERED, "agile_eye", "cable_8", "four_upu", "par2", "planar_3rrr", "tripod_3prs", "tripteron", "wrist_3ups_s")
 
 
 def scattered(kinematics: Kinematics, n: int = 12) -> Array:
@@ -93,7 +94,7 @@ def test_seeds_that_are_not_usable(of_gallery, name: str) -> None:
         assert both.status.tolist() == [Status.CONVERGED, Status.INVALID_INPUT]
 
 
-@pytest.mark.parametrize("name", SCATTERED)
+@pytest.mark.parametrize("name", READ)
 def test_forward_of_one_reading_is_that_among_many(of_gallery, name: str) -> None:
     kinematics = of_gallery[name].kinematics
     poses = scattered(kinematics)
@@ -174,11 +175,11 @@ def test_answers_cannot_be_changed_and_know_their_fields() -> None:
 def test_rooms_of_answers_are_not_shared() -> None:
     kinematics = Kinematics(load_mechanism("delta"))
     first, second = (kinematics.inverse(kinematics.home) for _ in range(2))
-    first.joints[:], first.residual[...], first.iterations[...] = 7.0, 7.0, 7
+    first.joints[:] = 7.0
     assert not (second.joints == 7.0).any()
     q = second.actuated
     first, second = (kinematics.forward(q) for _ in range(2))
-    first.pose[:], first.joints[:], first.residual[...] = 7.0, 7.0, 7.0
+    first.pose[:], first.joints[:] = 7.0, 7.0
     assert not (second.pose == 7.0).any()
     assert kinematics.forward(q).ok
     assert kinematics.inverse(kinematics.home).ok

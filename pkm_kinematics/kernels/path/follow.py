@@ -35,23 +35,33 @@ from pkm_kinematics.kernels.path.newton import (
     correction,
     read_actuators,
 )
+from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.closures import block_jacobian, closed, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     DIVERGED,
     INVALID_INPUT,
+    JOINT_LIMIT,
     SINGULAR,
     UNREACHABLE,
     place_block,
     solve_positions,
     write_block_rows,
 )
-from pkm_kinematics.kernels.position.solve_poses import check_pose, fine, read_joints, solve_pose, take_seed
+from pkm_kinematics.kernels.position.solve_poses import (
+    INSIDE,
+    check_pose,
+    fine,
+    first_beyond_limit,
+    read_joints,
+    take_seed,
+)
+from pkm_kinematics.kernels.records import PLATFORM
 
 CONTRACTION = 0.25  # largest ratio of one correction to the one before
 CORRECTIONS = 12  # per step: with that ratio, enough for any accuracy
-EXACT = 1e-12  # of the robot's size: what further corrections would change
+EXACT = 1e-13  # of the robot's size: what further corrections would change
 ROUNDED = 1e-9  # of the robot's size: corrections that no longer shrink are rounding errors below this, else singular
 SHORTEST = 1e-4  # of the way: a path that must be followed in shorter steps than this has met a singularity
 STEPS = 200  # tried at most
@@ -111,10 +121,13 @@ def longest_part(bodies, span):
 
 @compiled
 def settled(step, previous, size):
-    """Whether corrections have done their work, from the lengths of the last and the one before (infinite: none)."""
+    """Whether corrections have done their work, from the lengths of the last and the one before (infinite: none).
+
+    The ratio of the next one to the last is at most the square of theirs (Deuflhard, section 2.1.1).
+    """
     if step > CONTRACTION * previous:  # no longer shrinking, which `contracts` let pass
         return True
-    return step * (step / previous if isfinite(previous) else 1e-2) < EXACT * size
+    return step * ((step / previous) ** 2 if isfinite(previous) else 1e-2) < EXACT * size
 
 
 @compiled
@@ -279,30 +292,53 @@ def usable_positions(model, q):
 
 
 @compiled
-def follow_poses(model, data, seeds, q, starts, solved, found):
-    """`follow_pose` for rows: from starts (1 or n, 7) to actuated joints q (n, n_actuated).
+def status_of_end(model, data):
+    """Status of the configuration in the state, whose loops are closed: JOINT_LIMIT, or off the platform's branch."""
+    platform, chain = data.state[PLATFORM], model.chain
+    if chain.shape[0] > 1:
+        miss, turn = read_chain(model, data, platform.R, platform.p)
+        if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
+            return DIVERGED
+    if first_beyond_limit(model.bodies, data.state, 2) >= 0 or first_beyond_limit(chain, data.chain, 1) >= 0:
+        return JOINT_LIMIT
+    return CONVERGED
 
-    `seeds` (n, n_joints) are joint positions near those at the starts. Results go to `found`, `PoseRows`, whose
-    `joints` are for a last solve to begin from; with `solved` true, those of that solve, and its status. Returns how
+
+@compiled
+def follow_row(model, data, seed, at_q, q, start, solved, pose, joints):
+    """`follow_pose` from a pose `start` (7,) that is not known to be usable: (status, error, iterations).
+
+    `seed` (n_joints,) are joint positions near those at the start; with `at_q` the actuated ones of them are q. Results
+    are `pose` (7,) and `joints` (n_joints,). With `solved` true these close the loops as they are, and JOINT_LIMIT is
+    told; else they are for a last solve to begin from.
+    """
+    if not (check_pose(start, pose) and usable_positions(model, q)):
+        return INVALID_INPUT, 0.0, 0
+    take_seed(model, data, seed)
+    if at_q:
+        read_actuators(model.bodies, data.state, q)
+    status, error, iterations = follow_pose(model, data, q, pose)
+    read_angles_at(model, data, q)
+    if solved and status == CONVERGED:
+        status = status_of_end(model, data)
+    read_joints(model, data, joints)
+    return status, error, iterations
+
+
+@compiled
+def follow_poses(model, data, seeds, q, starts, solved, found):
+    """`follow_row` for rows: from starts (1 or n, 7) to actuated joints q (n, n_actuated).
+
+    `seeds` (n, n_joints) are joint positions near those at the starts. Results go to `found`, `PoseRows`. Returns how
     many rows are not CONVERGED.
     """
     left = 0
     for k in range(q.shape[0]):
-        pose, joints = found.pose[k], found.joints[k]
-        if not (check_pose(starts[k if starts.shape[0] > 1 else 0], pose) and usable_positions(model, q[k])):
-            found.status[k] = INVALID_INPUT
-            left += 1
-            continue
-        take_seed(model, data, seeds[k])
-        status, found.residual[k], found.iterations[k] = follow_pose(model, data, q[k], pose)
-        read_angles_at(model, data, q[k])
-        read_joints(model, data, joints)
-        if solved and status == CONVERGED:
-            take_seed(model, data, joints)
-            status, _, _ = solve_pose(model, data, pose, NEAREST_BRANCH)
-            read_joints(model, data, joints)
-        found.status[k] = status
-        if status != CONVERGED:
+        start = starts[k if starts.shape[0] > 1 else 0]
+        found.status[k], found.residual[k], found.iterations[k] = follow_row(
+            model, data, seeds[k], False, q[k], start, solved, found.pose[k], found.joints[k]
+        )
+        if found.status[k] != CONVERGED:
             left += 1
     return left
 
