@@ -12,16 +12,11 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_description.rotations import pose_from_transform
 from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.kernels.actuator_coordinates import (
-    accelerations_here,
-    close_graph,
-    efforts_here,
-    motion_here,
-    step_actuators,
-)
+from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, efforts_here, step_actuators
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.binding import Prepared
 from pkm_kinematics.kernels.path.follow import follow_graph
+from pkm_kinematics.kernels.rates.graph_motion import close_graph, motion_here
 from pkm_kinematics.kernels.records import PLATFORM
 
 _SCRATCH = 6  # rows

@@ -49,9 +49,7 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
     solved = engine.solve(poses, near(_seeds(engine, q, found, order), len(poses)))
     error = _actuator_errors(method, solved, q)
     modes = [
-        k
-        for k, far in enumerate(error.tolist())
-        if far < ASSEMBLED or _agree(method, q, poses[k], k, solved, error)
+        k for k, far in enumerate(error.tolist()) if far < ASSEMBLED or _agree(method, q, poses[k], k, solved, error)
     ]
     engine.bring_in(solved, engine.passive_turned_freely)
     if any(times != 1 for times in found.multiplicity.tolist()):

@@ -2,7 +2,8 @@
 """From actuator readings to the motion of the whole robot, with the promise of forward kinematics.
 
 One tracker serves nodes, controllers and observers: its answer continues the last one, in the same working and assembly
-mode, or is a status. Where the motion space does not turn with the pose, a reading takes one compiled call.
+mode, or is a status. A reading takes one compiled call: where the motion space does not turn with the pose, of the path
+on the pose alone, else of the whole graph.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.forward.mode_tracker import Modes, ModeTracker
 from pkm_kinematics.kernels.binding import bind
 from pkm_kinematics.kernels.model_and_data import SEEDED, near
@@ -60,6 +62,7 @@ class Tracker:
         if joints is None:
             joints = kinematics.home_joints if pose is None else kinematics.inverse(start, mode=0).joints
         self._beside = self._is_beside(start, joints)
+        self._placed: TrackedMotion | None = None  # where the graph stands
         rest, unknown = np.zeros(len(joints)), np.full((6, len(kinematics.actuated_names)), np.nan)
         self.last = TrackedMotion(
             Status.DIVERGED, "no reading yet", start, np.zeros(6), np.array(joints), rest, 0.0, unknown
@@ -77,12 +80,27 @@ class Tracker:
         q, qd = (np.array(x, dtype=np.float64) for x in (positions, velocities))
         if not (np.isfinite(q).all() and np.isfinite(qd).all()):
             return self._lost(Status.INVALID_INPUT, "an actuator reading is not finite", 0.0)
-        return self._straight_on(q, qd) or self.from_pose(q, qd, self.last.pose, self.last.joints)
+        found = self._on_the_graph(q, qd) if self._beside else self._straight_on(q, qd)
+        return found or self.from_pose(q, qd, self.last.pose, self.last.joints)
+
+    def _on_the_graph(self, q: Array, qd: Array) -> TrackedMotion | None:
+        """The motion by the whole graph, in one compiled call; None where actuators are redundant, or the path ends."""
+        if self._graph is None:
+            return None
+        if self._placed is not self.last:
+            self._graph.place(self.last.pose, self.last.joints)
+        status, gap, _, to = self._graph.observe(q, qd)
+        if not closes(status):
+            return None
+        self._placed = self._found(status, to.pose, to.twist, to.joints, to.velocities, gap, to.jacobian)
+        return self._placed
+
+    @cached_property
+    def _graph(self) -> GraphTracker | None:
+        return GraphTracker(self.kinematics.engine) if GraphTracker.serves(self.kinematics.engine) else None
 
     def _straight_on(self, q: Array, qd: Array) -> TrackedMotion | None:
         """The motion where the platform's path alone leads on from the last one, in one compiled call; else None."""
-        if self._beside:
-            return None
         pose, joints = np.array(self.last.pose), np.array(self.last.joints)
         twist, rates = np.zeros(6), np.zeros(len(joints))
         call, system = self._track

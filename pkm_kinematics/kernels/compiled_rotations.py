@@ -67,6 +67,25 @@ def write_rotation(x, y, z, w, R):
 
 
 @compiled
+def write_quaternion(R, out):
+    """Unit quaternion x y z w, w >= 0, of a rotation matrix (3, 3), as `quaternion_from_rotation`; out (4,)."""
+    a, e, i = R[0, 0], R[1, 1], R[2, 2]
+    x, y, z, w = 1.0 + a - e - i, 1.0 - a + e - i, 1.0 - a - e + i, 1.0 + a + e + i
+    if w >= x and w >= y and w >= z:
+        x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    elif x >= y and x >= z:
+        y, z, w = R[1, 0] + R[0, 1], R[0, 2] + R[2, 0], R[2, 1] - R[1, 2]
+    elif y >= z:
+        x, z, w = R[1, 0] + R[0, 1], R[2, 1] + R[1, 2], R[0, 2] - R[2, 0]
+    else:
+        x, y, w = R[0, 2] + R[2, 0], R[2, 1] + R[1, 2], R[1, 0] - R[0, 1]
+    length = sqrt(x * x + y * y + z * z + w * w)
+    if w < 0.0:
+        length = -length
+    out[0], out[1], out[2], out[3] = x / length, y / length, z / length, w / length
+
+
+@compiled
 def shift_pose(pose, twist, scale, out):
     """out = pose moved by `scale` times a twist (6,): the origin translated, the attitude turned, base frame."""
     for k in range(3):

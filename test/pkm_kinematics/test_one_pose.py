@@ -19,7 +19,7 @@ from pkm_kinematics.status import Status, closes
 
 SAME = 1e-12  # rad, m and quaternions
 SCATTERED = ("delta", "five_bar", "gough_stewart", "orthoglide", "quattro")  # by formula, and by iteration
-READ = (*SCATTERED, "agile_eye", "cable_8", "four_upu", "par2", "planar_3rrr", "tripod_3prs", "tripteron", "wrist_3ups_s")
+READ = (*SCATTERED, "agile_eye", "cable_8", "four_upu", "par2", "planar_3rrr", "tripod_3prs", "tripteron")
 
 
 def scattered(kinematics: Kinematics, n: int = 12) -> Array:

@@ -22,6 +22,7 @@ from pkm_kinematics.kernels.records import PLATFORM
 from pkm_kinematics.kernels.vectors import add, cross, get, sub
 
 RANK = 1e-9  # left null vectors of a limb: singular values below this part of the largest. J mixes lengths and angles
+NEARLY = 0.9  # of the square of the longest: an axis that is as good as another, but for rounding
 INDEPENDENT = 1e-7  # wrenches that span what the platform cannot do, against rounding in overconstrained robots
 
 
@@ -49,6 +50,43 @@ def branch_drift(model, data):
     arm = sub(get(data.state[PLATFORM].p), get(last.p))
     linear = add(get(last.dv), add(cross(get(last.dw), arm), cross(w, cross(w, arm))))
     return np.array((linear[0], linear[1], linear[2], last.dw[0], last.dw[1], last.dw[2]))
+
+
+@compiled
+def write_basis(spanning, basis):
+    """Orthonormal basis (6, n) of the space that orthonormal rows (n, 6) span, the same whichever these are.
+
+    Null vectors are known but for a turn among themselves, which rounding decides. Here each column is the projection
+    of an axis: of the first whose part across the columns before it is nearly the longest.
+    """
+    n = basis.shape[1]
+    for k in range(n):
+        axis, longest = 0, 0.0
+        for i in range(6):
+            left = 0.0
+            for r in range(n):
+                left += spanning[r, i] * spanning[r, i]
+            for j in range(k):
+                left -= basis[i, j] * basis[i, j]
+            if left > longest / NEARLY:
+                longest = left
+                axis = i
+        for c in range(6):
+            basis[c, k] = 0.0
+            for r in range(n):
+                basis[c, k] += spanning[r, axis] * spanning[r, c]
+        for _ in range(2):  # the second time for rounding
+            for j in range(k):
+                along = 0.0
+                for c in range(6):
+                    along += basis[c, j] * basis[c, k]
+                for c in range(6):
+                    basis[c, k] -= along * basis[c, j]
+        squared = 0.0
+        for c in range(6):
+            squared += basis[c, k] * basis[c, k]
+        for c in range(6):
+            basis[c, k] /= sqrt(squared)
 
 
 @allocating
@@ -99,10 +137,10 @@ def motion_space(model, data, allowed, twist, space, bias):
     left = np.zeros((0, 0))
     if count > 0:
         left, values, V = np.linalg.svd(wrenches[:count])
-    mobility = space.shape[1]
-    for k in range(mobility):
-        for c in range(6):
-            space[c, k] = V[6 - mobility + k, c] / scale[c]
+    write_basis(V[6 - space.shape[1] :], space)
+    for c in range(6):
+        for k in range(space.shape[1]):
+            space[c, k] /= scale[c]
     bias[:] = 0.0
     if not np.any(twist != 0.0):
         return

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readings followed on the whole graph: where the motion space turns with the pose, in one compiled call.
+
+It asks for no motion space and no working mode, and passes where a limb is stretched or folded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+from pkm_kinematics.kernels.binding import Prepared
+from pkm_kinematics.kernels.path.graph_reading import GraphMotion, GraphPlaces, track_graph
+from pkm_kinematics.solve.engine import Engine
+from pkm_kinematics.status import Status
+
+
+class GraphTracker:
+    """Follows one robot whose actuators are as many as its freedoms. Not for several threads.
+
+    Args:
+        engine: of the robot.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        graph, actuated = engine.whole_graph, engine.actuated_names
+        tables = graph.holding(actuated)
+        self._names = graph.names
+        self._model = tables.model.replace(subspace=np.zeros((6, len(actuated))))
+        self._data = tables.data()
+        column = {name: j for j, name in enumerate(engine.joint_names)}
+        bodies = [i for i, name in enumerate(graph.names) if name in column]
+        self._places = GraphPlaces(
+            np.array([graph.names.index(name) for name in actuated]),
+            engine.farthest(engine.actuated_turning),
+            np.array(bodies),
+            np.array([column[graph.names[i]] for i in bodies]),
+            *engine.limits,
+            graph.platform_carrier,
+            np.array(graph.tail),
+        )
+        self._bodies, self._columns = self._places.bodies, self._places.columns
+        self._positions = np.array(tables.bodies["home"])
+        self._size = engine.characteristic_length
+        example = np.zeros(len(actuated)), np.zeros(len(actuated)), self._positions, self._room()
+        self._track = Prepared(track_graph, self._model, self._data, self._size, self._places, *example).call
+
+    @staticmethod
+    def serves(engine: Engine) -> bool:
+        """Whether the actuators of a robot are coordinates of it: as many as its freedoms."""
+        return len(engine.actuated_names) == engine.mobility
+
+    def place(self, pose: Array, joints: Array) -> None:
+        """Take a configuration.
+
+        Args:
+            pose: of the platform (7,), base frame.
+            joints: positions (n_joints,) that close the loops there.
+        """
+        for name, value in self.engine.branch_at(pose).items():
+            self._positions[self._names.index(name)] = value
+        self._positions[self._bodies] = joints[self._columns]
+
+    def observe(self, q: Array, velocities: Array) -> tuple[Status, float, int, GraphMotion]:
+        """Go on to a reading.
+
+        Args:
+            q: positions (n_actuated,) of the actuators [rad or m].
+            velocities: of the actuators (n_actuated,).
+
+        Returns:
+            Status, largest gap of a closure [m], iterations, and the motion, which counts where the status is CONVERGED
+            or JOINT_LIMIT; else the configuration is the one before.
+        """
+        motion = self._room()
+        status, gap, iterations = self._track(
+            self._model, self._data, self._size, self._places, q, velocities, self._positions, motion
+        )
+        return Status(status), gap, iterations, motion
+
+    def _room(self) -> GraphMotion:
+        n, m = len(self.engine.joint_names), len(self.engine.actuated_names)
+        return GraphMotion(np.empty(7), np.empty(6), np.zeros(n), np.zeros(n), np.empty((6, m)))
