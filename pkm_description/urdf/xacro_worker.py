@@ -121,7 +121,40 @@ def remedy_of(error: BaseException) -> str:
             "give the path of the include relative to the file that has it, or absolute; the limbs that come along are "
             "$(find pkm_control)/pkm_description/limbs/NAME.xacro"
         )
+    message = str(first)
+    if isinstance(first, UnknownNameError):
+        near = f"did you mean {first.near}? Else " if first.near else ""
+        return f'{near}write <xacro:property name="{first.name}" value="..."/> above the place where it is used'
+    if message.startswith("Undefined property to forward: "):
+        name = message.rpartition(" ")[2]
+        return (
+            f'write <xacro:property name="{name}" value="..."/> before the macro is called; docs/description.md '
+            "has all that the macros of the limbs take"
+        )
+    if message.startswith("Undefined parameters"):
+        return "give these attributes where the macro is called"
+    if message.startswith("unknown macro name"):
+        return "write the macro above the place where it is called, or <xacro:include> the file that has it"
     return "correct the xacro expression"
+
+
+class UnknownNameError(NameError):
+    """An expression uses a name that has no value; `near` is one that has, if any resembles it."""
+
+    def __init__(self, text: str, name: str, near: str) -> None:
+        super().__init__(text)
+        self.name, self.near = name, near
+
+
+def unknown_name(error: NameError, symbols: Any) -> UnknownNameError:
+    """The same error, with the name and what it may be meant for."""
+    name = str(error).partition("'")[2].partition("'")[0]
+    known: list[str] = []
+    while isinstance(symbols, dict):
+        known += [key for key in symbols if isinstance(key, str)]
+        symbols = getattr(symbols, "parent", None)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.75)
+    return UnknownNameError(str(error), name, near[0] if near else "")
 
 
 def explain_values() -> None:
@@ -131,6 +164,8 @@ def explain_values() -> None:
     def explained(expression: str, symbols: Any, others: Any = None) -> Any:
         try:
             return original(expression, symbols, others)
+        except NameError as error:
+            raise unknown_name(error, symbols if others is None else others) from error
         except (ValueError, ZeroDivisionError, OverflowError) as error:
             tree = ast.parse(expression.strip(), mode="eval")
             named = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]

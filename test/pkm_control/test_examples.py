@@ -23,6 +23,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 RUNS = {
     "packaging_delta": ("packaging_delta_pick.csv", 1000.0),
     "ankle": ("ankle_step.csv", 250.0),
+    "ankle_cranks": ("ankle_step.csv", 250.0),
     "hobby_hexapod": ("hobby_hexapod_greeting.csv", 500.0),
 }
 
@@ -107,6 +108,62 @@ def test_ankle_by_hand() -> None:
         turn = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]]) @ np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
         lengths = [np.linalg.norm(turn @ [-0.06, y, 0.0] - [-0.06, y, 0.26]) for y in (0.04, -0.04)]
         np.testing.assert_allclose(kinematics.inverse([pitch, roll]).actuated, lengths, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ankle", "ankle_cranks"])
+def test_every_range_of_an_ankle_is_its_own(name: str, tmp_path: Path) -> None:
+    """The foot's two axes and the two drives: one property each, and only its joint has it."""
+    text = (EXAMPLES / f"{name}.urdf.xacro").read_text()
+    drives = "leg" if name == "ankle" else "arm"
+    ranges = (
+        {"left": (0.21, 0.3), "right": (0.22, 0.31)} if name == "ankle" else {"left": (-1.0, 0.9), "right": (-0.9, 1.1)}
+    )
+    wanted = {"ankle_pitch": (-0.5, 0.6), "ankle_roll": (-0.2, 0.3)}
+    values = {
+        "pitch_range": list(wanted["ankle_pitch"]),
+        "roll_range": list(wanted["ankle_roll"]),
+        "leg_ranges" if name == "ankle" else "crank_ranges": f"dict(left={ranges['left']}, right={ranges['right']})",
+    }
+    for property_name, value in values.items():
+        text, count = re.subn(rf'(name="{property_name}" value=)"[^"]*"', rf'\1"${{{value}}}"', text)
+        assert count == 1
+    path = tmp_path / f"{name}.urdf.xacro"
+    path.write_text(text)
+    mechanism = load_mechanism(path)
+    for joint, ends in {**wanted, **{f"{side}_{drives}": ends for side, ends in ranges.items()}}.items():
+        limits = mechanism.joint_named[joint].limits
+        assert (limits.lower, limits.upper) == ends, joint
+
+
+def test_ankle_with_cranks_by_hand() -> None:
+    """Ends of crank and rod are as far apart as at home, where the cranks point straight back."""
+    kinematics = Dynamics(load_mechanism(EXAMPLES / "ankle_cranks.urdf.xacro")).kinematics
+    motors, feet = [[0.0, 0.045, 0.20], [0.0, -0.045, 0.26]], [[-0.05, 0.045, 0.01], [-0.05, -0.045, 0.01]]
+    np.testing.assert_allclose(kinematics.inverse([0.0, 0.0]).actuated, [0.0, 0.0], atol=1e-9)
+    for pitch, roll in ((0.0, 0.0), (0.4, 0.0), (-0.2, 0.15), (0.3, -0.2)):
+        cp, sp, cr, sr = np.cos(pitch), np.sin(pitch), np.cos(roll), np.sin(roll)
+        turn = np.array([[cp, 0, sp], [0, 1, 0], [-sp, 0, cp]]) @ np.array([[1, 0, 0], [0, cr, -sr], [0, sr, cr]])
+        solution = kinematics.inverse([pitch, roll])
+        assert solution.ok
+        for motor, foot, crank in zip(motors, feet, solution.actuated, strict=True):
+            end = np.array(motor) + 0.05 * np.array([-np.cos(crank), 0.0, -np.sin(crank)])
+            length = np.linalg.norm(np.array(foot) - motor + [0.05, 0.0, 0.0])
+            np.testing.assert_allclose(np.linalg.norm(turn @ foot - end), length, atol=1e-12)
+    # cranks and levers of 5 cm, upright rods: a parallelogram, which passes pitch on as it is and roll by 45 mm to 50
+    np.testing.assert_allclose(kinematics.task_jacobian([0.0, 0.0]), [[-1.0, -0.9], [-1.0, 0.9]], atol=1e-9)
+
+
+def test_cranks_that_point_forward(tmp_path: Path) -> None:
+    """Rods in front of the ankle: the cranks turn up where those behind turn down."""
+    text = (EXAMPLES / "ankle_cranks.urdf.xacro").read_text()
+    for old, new in (('"crank_heading" value="${pi}"', '"crank_heading" value="0"'), ("[-0.05, ", "[0.05, ")):
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "ankle.urdf.xacro"
+    path.write_text(text)
+    kinematics = Dynamics(load_mechanism(path)).kinematics
+    np.testing.assert_allclose(kinematics.inverse([0.0, 0.0]).actuated, [0.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(kinematics.task_jacobian([0.0, 0.0]), [[1.0, -0.9], [1.0, 0.9]], atol=1e-9)
 
 
 def test_a_foot_that_pitches_and_rolls_yaws_as_the_universal_joint_bids() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,7 +72,7 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         swap('<robot name="five_bar">', '<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:no_such_macro/>'),
         "xacro text",
         "no_such_macro",
-        "correct the xacro",
+        "write the macro above",
     ),
     "no robot": (lambda: "<sdf/>", "URDF text", "<sdf>", "<robot"),
     "no links": (lambda: '<robot><pkm base_link="a" platform_link="b"/></robot>', "<robot>", "no links", "<link>"),
@@ -472,3 +473,21 @@ def test_error_in_a_file_names_the_file(tmp_path: Path) -> None:
 def test_what_names_no_robot(source: object) -> None:
     with pytest.raises(DescriptionError, match=r"it is of type \w+, which names no robot; give the name of a robot"):
         load_mechanism(source)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("body", "remedy"),
+    [
+        ('<xacro:property name="arm_length" value="1"/><link name="${arm_lenght}"/>', "did you mean arm_length?"),
+        ('<link name="${nothing_like_it}"/>', 'write <xacro:property name="nothing_like_it" value="..."/> above'),
+        ('<xacro:later/><xacro:macro name="later"><link name="a"/></xacro:macro>', "write the macro above the place"),
+        ('<xacro:macro name="m" params="a:=^"/><xacro:m/>', 'write <xacro:property name="a" value="..."/> before'),
+        ('<xacro:macro name="m" params="a"/><xacro:m/>', "give these attributes where the macro is called"),
+    ],
+    ids=["misspelt", "missing", "later", "forwarded", "parameter"],
+)
+def test_what_xacro_does_not_know(body: str, remedy: str, tmp_path: Path) -> None:
+    path = tmp_path / "robot.urdf.xacro"
+    path.write_text(f'<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">{body}</robot>')
+    with pytest.raises(DescriptionError, match=re.escape(remedy)):
+        load_mechanism(path)
