@@ -287,7 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.pick is not None and "motion" in options.chosen(parser(), arguments):
         command.error("--pick and --place are a motion of their own: leave out --motion, or them")
     try:
-        with making("building the robot"):
+        with making("building the robot; after an update kernels are compiled, which takes a minute"):
             dynamics = Dynamics(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
         if given.pick is None:
             motion = motion_named(given.motion, dynamics.kinematics)

@@ -24,6 +24,7 @@ from rclpy.node import Node
 from rclpy.task import Future
 
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.motion_player.loop_figures import loop_figures
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player.run_streams import RunStreams
@@ -46,6 +47,7 @@ from pkm_interfaces.srv import PlayMotion
 
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
+_PAGE_PATIENCE = 5.0  # s, for the page, once all else is ready
 _LASTING = 0.5  # s, of an error that ends the motion
 _MOST_CYCLES = 1_000_000
 _LARGEST = 10_000_000  # bytes of a motion file that somebody names in a request
@@ -76,6 +78,11 @@ class MotionPlayer(Node):
         waiting = declare(
             self, "wait_for", [""], "nodes to be well before the motion begins, and while it runs", fixed=True
         )
+        self._wait_for_page = declare(
+            self, "wait_for_page", False, "let the first motion wait for the page, for a few seconds", fixed=True
+        )
+        self._page = ""  # how far it is, as it says
+        self._page_since = 0.0  # s, on the monotonic clock: all but the page is there; 0: not yet
         self._health = dict.fromkeys(
             (name for name in waiting if name), (DiagnosticStatus.STALE, "has not been heard of")
         )
@@ -87,7 +94,8 @@ class MotionPlayer(Node):
         self._order: Order | None = None  # what is to be run next
         self._streams: RunStreams | None = None  # of the order, from when it is planned
         self._run: MotionRun | None = None
-        self._begun = False  # a motion, ever
+        self._begun = 0  # motions
+        self._last: dict[str, object] = {}  # what was begun last, for the page
         self._well_at = 0.0  # s, on the monotonic clock
         self._loops_at_end = -1  # how many loop statistics had come when the motion ended; -1: it has not
         self._loops: list[LoopStatistics] = []
@@ -135,7 +143,7 @@ class MotionPlayer(Node):
             self.exit_code = 1
         elif self._order is not None and self._streams is not None:
             self._streams.take(None)
-            if self._everybody_is_well():
+            if self._everybody_is_well() and self._page_is_there():
                 reference = self._reference_in.take()
                 if self._streams.run and reference is not None:
                     self._begin(self._order, self._streams, reference)
@@ -201,8 +209,11 @@ class MotionPlayer(Node):
         """Note how the nodes are that the motion needs."""
         for status in message.status:
             name = status.name.rpartition("/")[2]
-            if status.hardware_id == self.get_namespace() and name in self._health:
+            if status.hardware_id != self.get_namespace():
+                continue
+            if name in self._health:
                 self._health[name] = (status.level, status.message)
+            self._page = next((one.value for one in status.values if one.key == about.PAGE), self._page)
 
     def _ill(self) -> list[str]:
         """What is not as the motion needs it."""
@@ -221,6 +232,17 @@ class MotionPlayer(Node):
             self._give_up(problem)
         return not ill
 
+    def _page_is_there(self) -> bool:
+        """Whether a person who wants to see the first motion can, or has been waited for long enough."""
+        if not self._wait_for_page or self._begun or self._page in (about.SERVED, about.SEEN):
+            return True
+        now = time.monotonic()
+        if not self._page_since:
+            self._page_since = now
+            text = "the robot is ready; the motion begins when the page is there to be seen, in %g s at the latest"
+            self.get_logger().info(text % _PAGE_PATIENCE)
+        return now - self._page_since > _PAGE_PATIENCE
+
     def _give_up(self, problem: str) -> None:
         """End what has not begun."""
         if self._streams is not None:
@@ -235,10 +257,10 @@ class MotionPlayer(Node):
     def _report_health(self) -> diagnostics.Report:
         """How the last motion went: who pressed a button on the page heard only that it began."""
         if self._problem:
-            return diagnostics.ERROR, f"the last motion failed: {self._problem}", {}
+            return diagnostics.ERROR, f"the last motion failed: {self._problem}", self._last
         if self._run is not None:
-            return diagnostics.OK, f"{self._run.order.motion} runs", {}
-        return diagnostics.OK, "no motion runs", {}
+            return diagnostics.OK, f"{self._run.order.motion} runs", self._last
+        return diagnostics.OK, "no motion runs", self._last
 
     def _told(self, name: str) -> str:
         level, message = self._health[name]
@@ -276,7 +298,10 @@ class MotionPlayer(Node):
     def _begin(self, order: Order, streams: RunStreams, reference: PlatformReference) -> None:
         """Run the motion, from its start."""
         self._well_at = time.monotonic()
-        self._begun = True
+        self._begun += 1
+        source = order.plan.motion.source if order.plan is not None else ""
+        self._last = dict(zip(about.MOTION, (order.motion, order.cycles, source, self._begun), strict=True))
+        self._diagnostics.soon()
         self._run = MotionRun(order, self._client, streams, self._tolerance)
         self._order = self._streams = None
         self._problem = ""

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 import webbrowser
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.page.page_operations import PageOperations
 from pkm_control.view.admission import OPERATE
 from pkm_control.view.jog_space import JogSpace
-from pkm_control.view.operations import IDLE, Answer, Readings
+from pkm_control.view.operations import IDLE, Answer, Motion, Readings
 from pkm_control.view.page_server import THIS_COMPUTER
 from pkm_control.view.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism
@@ -35,6 +37,7 @@ from pkm_kinematics.kinematics import shared_kinematics
 _MOVED = 1e-3  # m and rad-like, from where working modes were asked for, until they are asked for again
 _LOOK_EVERY = 0.1  # s, between two looks whether the robot is there
 _MOST_MODES = 256
+_PLAYER = "motion_player"
 _MODES = {
     getattr(ControllerState, name): name for name in ("WAITING", "HOLDING", "TRACKING", "STOPPED", "PAUSED", "JOGGING")
 }
@@ -66,6 +69,9 @@ class PageNode(Node):
         self._time = 0.0  # s since then
         self._modes_asked = np.full(7, np.nan)  # the pose at which working modes were asked for
         self._planned: Path | None = None
+        self._diagnostics: diagnostics.Diagnostics | None = None
+        self._last: Motion | None = None  # that was begun
+        self._progress = about.SERVED
         self._description = RobotDescription(self, self._build)
         self._inputs = [
             PolledSubscription(self, kind, topic, topics.STREAM_IN)
@@ -101,7 +107,15 @@ class PageNode(Node):
         arguments = (viewer, self._operations, mechanism)
         threading.Thread(target=self._prepare, args=arguments, name="controls", daemon=True).start()
         if self._browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            self._progress = about.OPENING
             threading.Thread(target=webbrowser.open, args=(viewer.url,), name="browser", daemon=True).start()
+        viewer.server.on_client_connect(lambda client: self._seen())
+
+    def _seen(self) -> None:
+        """Tell that somebody sees the robot; from a thread of the page."""
+        self._progress = about.SEEN
+        if self._diagnostics is not None:
+            self._diagnostics.soon()
 
     def _prepare(self, viewer: RobotViewer, operations: PageOperations, mechanism: Mechanism) -> None:
         """Give the page its controls, when the robot is there; away from the executor, as it takes kernels."""
@@ -123,6 +137,8 @@ class PageNode(Node):
                 self._faults.pop(name, None)
                 if status.level == diagnostics.ERROR:
                     self._faults[name] = status.message
+                if name == _PLAYER:
+                    self._last = about.motion_of({one.key: one.value for one in status.values}) or self._last
 
     def _plan(self, message: Path) -> None:
         """Show the path that the platform is to take."""
@@ -143,7 +159,7 @@ class PageNode(Node):
             if not 0 < self._epoch <= now:
                 self._epoch = now
             self._time = 1e-9 * (now - self._epoch)
-        readings = _readings(platform, controller, self._time)
+        readings = replace(_readings(platform, controller, self._time), motion=self._last)
         try:
             self._viewer.look(joints.name, np.array(joints.position), readings)
         except Exception as error:  # of the web server's, which browsers come to and leave: the next picture may do
@@ -172,7 +188,8 @@ class PageNode(Node):
     def _report(self) -> diagnostics.Report:
         if self._viewer is None:
             return diagnostics.ERROR, self._description.problem, {}
-        return diagnostics.OK, f"shown at {self._viewer.url}", {"visuals left out": len(self._viewer.left_out)}
+        values = {"visuals left out": len(self._viewer.left_out), about.PAGE: self._progress}
+        return diagnostics.OK, f"shown at {self._viewer.url}", values
 
 
 def _readings(platform: PlatformState, controller: ControllerState | None, time: float) -> Readings:

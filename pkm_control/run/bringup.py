@@ -230,7 +230,11 @@ NODES = (
             "stay": "stay",
             "hardware_file": "hardware_file",
         },
-        lambda values: {"notes": _notes(values), "reserve": reserve(values)},
+        lambda values: {
+            "notes": _notes(values),
+            "reserve": reserve(values),
+            "wait_for_page": values["page"] == "true" and values["browser"] == "true",  # for a person
+        },
         {"actuated_joint_states": "hardware/joint_states"},
         wanted=lambda values: (
             values["controller"] != "none" and (values["motion"] != "none" or values["stay"] == "true")

@@ -31,7 +31,7 @@ from pkm_kinematics.forward.tracker import AssemblyModeTracker
 
 def build(text: str) -> Dynamics:
     """The robot of a description (URDF+), which all nodes share; raises `PkmError` where there is none in it."""
-    with making("building the robot"):
+    with making("building the robot; after an update kernels are compiled, which takes a minute"):
         return shared_dynamics(shared_mechanism(text))
 
 

@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 0, 1 where there is no such robot, 2 for a wrong command line."""
     given = parser().parse_args(arguments)
     try:
-        with making("building the robot"):
+        with making("building the robot; after an update kernels are compiled, which takes a minute"):
             mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         compile_modules()
         with making("compiling kernels"):

@@ -23,6 +23,16 @@ class Answer:
     message: str = ""
 
 
+@dataclass(frozen=True)
+class Motion:
+    """A motion as it was asked for (`name`, `cycles`), from which file, and which one since the robot is there."""
+
+    name: str
+    cycles: int
+    source: str = ""
+    number: int = 1
+
+
 @dataclass(frozen=True, eq=False)
 class Readings:
     """One look at the running robot. What is not known is None; vectors and poses are in the base frame."""
@@ -38,6 +48,7 @@ class Readings:
     speed_override: float | None = None  # 0 to 1
     distances: tuple[float | None, float | None] = (None, None)  # from singularities of type 1 and 2
     units: tuple[str, str] = field(default=("", ""))  # of the distances
+    motion: Motion | None = None  # that was begun last
 
 
 class Operations(Protocol):

@@ -31,6 +31,7 @@ _PLANNED_COLOUR = (30, 90, 200)
 _TRAIL_COLOUR = (225, 85, 15)
 _SKY, _GROUND = (205, 217, 229), (242, 245, 248)  # of the background, top and bottom
 _CELL_COLOUR, _SECTION_COLOUR = (176, 187, 198), (120, 134, 148)
+_AXES = 0.1  # of the robot's size: the axes of its base
 _FOV = 0.75  # rad, from the top to the bottom of the picture
 _EYES = 4  # places that are remembered
 _STICKS_OUT = 0.02  # of the robot's size: by how much a link reaches beyond all that was seen before the picture grows
@@ -159,7 +160,8 @@ class Scene:
                 *(corners @ poses[link][:3, :3].T + poses[link][:3, 3] for link, corners in self.corners.items()),
             ]
         )
-        self._points, self._box = points, (points.min(axis=0), points.max(axis=0))
+        self._box = points.min(axis=0), points.max(axis=0)
+        self._points = np.vstack((points, _AXES * self.size * np.eye(3)))
         self._reached = (points @ _DIRECTIONS.T).max(axis=0)
         floor = fitting.floor_under(*self._box)
         self._server.scene.add_grid(
@@ -174,7 +176,7 @@ class Scene:
             position=tuple(floor.middle),
         )
         size = self.size
-        self._server.scene.add_frame("/base", axes_length=0.1 * size, axes_radius=0.0025 * size)
+        self._server.scene.add_frame("/base", axes_length=_AXES * size, axes_radius=0.0025 * size)
         camera = self._server.initial_camera
         camera.near, camera.far, camera.fov = 0.01 * size, 100.0 * size, _FOV
         eye, middle = fitting.view_of(self._shown(), _FOV, 1.0)

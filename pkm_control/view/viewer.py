@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.view.jog_space import JogSpace
-from pkm_control.view.operations import Answer, Operations, Readings
+from pkm_control.view.operations import IDLE, Answer, Operations, Readings
 from pkm_control.view.page_server import THIS_COMPUTER, PageServer
 from pkm_control.view.panels import markup
 from pkm_control.view.panels.asking import Desk
@@ -43,6 +43,7 @@ _UNSEEN_EVERY = 1.0  # s, between two pictures that no browser shows
 _ORDER = {"status": 0.0, "run": 1.0, "jog": 2.0, "record": 3.0}
 _WIDTH, _WIDTH_MEASURED = 320, 310  # pixels
 _WATCHES = "This browser may watch. Commands are taken from others: see the argument operate."
+_TAKES_JOGS = (*IDLE, "")  # modes in which there are handles: while a motion runs they would trail behind, of no use
 _STANDS = ("HOLDING", "TRACKING", "PAUSED", "STOPPED", "WAITING", "")  # modes in which the handles follow the robot
 
 
@@ -242,6 +243,7 @@ class RobotViewer:
         for run, jog in self._panels():
             with contextlib.suppress(KeyError):  # a browser that leaves meanwhile
                 run.show(readings)
+                jog.let(readings.mode in _TAKES_JOGS)
                 if readings.pose is not None and readings.mode in _STANDS:
                     jog.follow(readings.pose, self._seeds())
 

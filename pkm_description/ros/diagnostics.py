@@ -55,6 +55,10 @@ class Diagnostics:
             self._level, self._looks = level, 0
             self._publish(level, message, values)
 
+    def soon(self) -> None:
+        """Publish at the next look: something has changed beside the level. May be called from any thread."""
+        self._looks = _AT_LEAST_EVERY
+
     def _timeless(self) -> bool:
         """Whether the node is to take its time from a clock that does not speak."""
         sim_time = self._node.has_parameter("use_sim_time") and self._node.get_parameter("use_sim_time").value

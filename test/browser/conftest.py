@@ -16,7 +16,7 @@ from scipy.spatial.transform import Rotation
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
 from pkm_control.view.jog_space import JogSpace
-from pkm_control.view.operations import Answer, Readings
+from pkm_control.view.operations import Answer, Motion, Readings
 from pkm_control.view.panels.jogging import HANDS_OFF
 from pkm_control.view.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism
@@ -37,6 +37,7 @@ class FakeRobot:
         self.kinematics = kinematics
         self.calls: list[tuple[Any, ...]] = []
         self.mode, self.speed, self.time = "HOLDING", 1.0, 0.0
+        self.motion: Motion | None = None
         self.pose = np.array(kinematics.home)
         self.joints = np.array(kinematics.home_joints)
         self.space = JogSpace(kinematics)
@@ -104,6 +105,7 @@ class FakeRobot:
             speed_override=self.speed,
             distances=(float(margins.type1), float(margins.type2)),
             units=("m/s per rad/s", "rad/s per m/s"),
+            motion=self.motion,
         )
         self.viewer.show(readings)
 

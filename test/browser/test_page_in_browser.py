@@ -15,6 +15,7 @@ import pytest
 from scipy.ndimage import binary_opening
 
 from pkm_control.view.jog_space import Coordinate
+from pkm_control.view.operations import Motion
 from pkm_description import load_mechanism
 from pkm_description.urdf.visuals import visuals_of
 from pkm_kinematics import Kinematics
@@ -195,6 +196,27 @@ def test_every_control_does_what_it_says(page: Page, size: tuple[int, int]) -> N
     page.press("Recover")
     robot.wait(lambda: robot.last("recover"))
     robot.wait(lambda: not page.find("Recover", "button"))
+
+
+def test_what_runs_is_shown_where_it_could_be_chosen(page: Page) -> None:
+    page.resize(DESKTOP)
+    robot = page.robot
+    robot.go_home()
+    field = "[...document.querySelectorAll('input')].map(e => e.value).join('|')"
+    robot.mode, robot.motion = "TRACKING", Motion("tilts", 23, "tilts.csv", 1)
+    robot.wait(lambda: "tilts.csv, 23 cycles" in page.text())
+    robot.wait(lambda: "tilts|" in page.browser.run(field) and "23" in page.browser.run(field).split("|"))
+    page.choose("Motion", "circle")
+    time.sleep(1.0)
+    robot.step()
+    assert "circle|" in page.browser.run(field)  # what somebody wants next is left alone
+    panels = robot.viewer._panels()
+    assert panels
+    for _, jog in panels:
+        robot.wait(lambda jog=jog: not any(gizmo.visible for gizmo in jog._gizmos))  # of no use while a motion runs
+    robot.go_home()
+    for _, jog in panels:
+        assert all(gizmo.visible for gizmo in jog._gizmos)
 
 
 def test_a_working_mode_is_asked_for_and_the_refusal_is_told(page: Page) -> None:

@@ -8,11 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import Log
 
 from pkm_control.loop.follower import Outcome
 from pkm_control.nodes import motion_player_node
+from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_description import load_mechanism
@@ -166,3 +167,30 @@ def test_who_ends_the_run_before_it_begins_is_told_that_nothing_was_run(graph: G
     player.wind_up()
     graph.wait(lambda: any("nothing of the motion was run, and there is no report" in log.msg for log in told))
     assert player.exit_code is None
+
+
+def test_the_first_motion_waits_for_the_page_but_not_for_long(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(motion_player_node, "_PAGE_PATIENCE", 0.5)
+    told = graph.listen(Log, "/rosout")
+    publisher = graph.client.create_publisher(DiagnosticArray, topics.DIAGNOSTICS, topics.EVENTS)
+    player = graph.start(MotionPlayer, motion="none", stay=True, wait_for_page=True)
+    graph.wait(lambda: publisher.get_subscription_count() > 0)
+    assert not player._page_is_there()
+    graph.wait(lambda: any("begins when the page is there" in log.msg for log in told))
+    graph.wait(player._page_is_there)  # nobody comes
+    player._page_since = 0.0
+    assert not player._page_is_there()
+
+    def page(progress: str) -> None:
+        values = [KeyValue(key=about.PAGE, value=progress)]
+        status = DiagnosticStatus(name=f"{graph.namespace}/page", hardware_id=graph.namespace, values=values)
+        publisher.publish(DiagnosticArray(status=[status]))
+        graph.wait(lambda: player._page == progress)
+
+    page(about.OPENING)
+    player._page_since = 0.0
+    assert not player._page_is_there()
+    page(about.SEEN)
+    assert player._page_is_there()
+    player._page, player._begun = "", 1
+    assert player._page_is_there()  # later motions are asked for by who sees the page, or does not want it

@@ -23,6 +23,7 @@ from pkm_control.nodes import motion_player_node
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_control.nodes.page_node import PageNode
+from pkm_control.view.operations import Motion
 
 
 def test_a_lost_platform_leaves_no_trail(graph: Graph) -> None:
@@ -81,7 +82,7 @@ def test_a_motion_that_fails_after_it_began_is_told(graph: Graph, monkeypatch: p
     player = graph.start(MotionPlayer, motion="none", stay=True)
     graph.wait(lambda: page._viewer is not None)
     began: list[str] = []
-    order = Order("circle", 1, began.append, plan=SimpleNamespace())
+    order = Order("circle", 3, began.append, plan=SimpleNamespace(motion=SimpleNamespace(source="circle.csv")))
     run = MotionRun(order, None, None, 0.0)
     run._tell("")
     run.end("PATH_TOLERANCE_VIOLATED: 21 mm from the path")
@@ -94,6 +95,7 @@ def test_a_motion_that_fails_after_it_began_is_told(graph: Graph, monkeypatch: p
     player._timer.cancel()
     player._begin(order, None, SimpleNamespace(pose=messages.to_pose(np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]))))
     graph.wait(lambda: "the last motion failed" not in page._viewer.status.content)
+    graph.wait(lambda: page._last == Motion("circle", 3, "circle.csv", 1))
 
 
 def test_what_cannot_be_drawn_does_not_end_the_page(graph: Graph) -> None:

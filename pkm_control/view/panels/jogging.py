@@ -67,13 +67,23 @@ class JogPanel:
             slider.on_update(partial(self._slider_moved, k))
         for gizmo in self._gizmos:
             gizmo.on_update(partial(self._gizmo_moved, gizmo))
-        shown.on_update(lambda event: self._show_gizmos(bool(shown.value)))
+        self._wanted = shown
+        self._let = True
+        shown.on_update(lambda event: self._show_gizmos())
 
     def follow(self, pose: Array, joints: Array) -> None:
         """Stand where the platform is, unless somebody is at it: its pose (7,), and all joints."""
         if time.monotonic() - self._touched < HANDS_OFF:
             return
         self._place(pose, self._space.coordinates(pose, joints))
+
+    def let(self, possible: bool) -> None:
+        """Have handles in the picture only while jogs are possible."""
+        if possible != self._let:
+            self._let = possible
+            if not possible:
+                self._touched = 0.0  # when they are back, they stand where the platform is
+            self._show_gizmos()
 
     # Sliders
 
@@ -156,7 +166,8 @@ class JogPanel:
             wanted[3:] /= np.linalg.norm(wanted[3:]) or 1.0
         self._go(self._space.target_at(wanted, self._joints()), held=gizmo)
 
-    def _show_gizmos(self, shown: bool) -> None:
+    def _show_gizmos(self) -> None:
+        shown = self._let and bool(self._wanted.value)
         for gizmo in self._gizmos:
             gizmo.visible = shown
 

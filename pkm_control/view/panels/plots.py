@@ -20,6 +20,8 @@ _SPAN = 10.0  # s that are shown
 _APART = 0.05  # s, at least, between two points
 _HEIGHT = 150  # pixels
 _COLOURS = ("#1565c0", "#ef6c00", "#2e7d32", "#8e24aa", "#00838f", "#6d4c41", "#d81b60", "#9e9d24")
+_THIN = 1.4  # pixels; limbs that do the same have curves on each other, so that the first are wider
+_WIDER, _WIDEST = 1.2, 5.0  # pixels: from one to the next, and all together at most
 _LEAST_ERROR = 0.01  # mm and mrad: what is less is shown small
 _LIMIT = "#c62828"
 _TIME_SCALE = {"x": uplot.Scale(time=False, range=(-_SPAN, 0.0))}
@@ -80,13 +82,15 @@ class PlotsPanel:
     @staticmethod
     def _add(server: PageServer, title: str, lines: list[str]) -> Any:
         series: list[uplot.Series] = [uplot.Series(label="s")]
+        curves = sum(not end_of(line) for line in lines)
+        wider = min(_WIDER, _WIDEST / max(curves - 1, 1))
         for k, line in enumerate(lines):
             end = end_of(line)
             series.append(
                 uplot.Series(
                     label=line,
                     stroke=_LIMIT if end else _COLOURS[k % len(_COLOURS)],
-                    width=1.0 if end else 1.6,
+                    width=1.0 if end else _THIN + wider * (curves - 1 - k),
                     **({"dash": (6.0, 4.0)} if end else {}),
                 )
             )

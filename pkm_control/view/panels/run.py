@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pkm_control.view.operations import Answer, Readings
+from pkm_control.view.operations import Answer, Motion, Readings
 from pkm_control.view.panels.asking import Desk, Newest
 
 _START, _PAUSE, _RESUME = "Start", "Pause", "Resume"
@@ -36,6 +36,7 @@ class RunPanel:
             self._modes = gui.add_dropdown("Working mode", ("",), initial_value="", visible=False)
         self._set_speed = Newest(lambda: self._ask_quietly(lambda: ask.set_speed(0.01 * float(self._speed.value))))
         self._speed_is = 1.0
+        self._begun: Motion | None = None  # which the fields show, until somebody wants another one
         stop.on_click(self._checked(lambda: desk.ask(ask.stop)))
         self._recover.on_click(self._checked(lambda: desk.ask(ask.recover)))
         go.on_click(lambda event: self._pressed(event, str(go.value)))
@@ -47,10 +48,23 @@ class RunPanel:
         """Bring the controls up to date with what the robot says."""
         if self._recover.visible != (readings.mode == "STOPPED"):
             self._recover.visible = readings.mode == "STOPPED"
+        if readings.motion is not None and readings.motion != self._begun:
+            self._show_motion(readings.motion)
         share = readings.speed_override
         if share is not None and abs(share - self._speed_is) > 5e-3:  # somebody has changed it, here or elsewhere
             self._speed_is = share
             self._speed.value = round(100.0 * share)
+
+    def _show_motion(self, motion: Motion) -> None:
+        """Have the fields say what was begun, here or elsewhere."""
+        self._begun = motion
+        if motion.name not in self._motion.options:
+            self._motion.options = (motion.name, *self._motion.options)
+        if self._motion.value != motion.name:
+            self._motion.value = motion.name
+        cycles = min(motion.cycles, _MOST_CYCLES)
+        if self._cycles.value != cycles:
+            self._cycles.value = cycles
 
     def show_modes(self, labels: Sequence[str], present: str) -> None:
         """Offer working modes, of which the robot is in one."""

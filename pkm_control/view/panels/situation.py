@@ -27,7 +27,7 @@ class StatusPanel:
 
     def __init__(self, server: PageServer, order: float) -> None:
         self._html = server.gui.add_html("", order=order)
-        self._rows = dict.fromkeys(("position [mm]", "tracking error", "speed", "speed override", "time"), "")
+        self._rows = dict.fromkeys(("motion", "position [mm]", "tracking error", "speed", "speed override", "time"), "")
         self._mode = self._reason = self._faults = ""
         self._answer: Answer | None = None
         self._controls = False
@@ -41,6 +41,9 @@ class StatusPanel:
         """Show what is known; rows that were once known and are not now keep their value."""
         rows = self._rows
         self._mode, self._reason = readings.mode, readings.reason
+        if readings.motion is not None:
+            times = f"{readings.motion.cycles} cycle" + "s" * (readings.motion.cycles != 1)
+            rows["motion"] = f"{readings.motion.source or readings.motion.name}, {times}"
         if readings.pose is not None and np.isfinite(readings.pose[:3]).all():
             rows["position [mm]"] = "  ".join(f"{round(1e3 * value, 1) + 0.0:.1f}" for value in readings.pose[:3])
         if readings.error is not None:
