@@ -438,10 +438,24 @@ def _modes_text(modes: dict[str, Any]) -> list[str]:
     listed = f" ({', '.join(labels)}{', ...' if len(labels) < modes['working'] else ''})" if len(labels) > 1 else ""
     trust = "every real one" if modes["assembly_certified"] else modes["assembly_caution"]
     lines = ["", f"Working modes at home  {modes['working']}{listed}"]
+    if labels != ["only"]:
+        lines.append("  a sign per limb that can take two ways to a pose, in the order of the limbs: + is home's way")
     lines.append(f"Assembly modes at home  {modes['assembly']} by method '{modes['assembly_method']}': {trust}")
+    if len(modes["assembly_modes"]) > 1:
+        lines.append(f"  {_assembly_signs(modes)}, and a number; the same positions of the drives in all")
     for mode in modes["assembly_modes"][:MODES_SHOWN]:
         lines.append(f"  {mode['label']}: xyz {_vector(mode['pose'][:3])} m, quaternion {_vector(mode['pose'][3:])}")
     return lines
+
+
+def _assembly_signs(modes: dict[str, Any]) -> str:
+    """What stands before the number in the label of an assembly mode."""
+    labels = [mode["label"] for mode in modes["assembly_modes"]]
+    if any(label.startswith("redundant") for label in labels):
+        return "redundant: with more drives than freedoms no sign tells them apart"
+    unknown = "?: the robot has no such sign, or none that is known" if any(la.startswith("?") for la in labels) else ""
+    sign = "+ or -: the side of the type 2 singularities that lie between them"
+    return "; ".join(filter(None, (sign if any(la[0] in "+-" for la in labels) else "", unknown)))
 
 
 def _singularity_text(s: dict[str, float]) -> list[str]:
@@ -503,7 +517,8 @@ class _Progress:
             phase, seconds = self._phase, time.monotonic() - self._began
             due = last[1] if phase == last[0] else QUIET
             if seconds >= due:
-                print(f"pkm check: {phase}: {seconds:.0f} s so far", file=sys.stderr, flush=True)
+                why = f" ({compiling})" if (compiling := COMPILING.in_words()) else ""
+                print(f"pkm check: {phase}{why}: {seconds:.0f} s so far", file=sys.stderr, flush=True)
                 last = (phase, seconds + REPEATED)
 
 

@@ -102,9 +102,14 @@ class Hold:
 
     def verdict(self, kinematics: Kinematics) -> Verdict:
         """The verdict on home."""
-        name = kinematics.actuated_names[int(np.argmax(self.efforts))]
+        name = kinematics.actuated_names[
+            int(np.argmax(self.efforts > (1.0 - 1e-9) * self.efforts.max()))
+        ]  # the first of equals
         joint = kinematics.mechanism.joint_named[name]
-        largest = float(self.efforts.max())
+        motion = kinematics.mechanism.mobility.motion
+        length = kinematics.characteristic_length
+        turns = "T" not in motion  # such a platform is told in moments and angles, of 1 N m and mrad
+        largest = float(self.efforts.max()) / (length if turns else 1.0)
         if self.independence < NEAR_SINGULAR:
             return Verdict(
                 "warning",
@@ -115,18 +120,20 @@ class Hold:
                 "move <home> away from the singularity (Kinematics.singularity tells how far a pose is)",
             )
         limit = joint.limits.effort
-        most = (
-            f", so that its limit holds {limit / largest:.3g} times that"
-            if np.isfinite(limit) and largest > 0.0
-            else ""
+        most = ""
+        if np.isfinite(limit) and largest > 0.0:
+            most = f", so that its limit holds {limit / largest:.3g} {'N m' if turns else 'times that'}"
+        load = "1 N m on the platform" if turns else "1 N on the platform"
+        if "R" in motion and not turns:
+            load += f" or a moment of {length:.3g} N m"
+        strayed = (
+            f"turn the platform by {self.amplification / length:.3g} mrad"
+            if turns
+            else f"move the platform by {self.amplification:.3g} mm"
         )
-        length = kinematics.characteristic_length
-        load = "" if "T" not in kinematics.mechanism.mobility.motion else "1 N on the platform"
-        if "R" in kinematics.mechanism.mobility.motion:
-            load += f"{' or ' if load else 'on the platform '}a moment of {length:.3g} N m"
         meaning = (
             f"{load} can need {largest:.3g} {joint.effort_unit} of {name}{most} in the worst direction; "
-            f"errors of 1 m{joint.unit} in the drives can move the platform by {self.amplification:.3g} mm"
+            f"errors of 1 m{joint.unit} in the drives can {strayed}"
         )
         if self.independence >= WEAK:
             return Verdict("ok", "force amplification at home", self.amplification, meaning)

@@ -38,6 +38,7 @@ Array = NDArray[np.float64]
 
 _LIFT = 0.025  # m, as in the cycle that ships
 _RATE = 1000.0  # Hz, at which efforts and speeds are looked at
+_STILL = 1e-9  # m/s or rad/s: rounding
 _APART = 1e-9  # m
 _FAR = 20.0  # times the robot's size: numbers of that size are mm
 _IN_SPACE = 1e-6  # part of a direction that may lie outside the motion space
@@ -75,6 +76,8 @@ class Figures:
     speed: Use
     platform_speed: float  # m/s
     platform_acceleration: float  # m/s^2
+    platform_turn_rate: float  # rad/s
+    platform_turn_acceleration: float  # rad/s^2
 
     @property
     def cycles_per_minute(self) -> float:
@@ -119,6 +122,8 @@ def cycle_figures(
         speed=Use(np.abs(speed).max(axis=0), _rms(speed), limits.velocity, units),
         platform_speed=float(np.linalg.norm(at.twist[:, :3], axis=1).max()),
         platform_acceleration=float(np.linalg.norm(at.acceleration[:, :3], axis=1).max()),
+        platform_turn_rate=float(np.linalg.norm(at.twist[:, 3:], axis=1).max()),
+        platform_turn_acceleration=float(np.linalg.norm(at.acceleration[:, 3:], axis=1).max()),
     )
 
 
@@ -195,7 +200,7 @@ def as_text(figures: Figures) -> str:
     lines = [
         f"{figures.robot}, {figures.motion}{carried}: {figures.cycles_per_minute:.1f} cycles per minute "
         f"({figures.duration:.4f} s each)",
-        f"platform: up to {figures.platform_speed:.3g} m/s and {figures.platform_acceleration:.3g} m/s^2",
+        f"platform: up to {_of_platform(figures)}",
         "",
     ]
     width = max(len(name) for name in figures.actuated_names)
@@ -205,6 +210,14 @@ def as_text(figures: Figures) -> str:
         lines.append(f"{name:<{width}}  {effort:<36}  {speed}")
     bounds = f"what bounds it (plans use {1.0 - figures.reserve:.0%} of efforts and speeds)"
     return "\n".join([*lines, "", bounds, *(f"  {note}" for note in figures.notes)])
+
+
+def _of_platform(figures: Figures) -> str:
+    """How fast it moves and turns, of these what it does at all."""
+    moves = (figures.platform_speed, figures.platform_acceleration, "m")
+    turns = (figures.platform_turn_rate, figures.platform_turn_acceleration, "rad")
+    done = [(speed, more, unit) for speed, more, unit in (moves, turns) if speed > _STILL]
+    return "; ".join(f"{speed:.3g} {unit}/s and {more:.3g} {unit}/s^2" for speed, more, unit in done or [moves])
 
 
 def as_json(figures: Figures) -> str:
@@ -229,6 +242,8 @@ def as_json(figures: Figures) -> str:
         "reserve": figures.reserve,
         "platform_speed": figures.platform_speed,
         "platform_acceleration": figures.platform_acceleration,
+        "platform_turn_rate": figures.platform_turn_rate,
+        "platform_turn_acceleration": figures.platform_turn_acceleration,
         "bounded_by": list(figures.notes),
         "actuators": actuators,
     }

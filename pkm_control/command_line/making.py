@@ -17,7 +17,7 @@ def making(what: str) -> Iterator[None]:
     """`progress` of what may compile kernels."""
     COMPILING.told_elsewhere = True
     try:
-        with progress(what):
+        with progress(what, COMPILING.in_words):
             yield
     finally:
         COMPILING.told_elsewhere = False

@@ -7,22 +7,31 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _SILENT_FOR = 2.0  # s; what takes longer says what it is
 _AGAIN_AFTER = 10.0  # s
 
 
 @contextlib.contextmanager
-def progress(what: str) -> Iterator[None]:
-    """Say what is being done, where it takes more than two seconds, and again every ten."""
+def progress(what: str, more: Callable[[], str] = str) -> Iterator[None]:
+    """Say what is being done, where it takes more than two seconds, and again every ten.
+
+    Args:
+        what: is done.
+        more: what just then is to be said beside, or an empty text.
+
+    Yields:
+        Once, to do it.
+    """
     began, done = time.monotonic(), threading.Event()
 
     def tell() -> None:
         pause = _SILENT_FOR
         while not done.wait(pause):
             with contextlib.suppress(OSError, ValueError):  # nobody reads any more
-                print(f"pkm: {what}: {time.monotonic() - began:.0f} s ...", file=sys.stderr, flush=True)
+                beside = f" ({said})" if (said := more()) else ""
+                print(f"pkm: {what}{beside}: {time.monotonic() - began:.0f} s ...", file=sys.stderr, flush=True)
             pause = _AGAIN_AFTER
 
     teller = threading.Thread(target=tell, daemon=True)

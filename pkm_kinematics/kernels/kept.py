@@ -34,6 +34,7 @@ _LOG = logging.getLogger(__name__)  # without a handler, warnings are lines on s
 _COUNTING = b"NRT_"  # how symbols of numba's reference counting begin, which few kernels use
 _SILENT_FOR = 2.0  # s of compiling; what takes longer is told
 _AGAIN_AFTER = 10.0  # s
+_ALL_BUT_DONE = 0.95  # computers differ
 
 
 class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
@@ -139,6 +140,17 @@ class _OneKernel(caching.FunctionCache):
             _say_that_nothing_is_kept(str(error))
 
 
+_WHAT = "compiling kernels, once on this computer"
+# What kernels are for, by the beginning of their module's name, and the processor time that all of them take [s] on a
+# computer of 2020. The first that fits counts.
+PURPOSES = (
+    ("pkm_kinematics.assembly.homotopy", "for all assembly modes of hexapods and their like", 6.0),
+    ("pkm_kinematics.kernels.rates.motion_space", "for platforms whose motion space turns, such as an ankle's", 12.0),
+    ("pkm_kinematics", "for the kinematics of every robot", 26.0),
+    ("pkm_dynamics", "for the dynamics of every robot", 30.0),
+)
+
+
 class Compiling:
     """Tells on stderr that kernels are compiled, where it takes long: dozens of them, a second each, once.
 
@@ -147,19 +159,40 @@ class Compiling:
 
     def __init__(self) -> None:
         self._open = 0  # kernels that are being compiled, each for another
+        self._purpose = ("", 0.0)  # of the outermost of them, from `PURPOSES`
+        self._worked: dict[str, float] = {}  # processor time that each purpose took, before the kernel that is open
+        self._began = 0.0  # processor time when the outermost began
         self._seen = self._spent = 0.0  # s: when one began or ended, on the monotonic clock; spent on all
         self._next = _SILENT_FOR
         self.told_elsewhere = False  # whoever runs tells how long it takes
 
-    def begins(self) -> None:
-        """A kernel is about to be compiled."""
+    def begins(self, module: str = "") -> None:
+        """A kernel of a module is about to be compiled."""
         self._pass()
+        if not self._open:
+            self._purpose = next(
+                ((what, total) for start, what, total in PURPOSES if module.startswith(start)), ("", 0.0)
+            )
+            self._began = time.process_time()
         self._open += 1
 
     def ends(self) -> None:
         """A kernel has been compiled."""
         self._pass()
         self._open = max(0, self._open - 1)
+        if not self._open:
+            self._worked[self._purpose[0]] = self._work()
+
+    def in_words(self) -> str:
+        """What is being compiled, for what, and how much of it is done; empty where nothing is."""
+        if not self._open:
+            return ""
+        what, total = self._purpose
+        return f"{_WHAT}: {what}, about {min(_ALL_BUT_DONE, self._work() / total):.0%} done" if what else _WHAT
+
+    def _work(self) -> float:
+        """Processor time [s] that went into what is open: on a busy computer the clock says little."""
+        return self._worked.get(self._purpose[0], 0.0) + time.process_time() - self._began
 
     def _pass(self) -> None:
         now = time.monotonic()
@@ -167,7 +200,7 @@ class Compiling:
         self._seen = now
         if self._spent >= self._next and not self.told_elsewhere:
             self._next = self._spent + _AGAIN_AFTER
-            _LOG.warning("pkm: compiling kernels, once on this computer: %.0f s so far", self._spent)
+            _LOG.warning("pkm: %s: %.0f s so far", self.in_words() or _WHAT, self._spent)
 
 
 COMPILING = Compiling()
@@ -196,7 +229,7 @@ class KeptKernels(caching._Cache):
         """The compiled kernel for a signature, or None."""
         kernel = self._kept.load_overload(sig, target_context)
         if kernel is None:
-            COMPILING.begins()
+            COMPILING.begins(self._function.__module__)
         return kernel
 
     def save_overload(self, sig: Any, cres: Any) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -65,6 +66,11 @@ def test_a_planar_robot_goes_straight_and_one_that_turns_turns(capsys) -> None:
     assert "left_arm" in capsys.readouterr().out
     words = ["planar_3rrr", "--frame", "home", "--pick", "-0.02", "0", "0", "--place", "0.02", "0", "0"]
     assert main([*words, "--turn", "10"]) == 0
+    assert re.search(
+        r"platform: up to [\d.]+ m/s and [\d.]+ m/s\^2; [\d.]+ rad/s and [\d.]+ rad/s\^2", capsys.readouterr().out
+    )
+    assert main(["agile_eye"]) == 0
+    assert re.search(r"platform: up to [\d.]+ rad/s and [\d.]+ rad/s\^2\n", capsys.readouterr().out)  # and no 2e-16 m/s
 
 
 @pytest.mark.parametrize(

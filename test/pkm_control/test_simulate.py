@@ -158,3 +158,6 @@ def test_what_takes_long_says_so(monkeypatch, capfd) -> None:
         pass
     said = capfd.readouterr().err
     assert said == "pkm: waiting: 0 s ...\n"
+    with progress.progress("waiting", lambda: "for kernels"):
+        time.sleep(0.3)
+    assert capfd.readouterr().err == "pkm: waiting (for kernels): 0 s ...\n"

@@ -196,6 +196,17 @@ def test_advice_by_the_kind_of_freedoms(motion: str, word: str) -> None:
     assert word in hold_advice(motion)
 
 
+def test_an_ankle_is_told_in_moments_and_angles() -> None:
+    """Two upright rods 6 cm behind the ankle and 4 cm to its sides, of 1500 N each."""
+    (verdict,) = verdicts(ANKLE, "force amplification")
+    worst = 0.5 * np.hypot(1.0 / 0.06, 1.0 / 0.04)  # N of a rod, for 1 N m in the worst direction
+    assert verdict.meaning == (
+        f"1 N m on the platform can need {worst:.3g} N of left_leg, so that its limit holds {1500.0 / worst:.3g} N m "
+        "in the worst direction; errors of 1 mm in the drives can turn the platform by "
+        f"{1.0 / (np.sqrt(2.0) * 0.04):.3g} mrad"
+    )
+
+
 def test_the_branch_of_an_ankle_counts() -> None:
     """Two rods alone leave six freedoms, and the universal joint takes four of them away."""
     report = examine(ANKLE, modes=False)

@@ -2,14 +2,18 @@
 """Compiled kernels are kept from one process to the next wherever that is possible, and load without a compiler."""
 
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
+from pkm_kinematics.check import _Progress
+from pkm_kinematics.kernels.kept import COMPILING, PURPOSES, Compiling
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = """
@@ -152,10 +156,12 @@ for modules in (imported, set(sys.modules)):
 
 def test_compiling_that_takes_long_is_told(tmp_path: Path) -> None:
     """Two kernels, each of which takes a second and a half on a clock that is made up; loaded, they take nothing."""
-    slow = "kept.COMPILING.{0} = (lambda f: lambda: (clock.__setitem__(0, clock[0] + {1}), f()))(kept.COMPILING.{0})"
+    slow = (
+        "kept.COMPILING.{0} = (lambda f: lambda *a: (clock.__setitem__(0, clock[0] + {1}), f(*a)))(kept.COMPILING.{0})"
+    )
     lines = (
         "kept.COMPILING._next, clock = 2.0, [0.0]",
-        "kept.time = type('clock', (), {'monotonic': staticmethod(lambda: clock[0])})",
+        "kept.time = type('clock', (), {'monotonic': staticmethod(lambda: clock[0]), 'process_time': lambda: 0.0})",
         slow.format("begins", 100.0),
         slow.format("ends", 1.5),
     )
@@ -177,3 +183,43 @@ def test_what_a_first_inverse_does_without() -> None:
     late |= {"pkm_kinematics.assembly", "pkm_description.mjcf.importer"}
     late |= {"numba.np.arrayobj", "numba.np.linalg", "numba.typed.typeddict"}
     assert not late & used
+
+
+def test_what_is_compiled_is_told_with_what_it_is_for_and_how_much_is_done() -> None:
+    """By the outermost kernel: those that it calls are compiled for its sake."""
+    compiling = Compiling()
+    assert compiling.in_words() == ""
+    compiling.begins("pkm_kinematics.assembly.homotopy.quadrics")
+    compiling.begins("pkm_kinematics.kernels.vectors")
+    assert "for all assembly modes of hexapods and their like, about 0% done" in compiling.in_words()
+    compiling._began -= 1.5  # of processor time, of six in all
+    assert re.search(r"about 2[5-9]% done", compiling.in_words())
+    compiling.ends()
+    compiling.ends()
+    assert compiling.in_words() == ""
+    compiling.begins("pkm_kinematics.assembly.homotopy.roots")
+    assert re.search(r"about 2[5-9]% done", compiling.in_words())  # what was done before counts
+    compiling._began -= 100.0
+    assert "about 95% done" in compiling.in_words()
+    compiling.ends()
+    compiling.begins("kernel")
+    assert compiling.in_words() == "compiling kernels, once on this computer"
+
+
+def test_the_rooms_of_kernels_that_are_told_are_there() -> None:
+    for module, _, _ in PURPOSES:
+        assert (ROOT / module.replace(".", "/")).is_dir() or (ROOT / f"{module.replace('.', '/')}.py").is_file()
+
+
+def test_the_check_says_what_it_compiles(capsys: pytest.CaptureFixture[str]) -> None:
+    watch = _Progress()
+    watch("searching for modes")
+    watch._began -= 5.0
+    COMPILING.begins("pkm_kinematics.assembly.homotopy.quadrics")
+    try:
+        with watch:
+            time.sleep(0.6)
+    finally:
+        COMPILING.ends()
+    said = capsys.readouterr().err
+    assert "pkm check: searching for modes (compiling kernels, once on this computer: for all assembly" in said

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pkm_kinematics.assembly.homotopy.quadrics import TRACKED, Complex, refine, track
+from pkm_kinematics.assembly.homotopy.quadrics import Complex, refine, track
 
 DISTINCT = 1e-9  # one minus the cosine of the angle between two solutions
 MAX_LOOPS = 1000
@@ -45,7 +45,7 @@ def solve_by_monodromy(
         corners = [system, member(rng), member(rng), system]
         for index in range(known):
             walker = found[index].copy()
-            if not all(track(a, b, walker, 1e-6, 0.3)[0] == TRACKED for a, b in pairwise(corners)):
+            if not all(track(a, b, walker, 1e-6, 0.3) for a, b in pairwise(corners)):
                 continue
             refine(system, walker, 5)
             if np.all(np.abs(found[:known].conj() @ walker) < 1.0 - DISTINCT):

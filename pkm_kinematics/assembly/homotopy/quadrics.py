@@ -216,76 +216,90 @@ def _correct(
 
 
 @plain
-def track(start: Complex, end: Complex, z: Complex, tolerance: float, caution: float) -> tuple[int, float, int]:
-    """Follow one solution of a system of quadrics along the straight line of coefficients to another system.
-
-    Args:
-        start: coefficients (n, n + 1, n + 1) where the solution is known.
-        end: coefficients where it is wanted.
-        z: the solution (n + 1,), moved in place.
-        tolerance: bound on the predicted error of a step.
-        caution: the step's fraction (< 1) of the estimated distance to the nearest singularity.
-
-    Returns:
-        TRACKED or STALLED, the fraction of the way that was reached, and the number of steps.
-    """
-    n, size = start.shape[0], z.shape[0]
-    slope = end - start
-    here = np.empty_like(start)
-    image = np.empty((n, size), dtype=np.complex128)
-    lu = np.empty((size, size), dtype=np.complex128)
-    pivots = np.empty(size, dtype=np.int64)
-    dz = np.empty(size, dtype=np.complex128)
-    guess = np.empty(size, dtype=np.complex128)
-    products = (ORDER + 1, n, size)
-    terms = (
-        np.empty((ORDER + 1, size), dtype=np.complex128),
-        np.empty(products, dtype=np.complex128),
-        np.empty(products, dtype=np.complex128),
-    )
-    t = 0.0
-    here[:] = start
-    _normalise(z)
-    if not _newton_step(here, z, image, lu, pivots, dz) < 1e-2:
-        return STALLED, t, 0
-    for step in range(MAX_STEPS):
-        _taylor(here, slope, z, (lu, pivots), dz, terms)
-        stride = _safe_stride(terms[0], tolerance, caution)
-        if np.isnan(stride):
-            return STALLED, t, step
-        stride = min(stride, 1.0 - t)
-        while True:
-            landing = t + stride >= 1.0 - 1e-12
-            target = 1.0 if landing else t + stride
-            if target - t < SMALLEST_STEP:
-                return STALLED, t, step
-            _predict(terms[0], target - t, guess)
-            for i in range(n):
-                for r in range(size):
-                    for c in range(size):
-                        here[i, r, c] = start[i, r, c] + target * slope[i, r, c]
-            if _correct(here, guess, tolerance, image, lu, pivots, dz):
-                break
-            stride = 0.5 * (target - t)
-        t = target
-        z[:] = guess
-        _normalise(z)
-        if landing:
-            for _ in range(3):
-                _newton_step(here, z, image, lu, pivots, dz)
-                _normalise(z)
-            return TRACKED, 1.0, step + 1
-    return STALLED, t, MAX_STEPS
+def _along(start: Complex, slope: Complex, t: float, out: Complex) -> None:
+    """out = start + t slope, (n, size, size), by elements: such a line of whole arrays takes seconds to compile."""
+    for i in range(out.shape[0]):
+        for r in range(out.shape[1]):
+            for c in range(out.shape[2]):
+                out[i, r, c] = start[i, r, c] + t * slope[i, r, c]
 
 
 @plain
 def track_all(
     start: Complex, end: Complex, points: Complex, tolerance: float, caution: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """`track` for every row of points (k, n + 1), in place; returns how each ended and the fraction it reached."""
-    count = points.shape[0]
+    """Follow solutions of a system of quadrics along the straight line of coefficients to another system.
+
+    Args:
+        start: coefficients (n, n + 1, n + 1) where the solutions are known.
+        end: coefficients where they are wanted.
+        points: the solutions (k, n + 1), moved in place.
+        tolerance: bound on the predicted error of a step.
+        caution: the step's fraction (< 1) of the estimated distance to the nearest singularity.
+
+    Returns:
+        TRACKED or STALLED for each (k,), and the fraction of the way that was reached.
+    """
+    count, n, size = points.shape[0], start.shape[0], points.shape[1]
     outcome = np.empty(count, dtype=np.int64)
     reached = np.empty(count)
+    slope = np.empty((n, size, size), dtype=np.complex128)
+    here = np.empty((n, size, size), dtype=np.complex128)
+    image = np.empty((n, size), dtype=np.complex128)
+    lu = np.empty((size, size), dtype=np.complex128)
+    pivots = np.empty(size, dtype=np.int64)
+    dz = np.empty(size, dtype=np.complex128)
+    guess = np.empty(size, dtype=np.complex128)
+    terms = (
+        np.empty((ORDER + 1, size), dtype=np.complex128),
+        np.empty((ORDER + 1, n, size), dtype=np.complex128),
+        np.empty((ORDER + 1, n, size), dtype=np.complex128),
+    )
+    for i in range(n):
+        for r in range(size):
+            for c in range(size):
+                slope[i, r, c] = end[i, r, c] - start[i, r, c]
     for k in range(count):
-        outcome[k], reached[k], _ = track(start, end, points[k], tolerance, caution)
+        z = points[k]
+        outcome[k], reached[k] = STALLED, 0.0
+        _along(start, slope, 0.0, here)
+        _normalise(z)
+        if not _newton_step(here, z, image, lu, pivots, dz) < 1e-2:
+            continue
+        t, stuck = 0.0, False
+        for _ in range(MAX_STEPS):
+            _taylor(here, slope, z, (lu, pivots), dz, terms)
+            stride = _safe_stride(terms[0], tolerance, caution)
+            if np.isnan(stride):
+                break
+            stride = min(stride, 1.0 - t)
+            while True:
+                landing = t + stride >= 1.0 - 1e-12
+                target = 1.0 if landing else t + stride
+                if target - t < SMALLEST_STEP:
+                    stuck = True
+                    break
+                _predict(terms[0], target - t, guess)
+                _along(start, slope, target, here)
+                if _correct(here, guess, tolerance, image, lu, pivots, dz):
+                    break
+                stride = 0.5 * (target - t)
+            if stuck:
+                break
+            t = target
+            for c in range(size):
+                z[c] = guess[c]
+            _normalise(z)
+            if landing:
+                for _ in range(3):
+                    _newton_step(here, z, image, lu, pivots, dz)
+                    _normalise(z)
+                outcome[k] = TRACKED
+                break
+        reached[k] = t
     return outcome, reached
+
+
+def track(start: Complex, end: Complex, z: Complex, tolerance: float, caution: float) -> bool:
+    """`track_all` for one solution (n + 1,), in place; whether it got to the end."""
+    return bool(track_all(start, end, z.reshape(1, -1), tolerance, caution)[0][0] == TRACKED)

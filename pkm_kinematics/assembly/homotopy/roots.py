@@ -126,7 +126,7 @@ def _endpoint(start: Complex, system: Complex, point: Complex) -> tuple[Complex 
     circle = np.zeros((0, len(point)), dtype=np.complex128)
     for radius in RADII:
         corner = start + (1.0 - radius) * slope
-        if track(here, corner, z, 1e-6, 0.3)[0] != TRACKED:
+        if not track(here, corner, z, 1e-6, 0.3):
             break
         here = corner
         angles = 2.0 * np.pi * np.arange(1, VERTICES + 1) / VERTICES
@@ -153,7 +153,7 @@ def _closed_circle(corners: list[Complex], z: Complex) -> Complex | None:
     walker, samples = z.copy(), []
     for _ in range(MAX_WINDING):
         for before, after in pairwise(corners):
-            if track(before, after, walker, 1e-6, 0.3)[0] != TRACKED:
+            if not track(before, after, walker, 1e-6, 0.3):
                 return None
             samples.append(walker.copy())
         if _distance(z, walker[None])[0] < 1e-8:
