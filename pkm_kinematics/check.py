@@ -402,8 +402,11 @@ def _counted_branch(report: Report) -> str:
     chain = report.description["task_coordinates"]
     if not report.mobility["left_out"]:
         return ""
+    limbs = " of the limbs, the platform free"
+    if report.mobility["redundant_constraints"]:  # which the count takes for others
+        return limbs
     joint = "the branch of the platform as a joint of its own"
-    return f" of the limbs, the platform free; {report.mobility['gruebler'] - 6 + len(chain)} with {joint}"
+    return f"{limbs}; {report.mobility['gruebler'] - 6 + len(chain)} with {joint}"
 
 
 def _limb_text(limb: dict[str, Any]) -> list[str]:

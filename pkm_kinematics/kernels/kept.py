@@ -146,8 +146,10 @@ _WHAT = "compiling kernels, once on this computer"
 PURPOSES = (
     ("pkm_kinematics.assembly.homotopy", "for all assembly modes of hexapods and their like", 6.0),
     ("pkm_kinematics.kernels.rates.motion_space", "for platforms whose motion space turns, such as an ankle's", 12.0),
+    ("pkm_kinematics.kernels.path", "for following the readings of the drives", 25.0),
     ("pkm_kinematics", "for the kinematics of every robot", 26.0),
-    ("pkm_dynamics", "for the dynamics of every robot", 30.0),
+    ("pkm_dynamics", "for the dynamics of every robot", 24.0),
+    ("pkm_control", "for the simulated machine and for planning", 13.0),
 )
 
 
