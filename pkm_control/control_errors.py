@@ -85,6 +85,18 @@ class UnequalDrivesError(PkmError):
         )
 
 
+class ReportError(PkmError):
+    """A page of a report that cannot be drawn: says what there is instead.
+
+    Args:
+        code: exit code of who drew it.
+        table: that was written before.
+    """
+
+    def __init__(self, code: int, table: str) -> None:
+        super().__init__(f"its page could not be drawn (exit code {code}); the table is {table}")
+
+
 class MachineFileError(PkmError):
     """A machine file that cannot be used: names the element, what is wrong there and what to do.
 

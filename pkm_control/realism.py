@@ -16,4 +16,10 @@ NOTE = (
     f"{DELAY} period late, links {HEAVIER - 1.0:.0%} heavier than the controller believes; planned with a reserve of "
     f"{RESERVE:.0%}"
 )
-NO_PAYLOAD = "no payload beyond the description's"
+
+
+def payload_note(hidden: float) -> str:
+    """What the report says of the payload; `hidden`: that the controller does not know of [kg]."""
+    if hidden > 0.0:
+        return f"payload {hidden:g} kg, which the controller does not know of"
+    return "no payload beyond the description's"

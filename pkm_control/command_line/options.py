@@ -25,6 +25,7 @@ FREQUENCY = "natural frequency of the tracking error [rad/s]; lowered to what th
 RATIO = "damping of the tracking error; 1 is critical"
 HARDWARE_FILE = "file of the machine: port, signs, offsets, units, limits (docs/hardware.md)"
 REALISTIC = "machine with encoders, a delay of one period, and a fifth more inertia than its description says"
+HIDDEN_PAYLOAD = "mass that the simulated machine carries and the controller does not know of [kg]"
 REPORT = "directory for the page (PNG, PDF, HTML) and the table of the run"
 PAGE = "show the robot in a browser page"
 HOST = "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.0: any network"
@@ -35,6 +36,7 @@ METAVARS = {
     "motion": "FILE|NAME",
     "cycles": "N",
     "rate": "HZ",
+    "hidden_payload": "KG",
     "natural_frequency": "RAD/S",
     "damping": "RATIO",
     "report": "DIR",

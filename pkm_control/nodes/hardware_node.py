@@ -42,7 +42,7 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.command_inbox import CommandInbox
 from pkm_control.nodes.loop_monitor import LoopMonitor
 from pkm_control.nodes.realtime import RealTime
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
@@ -94,6 +94,15 @@ class HardwareNode(LifecycleNode):
         self._realistic = declare(
             self, "realistic", False, "encoders, delay and inertia of a real machine (docs/control.md)", fixed=True
         )
+        payload = declare(
+            self,
+            "hidden_payload",
+            0.0,
+            "of the simulated machine; the controller does not know of it, kg",
+            (0.0, 1e6),
+            fixed=True,
+        )
+        self._payload = Inertial(mass=payload) if payload > 0.0 else None
         text = "the machine: simulated, or behind a driver"
         self._kind = declare(self, "machine", SIMULATED, text, choices=(SIMULATED, *KINDS), fixed=True)
         self._file = declare(self, "hardware_file", "", "path of the machine's file (docs/hardware.md)", fixed=True)
@@ -119,13 +128,14 @@ class HardwareNode(LifecycleNode):
             file = read_machine_file(self._file) if self._file else None
             machine = make_machine(self._kind, shared_dynamics(mechanism).kinematics, file)
         elif self._realistic:
-            machine = realistic_machine(mechanism, self._timeout)
+            machine = realistic_machine(mechanism, self._timeout, self._payload)
         else:
             machine = SimulatedMachine(
                 shared_dynamics(mechanism),
                 ActuatorLimits.of(mechanism),
                 encoder=self._encoder,
                 command_timeout=self._timeout,
+                payload=self._payload,
             )
         machine.rehearse()
         self._realtime.settle()

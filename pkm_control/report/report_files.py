@@ -4,11 +4,19 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
+from pkm_control.control_errors import ReportError
 from pkm_control.report.recording import Recording
 from pkm_control.report.report import Report
+
+_PACKAGES = str(Path(__file__).parents[2])
 
 
 def publish_report(recording: Recording, report: Report, directory: Path | None, name: str) -> list[Path]:
@@ -22,6 +30,9 @@ def publish_report(recording: Recording, report: Report, directory: Path | None,
 
     Returns:
         The files that were written.
+
+    Raises:
+        ReportError: the page cannot be drawn; the table is there.
     """
     _say(f"\n{report}")
     if directory is None:
@@ -30,9 +41,25 @@ def publish_report(recording: Recording, report: Report, directory: Path | None,
     files = {kind: directory / f"{name}.{kind}" for kind in ("png", "pdf", "html", "csv")}
     recording.save(files["csv"])  # first: who cannot wait for the page has the numbers
     _say(f"table: {files['csv']}\nthe page of the report is being drawn ...")
-    importlib.import_module("pkm_control.report.page.write").write_page(recording, report, files)  # matplotlib, late
+    _draw(recording, report, files)
     _say(f"page:  {files['html']} (also .png, .pdf)")
     return list(files.values())
+
+
+def _draw(recording: Recording, report: Report, files: Mapping[str, Path]) -> None:
+    """Have another process draw the page: a third more memory, that this one would not get rid of.
+
+    What a terminal sends does not reach it: it ends when it is done, or with who waits for it.
+    """
+    with tempfile.TemporaryFile() as handed_over:
+        pickle.dump((recording, report, dict(files)), handed_over, protocol=pickle.HIGHEST_PROTOCOL)
+        handed_over.seek(0)
+        command = [sys.executable, "-m", "pkm_control.report.page.write"]
+        path = os.pathsep.join(filter(None, (_PACKAGES, os.environ.get("PYTHONPATH", ""))))
+        environment = {**os.environ, "PYTHONPATH": path}  # the packages that this process has
+        done = subprocess.run(command, stdin=handed_over, env=environment, start_new_session=True, check=False)
+    if done.returncode:
+        raise ReportError(done.returncode, str(files["csv"]))
 
 
 def _say(text: str) -> None:

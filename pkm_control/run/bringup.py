@@ -15,7 +15,7 @@ from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENC
 from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.motion.shipped import AUTO, find_motion
-from pkm_control.realism import DELAY, NO_PAYLOAD, NOTE, RESERVE, USUAL_RESERVE
+from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE, payload_note
 from pkm_description.load import expand, xacro_arguments
 
 Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
@@ -94,6 +94,7 @@ KNOBS = (
     ),
     Knob("hardware_file", "", options.HARDWARE_FILE, group="machine"),
     Knob("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
+    Knob("hidden_payload", "0.0", options.HIDDEN_PAYLOAD, span=(0.0, 1e6), group="machine"),
     Knob(
         "realtime_priority",
         "0",
@@ -155,7 +156,8 @@ def _notes(values: Values) -> list[str]:
         return [f"commanded by position; machine: {values['hardware']}, which measures no efforts", *described]
     if values["hardware"] != SIMULATED:
         return [law, *described]
-    return [law, *([NOTE] if _realistic(values) else []), *described, NO_PAYLOAD]
+    payload = payload_note(float(values["hidden_payload"]))
+    return [law, *([NOTE] if _realistic(values) else []), *described, payload]
 
 
 def _of_controller(values: Values) -> dict[str, Parameter]:
@@ -179,6 +181,7 @@ NODES = (
             "rate": "rate",
             "start": "start",
             "realistic": "realistic",
+            "hidden_payload": "hidden_payload",
             "realtime_priority": "realtime_priority",
         },
         wanted=_is_not("hardware", "none"),
@@ -345,6 +348,8 @@ def _check_machine(values: Values) -> None:
             f"hardware '{kind}' takes positions, and controller '{law}' gives efforts: "
             f"--controller {POSITION} on the command line, controller:={POSITION} in a launch"
         )
+    if float(values["hidden_payload"]) > 0.0 and kind != SIMULATED:
+        raise ValueError(f"hidden_payload is what a simulated machine carries, and hardware is '{kind}'")
     file = read_machine_file(values["hardware_file"]) if values["hardware_file"] else None
     if kind not in KINDS:
         return

@@ -8,9 +8,17 @@ nodes that each do it at the same time take half a minute on two cores. What is 
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
+import hashlib
 import importlib
+import os
+import signal
+import sys
 from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 
@@ -24,15 +32,75 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run import bringup
 from pkm_control.run.main_job import planned
 from pkm_description.load import shared_mechanism
+from pkm_description.urdf import kept_files
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
+
+_COMPILED = ("pkm_kinematics", "pkm_dynamics", "pkm_control")  # packages that have kernels
+_MARKS = 200  # of what was compiled; older ones go
+_PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 def build(text: str) -> Dynamics:
     """The robot of a description (URDF+), which all nodes share; raises `PkmError` where there is none in it."""
     with making("building the robot; after an update kernels are compiled, which takes a minute"):
         return shared_dynamics(shared_mechanism(text))
+
+
+def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
+    """Have another process compile what a robot needs, where it has not been compiled since the sources changed.
+
+    Compiling leaves a hundred megabytes and more in the process that does it, and all nodes are forked from this one.
+    Where it cannot be noted that it was done, it is left to this process. What fails there fails again here, where
+    it is told.
+
+    Args:
+        text: of the description.
+        specs: the nodes that will run.
+        values: of the knobs.
+    """
+    mark = _mark(text, values["controller"], values["hardware"])
+    if mark is None or mark.exists():
+        return
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            load(build(text), specs, values)
+            code = 0
+        except BaseException:
+            pass  # it is done again, and fails again, where it can be told
+        finally:
+            os._exit(code)
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0:
+        note_compiled(text, values["controller"], values["hardware"])
+
+
+def note_compiled(text: str, controller: str, hardware: str) -> None:
+    """Note that kernels for a description, law and machine are compiled: `compile_apart` has nothing to do for them."""
+    mark = _mark(text, controller, hardware)
+    if mark is not None:
+        with contextlib.suppress(OSError):
+            kept_files.write(mark, b"")
+
+
+def _mark(*what: str) -> Path | None:
+    """The file that says that something was compiled from these sources by this numba; None where it cannot be made."""
+    packages = Path(__file__).resolve().parents[2]
+    sources = sorted(file for name in _COMPILED for file in (packages / name).rglob("*.py"))
+    times = [(str(file), (found := file.stat()).st_mtime_ns, found.st_size) for file in sources]
+    digest = hashlib.sha256(repr((what, times, sys.version, version("numba"))).encode(errors="surrogatepass"))
+    for folder in kept_files.folders():
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                for old in sorted(folder.glob("*.compiled"), key=lambda file: file.stat().st_mtime)[:-_MARKS]:
+                    old.unlink(missing_ok=True)
+                return folder / f"{digest.hexdigest()[:32]}.compiled"
+    return None
 
 
 def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
@@ -46,6 +114,16 @@ def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bring
     Raises:
         PkmError: the motion cannot be used.
     """
+    load(dynamics, specs, values)
+    with making("importing the nodes"):
+        for spec in specs:
+            importlib.import_module(spec.module)
+    gc.collect()
+    gc.freeze()  # what is made stays in pages that the nodes share
+
+
+def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
+    """Load the kernels that nodes need, and plan the motion, as `prepare` does."""
     wanted = {spec.name for spec in specs}
     with making(KERNELS):
         exercise(dynamics)
@@ -56,11 +134,6 @@ def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bring
     if "motion_player" in wanted and values["motion"] != "none":
         with making("planning the motion"):
             planned(dynamics.mechanism, values["motion"], bringup.reserve(values), values["hardware_file"])
-    with making("importing the nodes"):
-        for spec in specs:
-            importlib.import_module(spec.module)
-    gc.collect()
-    gc.freeze()  # what is made stays in pages that the nodes share
 
 
 def exercise(dynamics: Dynamics) -> None:

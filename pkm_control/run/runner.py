@@ -56,8 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = bringup.description(values)
         words = {spec.name: ros_arguments(spec, values) for spec in specs}
         with progress("loading libraries"):
-            from pkm_control.run.prepare import build, prepare  # heavy: what is wrong with the options is said before
+            from pkm_control.run.prepare import (
+                build,
+                compile_apart,
+                prepare,
+            )  # heavy: what is wrong with the options is said before
 
+        compile_apart(text, [spec for spec in specs if spec.needed], values)
         dynamics = build(text)
     except (PkmError, ValueError) as error:
         return refused(error)

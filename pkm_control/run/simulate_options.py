@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
         type=options.not_negative,
         default=0.0,
         metavar="KG",
-        help="mass that the machine carries and the controller does not know of [kg]",
+        help=options.HIDDEN_PAYLOAD,
     )
     output = p.add_argument_group("output")
     options.add_report(output)

@@ -18,7 +18,7 @@ from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
-from pkm_control.realism import NO_PAYLOAD, NOTE, RESERVE
+from pkm_control.realism import NOTE, RESERVE, payload_note
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import Period, Robot, plan_cycle, run_motion
@@ -96,13 +96,12 @@ def _conditions(options: Options) -> tuple[str, ...]:
     if options.controller == POSITION:
         return ("commanded by position; the machine is where it is told to be (loopback), and has no efforts",)
     law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"
-    hidden = f"payload {options.hidden_payload:g} kg, which the controller does not know of"
     described = f"described with {options.xacro_args}" if options.xacro_args else ""
     conditions = (
         law,
         NOTE if options.realistic else "",
         described,
-        hidden if options.hidden_payload > 0.0 else NO_PAYLOAD,
+        payload_note(options.hidden_payload),
     )
     return tuple(condition for condition in conditions if condition)
 

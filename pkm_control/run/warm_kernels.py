@@ -24,11 +24,12 @@ from pkm_control.command_line import options
 from pkm_control.command_line.making import making
 from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.law_settings import LAWS
+from pkm_control.hardware.machine_kinds import SIMULATED
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.shipped import AUTO
 from pkm_control.report.report import Report
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
-from pkm_control.run.prepare import exercise, rehearse_controller
+from pkm_control.run.prepare import exercise, note_compiled, rehearse_controller
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
@@ -108,6 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             took = warm_kernels(mechanism)
         with making("drawing a first report, for which fonts are looked for"):
             warm_report(mechanism)
+        note_compiled(mechanism.urdf, LAWS[0], SIMULATED)
     except PkmError as error:
         print(f"pkm warm: {error}", file=sys.stderr)
         return 1

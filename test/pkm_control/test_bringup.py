@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pkm_control.run import bringup, runner
+from pkm_control.run import bringup, prepare, runner
 from pkm_control.run.bringup import NodeSpec
 from pkm_control.run.runner import Forked, Gate, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
-from pkm_description import DescriptionError, PkmError, mechanism_from_urdf
+from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf
+from pkm_description.urdf import kept_files
 
 
 def started(command: list[str]) -> subprocess.Popen[bytes]:
@@ -304,3 +305,43 @@ def test_nodes_die_with_a_killed_runner(tmp_path: Path) -> None:
     while Path(f"/proc/{child}").exists() and "Z" not in Path(f"/proc/{child}/stat").read_text().split(")")[1]:
         assert time.monotonic() < deadline, "the node outlived its runner"
         time.sleep(0.05)
+
+
+def test_what_is_to_be_compiled_is_compiled_by_another_process_once(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(kept_files, "folders", lambda: (tmp_path,))
+    values = bringup.defaults(motion="circle")
+    text, specs = bringup.description(values), [spec for spec in bringup.nodes(values) if spec.needed]
+    done = tmp_path / "done"
+    monkeypatch.setattr(prepare, "load", lambda *_: done.write_text(str(os.getpid())))
+    prepare.compile_apart(text, specs, values)
+    assert done.read_text() != str(os.getpid())
+    done.unlink()
+    prepare.compile_apart(text, specs, values)
+    assert not done.exists()
+    prepare.compile_apart(text, specs, bringup.defaults(controller="pd_gravity"))
+    assert done.exists()
+    done.unlink()
+    monkeypatch.setattr(prepare, "load", lambda *_: done.write_text("begun") and 1 / 0)
+    for _ in range(2):  # what failed is not noted as done
+        prepare.compile_apart("no robot", specs, values)
+        prepare.compile_apart(text + " ", specs, values)
+        assert done.exists()
+        done.unlink()
+
+
+def test_warming_up_notes_what_a_run_needs() -> None:
+    """The text that is noted is the text that a run asks for."""
+    assert load_mechanism("delta").urdf == bringup.description(bringup.defaults())
+
+
+def test_a_hidden_payload_is_of_a_simulated_machine() -> None:
+    nodes = {node.name: node for node in bringup.NODES}
+    values = bringup.defaults(hidden_payload="2")
+    bringup.check(values)
+    assert bringup.parameters(nodes["hardware"], values)["hidden_payload"] == 2.0
+    notes = bringup.parameters(nodes["motion_player"], values)["notes"]
+    assert "payload 2 kg, which the controller does not know of" in notes
+    with pytest.raises(ValueError, match="hidden_payload is what a simulated machine carries"):
+        bringup.check(bringup.defaults(hidden_payload="2", hardware="loopback", controller="position"))
+    with pytest.raises(ValueError, match="hidden_payload is '-1'"):
+        bringup.check(bringup.defaults(hidden_payload="-1"))

@@ -18,6 +18,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from pkm_control.control_errors import ReportError
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.margins import Margins
 from pkm_control.report.page.figure import page, style
@@ -315,6 +316,37 @@ def test_names_cannot_break_the_page(tmp_path: Path) -> None:
     text = (tmp_path / "run.html").read_text(encoding="utf-8")
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
+
+
+def test_a_page_that_cannot_be_drawn_leaves_the_table(tmp_path: Path) -> None:
+    recording = made_up()
+    (tmp_path / "run.pdf").mkdir()
+    with pytest.raises(ReportError, match=r"the table is .*run\.csv"):
+        publish_report(recording, Report.of(recording), tmp_path, "run")
+    assert (tmp_path / "run.csv").stat().st_size > 10000
+
+
+def test_drawing_takes_no_memory_of_who_reports() -> None:
+    program = """
+import sys, tempfile
+from pathlib import Path
+import pkm_control.report.report_files as files
+from pkm_control.report.recording import Recorder, Run
+from pkm_control.report.report import Report
+from pkm_control.motion.limits import ActuatorLimits
+import numpy as np
+one = np.ones(1)
+recorder = Recorder(ActuatorLimits(("a",), ("rad",), -one, one, one, one, one), 100)
+pose = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+for k in range(100):
+    recorder.add(1e-3 * k, 1e-3 * k, (pose, pose), (one, one), one, one > 2.0)
+recording = recorder.recording(Run("r", "m", 1000.0, 1, 0.1))
+with tempfile.TemporaryDirectory() as folder:
+    files.publish_report(recording, Report.of(recording), Path(folder), "run")
+print([name for name in sys.modules if name.startswith("matplotlib")])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
 
 
 def test_nothing_is_drawn_with_before_there_is_a_report() -> None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the page into files."""
+"""Writes the page into files; as a program, of a recording and a report that it reads, pickled."""
 
 from __future__ import annotations
 
+import pickle
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,3 +31,7 @@ def write_page(recording: Recording, report: Report, files: Mapping[str, Path]) 
             files["pdf"], metadata={"CreationDate": None, "Title": f"{report.run.robot}: what a run measured"}
         )
         files["html"].write_text(html(figure, report), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_page(*pickle.load(sys.stdin.buffer))
