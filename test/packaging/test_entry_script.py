@@ -86,6 +86,26 @@ def test_both_builds_name_the_same_interfaces() -> None:
     assert line in project
 
 
+def test_progress_does_not_repeat_itself(script: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "log"
+    log.write_text("Building wheel\n\npkm: compiling kernels: 12 s ...\n")
+    ticker = script.Ticker(time.monotonic() - 20.0, every=0.0, silent=0.2)
+    ticker.tick(script.last_line(log))
+    ticker.tick("compiling kernels")
+    ticker.tick("drawing")
+    assert capfd.readouterr().err == "    20 s: compiling kernels\n    20 s: drawing\n"
+    time.sleep(0.3)
+    ticker.tick("drawing")
+    ticker.tick("drawing")
+    assert capfd.readouterr().err == "    20 s\n"  # it still lives
+    ticker.at_terminal = True
+    ticker.tick("x" * 500)
+    ticker.end()
+    said = capfd.readouterr().err
+    assert "\n" not in said
+    assert len(said) < 200
+
+
 def test_kernels_that_were_cut_off_are_removed_and_whole_ones_kept(script: ModuleType, tmp_path: Path) -> None:
     folder = tmp_path / "pkm_things" / "kernels" / "__pycache__"
     folder.mkdir(parents=True)
