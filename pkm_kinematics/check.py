@@ -38,7 +38,7 @@ from pkm_kinematics.kernels.kept import COMPILING
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.status import Status
-from pkm_kinematics.unit_verdicts import of_units
+from pkm_kinematics.unit_verdicts import of_misfits, of_units
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity
 
 MODES_SHOWN = 16
@@ -96,7 +96,7 @@ def examine(
     report = Report(source if not source.lstrip().startswith("<") else "text")
     try:
         progress("reading the description")
-        text, origin = expand(source, xacro_args)
+        text, origin = _expanded(report, source, xacro_args)
         _sketch(report, text, Path(origin) if origin.endswith(".xacro") else None, xacro_args)
         progress(f"closing the loops at home (no new start after {LONGEST:g} s)")
         mechanism = mechanism_from_urdf(text, origin)
@@ -114,6 +114,17 @@ def examine(
     report.verdicts += [Verdict("error", c.element, None, c.problem, c.remedy) for c in report.complaints]
     report.usable = not any(verdict.level == "error" for verdict in report.verdicts)
     return report
+
+
+def _expanded(report: Report, source: str, arguments: Mapping[str, str] | None) -> tuple[str, str]:
+    """The text of a robot and its file; where it has none, whether numbers in other units are why."""
+    try:
+        return expand(source, arguments)
+    except DescriptionError as error:
+        path = Path(source)
+        if "which has no value" in error.problem and path.is_file():
+            report.verdicts += of_misfits(lambda slip: blamed(path, arguments, slip))
+        raise
 
 
 def _complaint(error: DescriptionError) -> Complaint:

@@ -41,6 +41,27 @@ def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: 
         yield Verdict("warning", worst.about, worst.value, meaning, _remedy(worst))
 
 
+def of_misfits(blame: Blame) -> Iterator[Verdict]:
+    """Verdicts on numbers of a file without an expansion, such as one that takes the root of a negative number.
+
+    Args:
+        blame: answers which numbers of the file explain that they do not fit together.
+
+    Yields:
+        A warning for each of them.
+    """
+    in_units: dict[Written, list[Slip]] = {}
+    for slip in (Slip.MILLIMETRES, Slip.DEGREES):
+        for one in blame(slip):
+            in_units.setdefault(one, []).append(slip)
+    for one, slips in in_units.items():
+        units = " or ".join("degrees" if slip is Slip.DEGREES else "mm" for slip in slips)
+        meaning = f"the numbers do not fit together, and would if this were {units}"
+        yield Verdict(
+            "warning", one.place, one.value, meaning, "; ".join(_correction(one.value, slip) for slip in slips)
+        )
+
+
 def _correction(value: float, slip: Slip) -> str:
     """What to write instead of a number of the file."""
     if slip is Slip.DEGREES:

@@ -90,6 +90,34 @@ def test_lengths_all_in_millimetres(tmp_path: Path) -> None:
     assert all("_points" in verdict.about for verdict in found)
 
 
+@pytest.mark.parametrize(
+    ("change", "remedy"),
+    [
+        (('name="arm_length" value="0.020"', 'name="arm_length" value="20"'), "20 mm are 0.02"),
+        (
+            ('"platform_half_angle" value="${radians(50)}"', '"platform_half_angle" value="50"'),
+            "50 degrees are 0.872665",
+        ),
+    ],
+    ids=["mm", "degrees"],
+)
+def test_numbers_that_leave_no_root(change: tuple[str, str], remedy: str, tmp_path: Path) -> None:
+    """A horn of 20 m on a rod of 13 cm, or corners that an angle of 50 rad leads astray: there is no height of home."""
+    extra = () if "mm" in remedy else (('name="rod_length" value="0.130"', 'name="rod_length" value="0.050"'),)
+    report = examine(str(written(tmp_path, "hobby_hexapod", change, *extra)), modes=False)
+    assert "which has no value" in report.complaints[0].problem
+    (verdict,) = [verdict for verdict in report.verdicts if verdict.level == "warning"]
+    assert "would if this were" in verdict.meaning
+    assert remedy in verdict.remedy
+    assert as_text(report).index(remedy) < as_text(report).index("ERROR")
+
+
+def test_a_rod_that_is_too_short_is_no_matter_of_units(tmp_path: Path) -> None:
+    path = written(tmp_path, "hobby_hexapod", ('name="rod_length" value="0.130"', 'name="rod_length" value="0.01"'))
+    report = examine(str(path), modes=False)
+    assert [verdict.level for verdict in report.verdicts] == ["error"]
+
+
 def test_one_length_among_metres_need_not_be_large(tmp_path: Path) -> None:
     """A pin 8 m away, in a robot whose other lengths are tenths: the median tells, not the size of a hall."""
     text = load_mechanism("five_bar").urdf.replace('xyz="0.3 0 0"', 'xyz="300 0 0"', 1)
