@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
 from pkm_control.motion.shipped import AUTO, motion_names
@@ -87,6 +89,18 @@ class Switch(argparse.Action):
         setattr(namespace, self.dest, not negated and values != "false")
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, with the nearest option, rather than after a page of all of them."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit status 2."""
+        known = [name for action in self._actions for name in action.option_strings]
+        words = re.findall(r"(?<!\S)--[\w-]+", message.partition("unrecognized arguments:")[2])
+        near = [match for word in words for match in difflib.get_close_matches(word, known, n=1)]
+        hint = f"; did you mean {' '.join(near)}?" if near else ""
+        self.exit(2, f"{self.prog}: error: {message}{hint} ('{self.prog} --help' tells all options)\n")
+
+
 def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
     """The parser of a command.
 
@@ -98,7 +112,7 @@ def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentPa
     Returns:
         The parser, without options.
     """
-    return argparse.ArgumentParser(f"pkm {word}", description=description, epilog=epilog, formatter_class=Help)
+    return Parser(f"pkm {word}", description=description, epilog=epilog, formatter_class=Help)
 
 
 def chosen(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> set[str]:

@@ -325,7 +325,7 @@ def check(values: Values) -> None:
             number = typed_value(text)
             lowest, highest = knob.span
             if isinstance(number, str | bool) or not lowest <= number <= highest:
-                raise ValueError(f"{knob.name} is '{text}', not a number from {lowest:g} to {highest:g}")
+                raise ValueError(f"{knob.name} is '{text}', not a number from {lowest:.9g} to {highest:.9g}")
     if values["motion"] not in (AUTO, "none"):
         find_motion(values["motion"])
     if values["motion"] == "none" and values["stay"] == "false" and values["controller"] != "none":

@@ -74,7 +74,13 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
     Returns:
         The options.
     """
-    given = Options(**vars(parser().parse_args(arguments)))
+    command = parser()
+    given = Options(**vars(command.parse_args(arguments)))
+    if given.controller == POSITION and (given.hidden_payload > 0.0 or given.realistic):
+        option = "--realistic" if given.realistic else "--hidden-payload"
+        command.error(
+            f"{option} is of a machine with masses; with --controller {POSITION} it is where it is told to be"
+        )
     delay = 0.5 + (DELAY if given.realistic else 0)
     most = highest_natural_frequency(1.0 / given.rate, given.damping, delay)
     if given.natural_frequency <= most or given.controller == POSITION:

@@ -192,7 +192,7 @@ def test_a_forked_node_is_a_process_of_its_own(
         (["delta", "--motion", "pick_and_plac"], "did you mean pick_and_place?"),
         (["delta", "--rate", "fast"], "rate is 'fast', not a number from 10 to 10000"),
         (["delta", "--rate", "nan"], "rate is 'nan'"),
-        (["delta", "--cycles", "0"], "cycles is '0', not a number from 1 to 1e+06"),
+        (["delta", "--cycles", "0"], "cycles is '0', not a number from 1 to 1000000"),
         (["delta", "--xacro-args", "a=b"], "write name:=value"),
         (["delta", "--report", "/proc/x"], "report '/proc/x' cannot be written to"),
         (["delta", "--report", "/dev/null"], "report '/dev/null' cannot be written to"),

@@ -209,3 +209,21 @@ def test_a_reader_who_has_enough_is_no_failure() -> None:
         told = process.stderr.read()
     assert process.returncode == 141
     assert told == ""
+
+
+def test_an_option_that_does_not_exist_is_one_line_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, words in (
+        (["run", "--cycels", "3"], "did you mean --cycles?"),
+        (["simulate", "--rate", "abc"], "argument --rate"),
+        (
+            ["simulate", "--controller", "position", "--hidden-payload", "3"],
+            "--hidden-payload is of a machine with masses",
+        ),
+        (["run", "delta", "five_bar"], "unrecognized arguments: five_bar ('pkm run --help' tells all options)"),
+    ):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert words in said
