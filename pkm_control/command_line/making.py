@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pkm_control.command_line.progress import progress
 from pkm_kinematics.kernels.kept import COMPILING
 
-KERNELS = "loading kernels; after an update, or for a robot of a new kind, some are compiled"
+KERNELS = "loading kernels"  # and what is compiled of them is told beside
 
 
 @contextlib.contextmanager
