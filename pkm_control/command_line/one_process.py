@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
 from pkm_control.command_line.making import making
+from pkm_control.command_line.outputs import leave_terminal
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
@@ -45,10 +45,8 @@ class Interruption:
             KeyboardInterrupt: nothing moves yet.
         """
         self._asked = True
-        if number == signal.SIGHUP:  # the terminal is gone: whoever goes on writing to it fails
-            nothing = os.open(os.devnull, os.O_WRONLY)
-            for stream in (1, 2):
-                os.dup2(nothing, stream)
+        if number == signal.SIGHUP:
+            leave_terminal()
         if not self._moving:
             raise KeyboardInterrupt
 

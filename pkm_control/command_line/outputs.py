@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a run can write its report and serve its page, asked before anything starts. Nothing heavy is imported."""
+"""Where a run's outputs go: whether its report and page are possible, before anything starts. Nothing heavy."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import tempfile
 import threading
 from pathlib import Path
 
 _PATIENCE = 0.8  # s, for the name of a host: a resolver that nobody answers takes half a minute
+
+
+def leave_terminal() -> None:
+    """Write to nobody from now on: the terminal was closed, and whoever goes on writing to it fails."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nothing, stream)
+    os.close(nothing)
 
 
 def check_report(directory: str | Path) -> None:

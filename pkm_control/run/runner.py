@@ -29,6 +29,7 @@ from typing import IO, NoReturn, Protocol
 import yaml
 
 from pkm_control.command_line import options
+from pkm_control.command_line.outputs import leave_terminal
 from pkm_control.command_line.progress import progress
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
@@ -55,12 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             need("the browser page", PAGE, f"{PAGE_REMEDY}, or leave it out with --page=false")
         text = bringup.description(values)
         words = {spec.name: ros_arguments(spec, values) for spec in specs}
-        with progress("loading libraries"):
-            from pkm_control.run.prepare import (
-                build,
-                compile_apart,
-                prepare,
-            )  # heavy: what is wrong with the options is said before
+        alone = only_one(values["namespace"])
+        with progress("loading libraries"):  # heavy: what is wrong with the options is said before
+            from pkm_control.run.prepare import build, compile_apart, prepare
 
         compile_apart(text, [spec for spec in specs if spec.needed], values)
         dynamics = build(text)
@@ -68,10 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refused(error)
     except KeyboardInterrupt:
         return interrupted()
-    try:
-        alone = only_one(values["namespace"])
-    except PkmError as error:
-        return refused(error)
     group = ProcessGroup()
     with alone, tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
@@ -352,6 +346,8 @@ class ProcessGroup:
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Signal handler: end the run at the next look; asked again, without waiting for a report."""
+        if number == signal.SIGHUP:
+            leave_terminal()
         self._stopping = True
         self._asked += 1
 

@@ -112,6 +112,34 @@ def test_who_asks_twice_does_not_wait(capfd: pytest.CaptureFixture[str]) -> None
     assert "waiting for stubborn to end; Ctrl-C: at once" in capfd.readouterr().err
 
 
+def test_a_closed_terminal_ends_the_run_in_order(tmp_path: Path) -> None:
+    """Words for who is gone do not keep the runner from waiting until its nodes have ended."""
+    program = f"""
+import signal, subprocess, sys, time
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from pkm_control.run.bringup import NodeSpec
+from pkm_control.run.runner import ProcessGroup
+slow = "import signal, time, pathlib; signal.signal(signal.SIGINT, lambda *_: (time.sleep(2.0), " \
+    "pathlib.Path('{tmp_path}/report').write_text('x'), exit(0)));\\nwhile True: time.sleep(0.1)"
+group = ProcessGroup()
+group.start(NodeSpec("slow", "", ""), subprocess.Popen([sys.executable, "-c", slow], start_new_session=True))
+signal.signal(signal.SIGHUP, group.ask_to_stop)
+print("up", flush=True)
+code = group.wait()
+group.stop()
+raise SystemExit(code)
+"""
+    terminal, end = os.openpty()
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=end, stdout=end, stderr=end, close_fds=True)
+    os.close(end)
+    assert b"up" in os.read(terminal, 100)
+    time.sleep(0.5)
+    os.close(terminal)
+    process.send_signal(signal.SIGHUP)  # as the kernel does for the session of a terminal
+    assert process.wait(timeout=20.0) == 0
+    assert (tmp_path / "report").exists()
+
+
 def test_a_leader_that_was_still_starting_is_known() -> None:
     group = ProcessGroup()
     asleep = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); time.sleep(60)"
