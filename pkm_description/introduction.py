@@ -15,6 +15,10 @@ class Elsewhere:
     """An attribute that people try and that is not there: reading it says what to ask instead.
 
     A `__getattr__` could answer for every name, and would make every attribute that is there slower to read.
+
+    Args:
+        name: of the attribute.
+        instead: what to ask, in words.
     """
 
     def __init__(self, name: str, instead: str) -> None:
