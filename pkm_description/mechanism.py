@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_description.introduction import Introduced, alike, counted, listed
+from pkm_description.introduction import Introduced, alike, counted, listed, measure
 
 Array = NDArray[np.float64]
 
@@ -164,7 +164,7 @@ class Joint:
         limits = self.limits
         words = [self.type.value]
         if np.isfinite(limits.lower) or np.isfinite(limits.upper):
-            words.append(f"{limits.lower:.4g} to {limits.upper:.4g} {self.unit}")
+            words.append(f"{measure(limits.lower)} to {measure(limits.upper)} {self.unit}")
         else:
             words.append(f"no end [{self.unit}]")
         most = [

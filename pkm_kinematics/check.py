@@ -436,7 +436,7 @@ def _limb_text(limb: dict[str, Any]) -> list[str]:
 
 def _actuator_text(a: dict[str, Any]) -> str:
     length, force = ("m", "N") if a["type"] == "prismatic" else ("rad", "N m")
-    lower, upper = ("-inf" if a["lower"] is None else f"{a['lower']:.4g}", _or_none(a["upper"], ""))
+    lower, upper = ("-inf" if a["lower"] is None else measure(a["lower"]), _or_none(a["upper"], ""))
     return (
         f"  {a['joint']} ({a['type']}): home {fixed(a['home'], 4)} {length}, range {lower} to {upper} {length}, "
         f"at most {_or_none(a['velocity'], f' {length}/s')}, {_or_none(a['effort'], f' {force}')}"
@@ -444,7 +444,7 @@ def _actuator_text(a: dict[str, Any]) -> str:
 
 
 def _or_none(value: float | None, unit: str) -> str:
-    return f"inf{unit}" if value is None else f"{value:.4g}{unit}"
+    return f"inf{unit}" if value is None else f"{measure(value)}{unit}"
 
 
 def _modes_text(modes: dict[str, Any]) -> list[str]:

@@ -9,8 +9,9 @@ import re
 import numpy as np
 import pytest
 
-from pkm_description import Mechanism, PkmError
+from pkm_description import Mechanism, PkmError, load_mechanism
 from pkm_description.mechanism import Inertial
+from pkm_description.urdf.urdf_plus import parse
 from pkm_dynamics import Accelerations, Dynamics, Efforts, InverseDerivatives, Reactions
 from pkm_kinematics import ForwardSolution, InverseSolution, Kinematics, Motion, ShapeError, Singularity, Status
 from pkm_kinematics.solutions import AssemblyModes
@@ -106,6 +107,13 @@ def test_values_printed_are_those(delta):
         assert f"{name} {value:.6g} rad" in str(ik)
     fk = k.forward(ik.actuated)
     assert f"xyz 0.1 -0.05 {pose[2]:.6g} m" in str(fk)
+
+
+def test_a_limit_of_nothing_has_no_sign():
+    """`-0`, which `${-radians(0)}` writes, is 0 to a reader."""
+    urdf = re.sub(r'lower="-3.6" upper="3.6"', 'lower="-0.0" upper="3.6"', load_mechanism("five_bar").urdf)
+    (joint,) = [joint for joint in parse(urdf).joints if joint.name == "left_arm"]
+    assert joint.in_words().startswith("revolute, 0 to 3.6 rad")
 
 
 def test_batches_give_counts(delta):
