@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
-from pkm_description.rotations import pose_from_transform
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, efforts_here, step_actuators
+from pkm_dynamics.turning_robot import graph_model
 from pkm_kinematics import Status
+from pkm_kinematics.forward.graph_tracker import graph_motion, graph_places
 from pkm_kinematics.kernels.binding import Prepared
 from pkm_kinematics.kernels.path.follow import follow_graph
+from pkm_kinematics.kernels.path.graph_reading import GraphMotion, read_platform
 from pkm_kinematics.kernels.rates.graph_motion import close_graph, motion_here
-from pkm_kinematics.kernels.records import PLATFORM
 
 _SCRATCH = 6  # rows
 
@@ -41,23 +39,16 @@ class ActuatorDynamics:
         if len(k.actuated_names) != k.mobility:
             raise PkmError("actuators are coordinates of a robot only where there are as many of them as freedoms")
         self.kinematics = k
-        self._graph = graph = k.engine.whole_graph
-        tables = graph.holding(k.actuated_names)
-        bodies = tables.bodies.copy()
-        carrier, tail = graph.platform_carrier, graph.tail
-        _carry(bodies[carrier], dynamics.model(payload).bodies[PLATFORM], tail)
-        n = k.mobility
-        self._model = tables.model.replace(bodies=dynamics.robot.with_friction(bodies), subspace=np.zeros((6, n)))
-        self._data = tables.data()
+        self._graph = k.engine.whole_graph
+        self._model = graph_model(dynamics.robot, payload)
+        self._data = self._graph.holding(k.actuated_names).data()
         self._state = self._data.state
-        column = {name: j for j, name in enumerate(k.joint_names)}
-        self._bodies = np.array([i for i, name in enumerate(graph.names) if name in column])
-        self._columns = np.array([column[graph.names[i]] for i in self._bodies])
-        self._held = np.array([graph.names.index(name) for name in k.actuated_names])
-        self._carrier, self._tail = carrier, tail
+        self._places, self._found = graph_places(k.engine), graph_motion(k.engine)
+        self._bodies, self._columns, self._held = self._places.bodies, self._places.columns, self._places.actuators
         self._q = np.array(self._state["q"])
+        n = k.mobility
         self._none = np.zeros(n)
-        self._scratch = np.zeros((_SCRATCH, max(len(bodies), n)))
+        self._scratch = np.zeros((_SCRATCH, max(len(self._q), n)))
         self.velocities = np.zeros(n)  # of the actuators
         self._prepare()
         self.place(np.array(k.home), np.array(k.home_joints))
@@ -72,6 +63,7 @@ class ActuatorDynamics:
         self._move = Prepared(motion_here, model, data, none, none).call
         rows = self._q, none, self._scratch
         self._step = Prepared(step_actuators, model, data, True, none, 0.0, *rows).call
+        self._read = Prepared(read_platform, model, data, self._places, self._found).call
 
     # -- state ------------------------------------------------------------------------------------------------------
 
@@ -142,33 +134,34 @@ class ActuatorDynamics:
     @property
     def pose(self) -> Array:
         """Pose (7,) of the platform, after `place`, `move` or `step`."""
-        return pose_from_transform(self._graph.platform_transform(self._state))
+        return self.platform().pose.copy()
 
     @property
     def twist(self) -> Array:
         """Twist (6,) of the platform, after `move` or `step`."""
-        me = self._state[self._carrier]
-        arm = me["R"] @ self._tail[:3, 3]
-        return np.concatenate([me["v"] + np.cross(me["w"], arm), me["w"]])
+        return self.platform().twist.copy()
+
+    def platform(self) -> GraphMotion:
+        """Pose, twist and Jacobian of the platform together, after `place`, `move` or `step`.
+
+        Returns:
+            Of a `GraphMotion` only these are written, and again by the next call.
+        """
+        self._read(self._model, self._data, self._places, self._found)
+        return self._found
 
     @property
     def acceleration(self) -> Array:
         """Acceleration (6,) of the platform, after `move`."""
-        me = self._state[self._carrier]
-        arm, w = me["R"] @ self._tail[:3, 3], me["w"]
+        me, tail = self._state[self._places.carrier], self._places.tail
+        arm, w = me["R"] @ tail[:3, 3], me["w"]
         linear = me["dv"] + np.cross(me["dw"], arm) + np.cross(w, np.cross(w, arm)) - self._state["dv"][0]
         return np.concatenate([linear, me["dw"]])
 
     def forward_jacobian(self) -> Array:
         """Platform twist per actuator velocities (6, n_actuated), where the robot is; its motion is forgotten."""
-        found = np.empty((6, len(self._none)))
-        for c in range(len(self._none)):
-            unit = np.zeros_like(self._none)
-            unit[c] = 1.0
-            self.move(unit)
-            found[:, c] = self.twist
         self.move(self._none)
-        return found
+        return self.platform().jacobian.copy()
 
     def _by_column(self, values: Array) -> Array:
         found = np.zeros(len(self.kinematics.joint_names))
@@ -221,21 +214,3 @@ class ActuatorDynamics:
         tau = np.ascontiguousarray(efforts, dtype=np.float64)
         rows = self._q, self.velocities, self._scratch
         return Status(self._step(self._model, self._data, runge_kutta, tau, h, *rows))
-
-
-def _carry(row: Any, platform: Any, frame: Array) -> None:
-    """Add the platform's mass, given in its own frame, to the body of its branch in which `frame` (4, 4) is fixed."""
-    R, p = frame[:3, :3], frame[:3, 3]
-    mass, h = float(platform["mass"]), R @ platform["moment"]
-    inertia = R @ _matrix(platform["inertia"]) @ R.T
-    hp = float(h @ p)
-    inertia += (2.0 * hp + mass * float(p @ p)) * np.eye(3) - np.outer(h, p) - np.outer(p, h) - mass * np.outer(p, p)
-    row["mass"] += mass
-    row["moment"] += h + mass * p
-    row["inertia"] += inertia[np.triu_indices(3)]
-    row["massless"] = row["mass"] == 0.0 and not row["inertia"].any()
-
-
-def _matrix(six: NDArray[np.float64]) -> Array:
-    xx, xy, xz, yy, yz, zz = six
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])

@@ -358,7 +358,7 @@ class Dynamics(Introduced):
             The call.
 
         Raises:
-            PkmError: the motion space turns with the pose.
+            PkmError: the motion space turns with the pose, and there are more actuators than freedoms.
             ModeError: the robot has no such mode.
         """
         return lean_calls.lean_inverse(self.robot, mode)
@@ -375,7 +375,7 @@ class Dynamics(Introduced):
             The call.
 
         Raises:
-            PkmError: the motion space turns with the pose.
+            PkmError: the motion space turns with the pose, and there are more actuators than freedoms.
             ModeError: the robot has no such mode.
         """
         return lean_calls.lean_direct(self.robot, mode)
@@ -393,7 +393,7 @@ class Dynamics(Introduced):
             The call.
 
         Raises:
-            PkmError: the motion space turns with the pose.
+            PkmError: the motion space turns with the pose, and there are more actuators than freedoms.
             ModeError: the robot has no such mode.
         """
         return lean_calls.lean_step(self.robot, dt, mode)

@@ -30,8 +30,9 @@ from pkm_kinematics.explain import (
     limit_violations,
 )
 from pkm_kinematics.forward.along_path import Forward, usable_poses
+from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.binding import bind, or_else
-from pkm_kinematics.kernels.model_and_data import Choice, Solved
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Solved
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
 from pkm_kinematics.kernels.path.distances import forward_translation
 from pkm_kinematics.kernels.path.follow import PoseRows
@@ -740,9 +741,28 @@ class Kinematics(Introduced):
         Raises:
             ModeError: no such working mode.
         """
-        e, branch = self.engine, self.modes.branch(mode)
-        kernel = inverse_direct if self.direct_inverse else inverse_carried if e.iterated else inverse_whole
-        fixed = e.model, e.data(self.modes.start(mode) if joints is None else joints), branch
+        e = self.engine
+        data = e.data(self.modes.start(mode) if joints is None else joints)
+        if not self.direct_inverse:
+            return self.lean_positions(data, mode)
+        fixed = e.model, data, self.modes.branch(mode)
+        return bind(inverse_direct, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
+
+    def lean_positions(self, data: Data, mode: int = 0) -> Callable[[Array, Array], int]:
+        """As `lean_inverse`, with all joints placed in the scratch of a kernel, for what goes on from there.
+
+        Args:
+            data: scratch, at home in the mode.
+            mode: number of a working mode.
+
+        Returns:
+            The call.
+
+        Raises:
+            ModeError: no such working mode.
+        """
+        kernel = inverse_carried if self.engine.iterated else inverse_whole
+        fixed = self.engine.model, data, self.modes.branch(mode)
         return bind(kernel, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
 
     def lean_track(self, mode: int = 0) -> Callable[[Array, Array], tuple[int, float, int]]:
@@ -752,7 +772,8 @@ class Kinematics(Introduced):
         status is not CONVERGED; `error` is the largest of an actuated joint. With the promise of `forward`: the answer
         is where the platform gets as the actuators move straight on from the call before, in the same working and
         assembly mode, or a status: INVALID_INPUT for a reading that is not finite or too large to close loops with.
-        Contiguous float64 arrays, nothing else is checked.
+        Contiguous float64 arrays, nothing else is checked. Where the motion space turns with the pose, the call keeps
+        the whole configuration, `pose` is written alone, and `error` is the largest gap of a closure [m].
 
         Args:
             mode: number of a working mode, 0 to `n_modes - 1`.
@@ -761,14 +782,14 @@ class Kinematics(Introduced):
             The call, which starts at home.
 
         Raises:
-            PkmError: the motion space changes with the pose.
+            PkmError: the motion space turns with the pose, and there are more actuators than freedoms.
             ModeError: no such working mode.
         """
-        if not self.constant_space:
-            raise PkmError("lean_track needs a motion space that is the same at every pose")
         self.modes.branch(mode)  # None is a mode to `inverse`, and none to start in
         e = self.engine
         start = np.array(self.inverse(self.home, mode=mode).joints)
+        if not self.constant_space:
+            return self._track_graph(start)
         home = start[e.actuated_column]
         last, example = home.copy(), (home.copy(), self.home.copy())
         general = bind(track_usable, (e.model, e.data(start), last, np.empty((len(e.model.bodies), 3))), example)
@@ -779,6 +800,21 @@ class Kinematics(Introduced):
         scratch, farthest = (np.empty(7), np.empty(RESULTS)), e.farthest(e.actuated_turning)
         fixed = (code.address, self.characteristic_length, *scratch, last, farthest)
         return or_else(bind(straight_track, fixed, example), general, code)
+
+    def _track_graph(self, start: Array) -> Callable[[Array, Array], tuple[int, float, int]]:
+        if not GraphTracker.serves(self.engine):
+            raise PkmError("lean_track needs as many actuators as freedoms where the motion space turns with the pose")
+        tracker, rest = GraphTracker(self.engine), np.zeros(len(self.actuated_names))
+        tracker.place(self.home, start)
+
+        def call(q: Array, pose: Array) -> tuple[int, float, int]:
+            status, gap, iterations, motion = tracker.observe(q, rest)
+            if not closes(status):
+                return int(status), gap, iterations
+            pose[:] = motion.pose
+            return int(Status.CONVERGED), gap, iterations
+
+        return call
 
     def lean_forward(self) -> Callable[[Array, Array], int]:
         """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3).

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
+from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
@@ -20,8 +21,8 @@ ROUNDED = 1e-6  # of the characteristic length: by how much interpolation may mi
 class ControlModel:
     """Inverse kinematics and inverse dynamics by the lean calls of the library.
 
-    Where the model has no answer it returns NaN, which the guard refuses to apply. A motion space that turns with the
-    pose is left to the library's general call.
+    Where the model has no answer it returns NaN, which the guard refuses to apply. Poses beside a motion space that
+    turns with the pose are left to the library's general calls, and so are redundant actuators there.
 
     Args:
         kinematics: of the robot.
@@ -41,7 +42,8 @@ class ControlModel:
         self._motion = np.zeros(25)  # pose, twist, acceleration and no wrench, as the lean call takes them
         self.mode = mode
         self._positions = kinematics.lean_inverse(mode, joints)
-        self._efforts = dynamics.lean_inverse(mode) if kinematics.constant_space else None
+        lean = kinematics.constant_space or GraphTracker.serves(kinematics.engine)
+        self._efforts = dynamics.lean_inverse(mode) if lean else None
 
     def positions(self, pose: Array) -> Array:
         """Actuator positions at a pose, in the working mode.
@@ -80,10 +82,12 @@ class ControlModel:
         Returns:
             (n_actuated,) [N m or N].
         """
-        if self._efforts is None:
-            answer = self._dynamics.inverse(pose, twist, acceleration, seed=joints)
-            return np.asarray(answer.effort, dtype=np.float64)
         self._motion[:7], self._motion[7:13], self._motion[13:19] = pose, twist, acceleration
-        if not np.isfinite(self._motion).all() or not closes(self._efforts(self._motion, self._effort_out)):
+        if not np.isfinite(self._motion).all():
             return np.full(len(self._effort_out), np.nan)
-        return self._effort_out.copy()
+        if self._efforts is not None and closes(self._efforts(self._motion, self._effort_out)):
+            return self._effort_out.copy()
+        if self._kinematics.constant_space:
+            return np.full(len(self._effort_out), np.nan)
+        answer = self._dynamics.inverse(pose, twist, acceleration, seed=joints)
+        return np.asarray(answer.effort, dtype=np.float64)

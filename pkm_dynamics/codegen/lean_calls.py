@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.codegen.recordings import record_direct, record_inverse
 from pkm_dynamics.codegen.step_code import straight_direct, straight_inverse, straight_step
@@ -16,12 +15,17 @@ from pkm_dynamics.kernels.carried_dynamics import carried_direct_dynamics, carri
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.integration_step import semi_implicit_step
 from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
+from pkm_dynamics.kernels.turning_dynamics import turning_direct, turning_inverse, turning_step
 from pkm_dynamics.robot_model import MANY, Record, RobotModel
+from pkm_dynamics.turning_robot import turning_robot
 from pkm_kinematics.kernels.binding import bind, or_else
+from pkm_kinematics.kernels.position.positions import CONVERGED
 
 
 def lean_inverse(robot: RobotModel, mode: int) -> Callable[[Array, Array], int]:
     """See `Dynamics.lean_inverse`."""
+    if not robot.kinematics.constant_space:
+        return _turning(robot, mode, turning_inverse, (), (np.zeros(robot.n_actuated),))
     kernel = carried_inverse_dynamics if robot.kinematics.engine.iterated else inverse_dynamics
     example = _at_home(robot), np.zeros(robot.n_actuated)
     return _lean(robot, kernel, (), example, (straight_inverse, record_inverse), mode)
@@ -29,6 +33,8 @@ def lean_inverse(robot: RobotModel, mode: int) -> Callable[[Array, Array], int]:
 
 def lean_direct(robot: RobotModel, mode: int) -> Callable[[Array, Array, Array], int]:
     """See `Dynamics.lean_direct`."""
+    if not robot.kinematics.constant_space:
+        return _turning(robot, mode, turning_direct, (), (np.zeros(robot.n_actuated), np.zeros(6)))
     kernel = carried_direct_dynamics if robot.kinematics.engine.iterated else direct_dynamics
     example = _at_home(robot), np.zeros(robot.n_actuated), np.zeros(6)
     return _lean(robot, kernel, (), example, (straight_direct, record_direct), mode)
@@ -36,6 +42,8 @@ def lean_direct(robot: RobotModel, mode: int) -> Callable[[Array, Array, Array],
 
 def lean_step(robot: RobotModel, dt: float, mode: int) -> Callable[[Array, Array, Array], int]:
     """See `Dynamics.lean_step`."""
+    if not robot.kinematics.constant_space:
+        return _turning(robot, mode, turning_step, (dt,), (np.zeros(robot.n_actuated), np.zeros(6)))
     kernel = carried_step if robot.kinematics.engine.iterated else semi_implicit_step
     example = _at_home(robot), np.zeros(robot.n_actuated), np.zeros(6)
     return _lean(robot, kernel, (dt,), example, (straight_step, record_direct), mode)
@@ -59,10 +67,24 @@ def _lean(
     return general if code is None else or_else(bind(call, (code.address, *more), example), general, code)
 
 
+def _turning(
+    robot: RobotModel, mode: int, kernel: Any, more: tuple[Any, ...], example: tuple[Any, ...]
+) -> Callable[..., int]:
+    """A kernel of `turning_dynamics` after inverse kinematics of the limbs, `more` its arguments before the motion."""
+    k = robot.kinematics
+    data = k.engine.data(k.modes.start(mode))
+    positions, q = k.lean_positions(data, mode), np.zeros(robot.n_actuated)
+    rest = bind(kernel, (turning_robot(robot, data), *more), (_at_home(robot), *example))
+
+    def call(motion: Array, *others: Array) -> int:
+        status = positions(motion[:7], q)
+        return rest(motion, *others) if status == CONVERGED else status
+
+    return call
+
+
 def _at_home(robot: RobotModel) -> Array:
     """A motion (25,) at rest at home, from which limbs solved by iteration set out."""
-    if not robot.kinematics.constant_space:
-        raise PkmError("lean calls need a motion space that is the same at every pose")
     motion = np.zeros(25)
     motion[:7] = robot.kinematics.home
     return motion

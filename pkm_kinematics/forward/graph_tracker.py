@@ -29,21 +29,11 @@ class GraphTracker:
         self._names = graph.names
         self._model = tables.model.replace(subspace=np.zeros((6, len(actuated))))
         self._data = tables.data()
-        column = {name: j for j, name in enumerate(engine.joint_names)}
-        bodies = [i for i, name in enumerate(graph.names) if name in column]
-        self._places = GraphPlaces(
-            np.array([graph.names.index(name) for name in actuated]),
-            engine.farthest(engine.actuated_turning),
-            np.array(bodies),
-            np.array([column[graph.names[i]] for i in bodies]),
-            *engine.limits,
-            graph.platform_carrier,
-            np.array(graph.tail),
-        )
+        self._places = graph_places(engine)
         self._bodies, self._columns = self._places.bodies, self._places.columns
         self._positions = np.array(tables.bodies["home"])
         self._size = engine.characteristic_length
-        example = np.zeros(len(actuated)), np.zeros(len(actuated)), self._positions, self._room()
+        example = np.zeros(len(actuated)), np.zeros(len(actuated)), self._positions, graph_motion(engine)
         self._track = Prepared(track_graph, self._model, self._data, self._size, self._places, *example).call
 
     @staticmethod
@@ -73,12 +63,30 @@ class GraphTracker:
             Status, largest gap of a closure [m], iterations, and the motion, which counts where the status is CONVERGED
             or JOINT_LIMIT; else the configuration is the one before.
         """
-        motion = self._room()
+        motion = graph_motion(self.engine)
         status, gap, iterations = self._track(
             self._model, self._data, self._size, self._places, q, velocities, self._positions, motion
         )
         return Status(status), gap, iterations, motion
 
-    def _room(self) -> GraphMotion:
-        n, m = len(self.engine.joint_names), len(self.engine.actuated_names)
-        return GraphMotion(np.empty(7), np.empty(6), np.zeros(n), np.zeros(n), np.empty((6, m)))
+
+def graph_places(engine: Engine) -> GraphPlaces:
+    """Where in a robot's whole graph its actuators, joints and platform are."""
+    graph = engine.whole_graph
+    column = {name: j for j, name in enumerate(engine.joint_names)}
+    bodies = [i for i, name in enumerate(graph.names) if name in column]
+    return GraphPlaces(
+        np.array([graph.names.index(name) for name in engine.actuated_names]),
+        engine.farthest(engine.actuated_turning),
+        np.array(bodies),
+        np.array([column[graph.names[i]] for i in bodies]),
+        *engine.limits,
+        graph.platform_carrier,
+        np.array(graph.tail),
+    )
+
+
+def graph_motion(engine: Engine) -> GraphMotion:
+    """Room for a robot's motion."""
+    n, m = len(engine.joint_names), len(engine.actuated_names)
+    return GraphMotion(np.empty(7), np.empty(6), np.zeros(n), np.zeros(n), np.empty((6, m)))

@@ -58,7 +58,8 @@ class FollowedRows:
 class WholeGraph:
     """All joints of a mechanism, passive, actuated and the platform's own, as one set of unknowns.
 
-    `platform_carrier` is the number of the platform's last body, and `tail` (4, 4) the platform's frame in it.
+    `platform_branch` are the bodies of the platform's branch, `platform_carrier` is the last of them, and `tail` (4, 4)
+    the platform's frame in that one.
 
     Args:
         mechanism: the robot.
@@ -70,7 +71,7 @@ class WholeGraph:
     def __init__(self, mechanism: Mechanism, task: Task, home: dict[str, float], home_pose: Array) -> None:
         graph, self.platform_carrier = _with_platform(build_graph(mechanism), task, transform_from_pose(home_pose))
         first = self.platform_carrier + 1 - (len(task.names) or len(FREE))
-        self._branch = range(first, self.platform_carrier + 1)
+        self.platform_branch = range(first, self.platform_carrier + 1)
         movable = tuple(i for i in range(2, len(graph.bodies)))
         plan = Plan(movable, tuple(range(len(graph.closures))))
         tables = assemble(mechanism, graph, [[plan]], home)
@@ -85,7 +86,7 @@ class WholeGraph:
         """The closed configuration nearest to joint positions by name, above all in the platform's own."""
         t = self.tables
         positions = np.array([wanted.get(name, float(x)) for name, x in zip(self.names, t.bodies["home"], strict=True)])
-        found, residual, iterations = nearest_closed(t, positions, self._branch, size)
+        found, residual, iterations = nearest_closed(t, positions, self.platform_branch, size)
         if found is None:
             return Followed(Status.DIVERGED, None, {}, residual, iterations)
         state = t.data().state

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.hardware.simulated.actuator_integrator import ActuatorIntegrator
 from pkm_control.hardware.simulated.compiled_integrator import CompiledIntegrator
 from pkm_control.hardware.simulated.general_integrator import GeneralIntegrator
 from pkm_control.hardware.simulated.passing_integrator import PassingIntegrator
@@ -72,11 +73,13 @@ def make_integrator(dynamics: Dynamics, runge_kutta: bool, payload: Inertial | N
         payload: what the platform carries, in its frame.
 
     Returns:
-        A compiled one where the motion space is constant, else the general one. Where limbs have several branches, one
-        that passes from one to the other.
+        A compiled one; where limbs have several branches, one that passes from one to the other. The general one for
+        redundant actuators in a motion space that turns with the pose.
     """
     if dynamics.kinematics.constant_space and PassingIntegrator.serves(dynamics.kinematics):
         return PassingIntegrator(dynamics, runge_kutta, payload)
     if dynamics.kinematics.constant_space:
         return CompiledIntegrator(dynamics, runge_kutta, payload)
+    if ActuatorIntegrator.serves(dynamics.kinematics):
+        return ActuatorIntegrator(dynamics, runge_kutta, payload)
     return GeneralIntegrator(dynamics, runge_kutta, payload)

@@ -64,6 +64,26 @@ def test_refused_readings_leave_the_configuration_alone(of_gallery, name: str) -
     np.testing.assert_allclose(again.pose, k.home, atol=1e-9)
 
 
+@pytest.mark.parametrize("name", TURNING)
+def test_lean_tracking(of_gallery, name: str) -> None:
+    k = of_gallery[name].kinematics
+    call, pose = k.lean_track(), np.array(k.home)
+    home = k.home_joints[k.engine.actuated_column]
+    unit = np.where(k.engine.actuated_turning, 1.0, k.characteristic_length)
+    q = np.array(home)
+    for i in range(5):
+        q += 0.004 * unit * (1 + i % 2)
+        status, gap, iterations = call(q, pose)
+        assert status == Status.CONVERGED
+        assert gap < 1e-10
+        assert iterations < 5
+    expected = k.forward(q, near=k.home, seed=k.home_joints).pose
+    np.testing.assert_allclose(pose, expected, rtol=0.0, atol=SAME)
+    before = pose.copy()
+    assert call(q * np.nan, pose)[0] == Status.INVALID_INPUT
+    np.testing.assert_array_equal(pose, before)
+
+
 def test_quaternions_of_rotations() -> None:
     random = np.random.default_rng(4)
     quaternions = random.normal(size=(500, 4))

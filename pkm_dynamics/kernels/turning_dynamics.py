@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lean dynamics where the motion space turns with the pose: limbs give the configuration, the whole graph the rest.
+
+The platform's twist and acceleration are carried to the actuators, which are the coordinates of the graph: those of
+them that come nearest, rotations weighed with the characteristic length, as `Engine.nearest_accelerations` has it.
+"""
+
+from math import atan2, sqrt
+from typing import Any, NamedTuple
+
+from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, graph_efforts
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.dense import solve_in_place
+from pkm_kinematics.kernels.path.graph_reading import read_platform
+from pkm_kinematics.kernels.position.chain import read_chain
+from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
+from pkm_kinematics.kernels.rates.graph_motion import (
+    close_graph,
+    graph_accelerations,
+    graph_columns,
+    graph_velocities,
+)
+from pkm_kinematics.kernels.records import BASE, PLATFORM
+from pkm_kinematics.kernels.vectors import add, cross, get, rotate
+
+U, UD, WANTED, NONE = range(4)  # scratch vectors, rows of `Data.system[3]`
+REGULAR = 1e-18  # ratio of pivots of normal equations below which the actuators do not determine the platform's twist
+
+
+class LimbsInGraph(NamedTuple):
+    """Which bodies of the whole graph are those of the limbs, and where the platform's branch begins."""
+
+    graph: Any  # (k,)
+    limb: Any  # (k,) the same bodies in the tables of the limbs
+    branch: Any  # first body of the branch
+    home: Any  # (4, 4) the platform at home
+
+
+class TurningRobot(NamedTuple):
+    """A robot as its limbs, which are solved for a pose, and as one graph, for the rest."""
+
+    limbs: Any  # Model
+    limb_data: Any  # Data: configuration at the pose
+    graph: Any  # Model, mass of the platform in its last body
+    data: Any  # Data of the graph
+    joins: Any  # LimbsInGraph
+    places: Any  # GraphPlaces
+    found: Any  # GraphMotion: what is read of the graph
+
+
+@compiled
+def take_limbs(robot):
+    """Put the graph's joints where those of the limbs are, and the platform's branch where the platform is."""
+    limbs, limb_data, joins = robot.limbs, robot.limb_data, robot.joins
+    state, platform = robot.data.state, limb_data.state[PLATFORM]
+    for k in range(joins.graph.shape[0]):
+        state[joins.graph[k]].q = limb_data.state[joins.limb[k]].q
+    first = joins.branch
+    if limbs.chain.shape[0] > 1:
+        read_chain(limbs, limb_data, platform.R, platform.p)
+        for i in range(1, limbs.chain.shape[0]):
+            state[first + i - 1].q = limb_data.chain[i].q
+        return
+    H, R = joins.home, platform.R  # six joints about home stand for a branch: x y z, then turns about z, y and x
+    for k in range(3):
+        q = 0.0
+        for r in range(3):
+            q += H[r, k] * (platform.p[r] - H[r, 3])
+        state[first + k].q = q
+    x = turned_back(H, R, 0)
+    y = turned_back(H, R, 1)
+    z = turned_back(H, R, 2)
+    state[first + 3].q = atan2(x[1], x[0])
+    state[first + 4].q = atan2(-x[2], sqrt(x[0] * x[0] + x[1] * x[1]))
+    state[first + 5].q = atan2(y[2], z[2])
+
+
+@compiled
+def turned_back(H, R, k):
+    """Column k of H^T R."""
+    return (
+        H[0, 0] * R[0, k] + H[1, 0] * R[1, k] + H[2, 0] * R[2, k],
+        H[0, 1] * R[0, k] + H[1, 1] * R[1, k] + H[2, 1] * R[2, k],
+        H[0, 2] * R[0, k] + H[1, 2] * R[1, k] + H[2, 2] * R[2, k],
+    )
+
+
+@compiled
+def nearest_rates(J, wanted, length, A, rates):
+    """Actuator rates (n,) whose platform rates J rates come nearest to `wanted` (6,); A (n, n) is scratch.
+
+    Rotations count with `length` [m]. False where the actuators do not determine them.
+    """
+    n = J.shape[1]
+    for r in range(n):
+        rates[r] = 0.0
+        for c in range(n):
+            A[r, c] = 0.0
+        for k in range(6):
+            weighed = J[k, r] * (length * length if k >= 3 else 1.0)
+            rates[r] += weighed * wanted[k]
+            for c in range(n):
+                A[r, c] += weighed * J[k, c]
+    return solve_in_place(A, rates, n)[0] > REGULAR
+
+
+@compiled
+def platform_acceleration(robot, out):
+    """Acceleration (6,) of the platform, the accelerations of all bodies known."""
+    me, tail = robot.data.state[robot.places.carrier], robot.places.tail
+    arm = rotate(me.R, (tail[0, 3], tail[1, 3], tail[2, 3]))
+    w = get(me.w)
+    linear = add(get(me.dv), add(cross(get(me.dw), arm), cross(w, cross(w, arm))))
+    for r in range(3):
+        out[r] = linear[r] - robot.data.state[BASE].dv[r]
+        out[3 + r] = me.dw[r]
+
+
+@compiled
+def start_on_graph(robot, motion):
+    """Columns of the graph and actuator velocities for a platform `motion` (25,), limbs solved. Returns a status.
+
+    `robot.found` has the Jacobian then, and row U of the scratch vectors the velocities.
+    """
+    take_limbs(robot)
+    data, J = robot.data, robot.found.jacobian
+    n = J.shape[1]
+    status = graph_columns(robot.graph, data)
+    if status != CONVERGED:
+        return status
+    read_platform(robot.graph, data, robot.places, robot.found)
+    A, u = data.system[1, :n, :n], data.system[3, U, :n]
+    return CONVERGED if nearest_rates(J, motion[7:13], robot.limbs.task[0].length, A, u) else SINGULAR
+
+
+@compiled
+def turning_inverse(robot, motion, effort):
+    """Efforts (n,) for a platform motion (25,) whose positions are solved in `limb_data`. Returns a status."""
+    model, data, J = robot.graph, robot.data, robot.found.jacobian
+    n, length = effort.shape[0], robot.limbs.task[0].length
+    status = start_on_graph(robot, motion)
+    if status != CONVERGED:
+        return status
+    vectors = data.system[3]
+    A, u, ud, wanted, none = data.system[1, :n, :n], vectors[U, :n], vectors[UD, :n], vectors[WANTED], vectors[NONE, :n]
+    for c in range(n):
+        none[c] = 0.0
+    graph_velocities(model, data, u)
+    graph_accelerations(model, data, none)
+    platform_acceleration(robot, wanted)
+    for r in range(6):
+        wanted[r] = motion[13 + r] - wanted[r]
+    if not nearest_rates(J, wanted, length, A, ud):
+        return SINGULAR
+    graph_accelerations(model, data, ud)
+    graph_efforts(model, data, effort)
+    for c in range(n):
+        for r in range(6):
+            effort[c] -= J[r, c] * motion[19 + r]
+    return CONVERGED
+
+
+@compiled
+def turning_direct(robot, motion, effort, out):
+    """Platform acceleration `out` (6,) under efforts (n,), else as `turning_inverse`. Returns a status.
+
+    Row U of the scratch vectors holds the actuators' velocities then, and row UD their accelerations.
+    """
+    data, J = robot.data, robot.found.jacobian
+    n = effort.shape[0]
+    status = start_on_graph(robot, motion)
+    if status != CONVERGED:
+        return status
+    u, ud, given = data.system[3, U, :n], data.system[3, UD, :n], data.system[3, WANTED, :n]
+    for c in range(n):
+        given[c] = effort[c]
+        for r in range(6):
+            given[c] += J[r, c] * motion[19 + r]
+    status = accelerations_here(robot.graph, data, u, given, ud)
+    if status != CONVERGED:
+        return status
+    platform_acceleration(robot, out)  # while the actuators' velocities are constant
+    for r in range(6):
+        for c in range(n):
+            out[r] += J[r, c] * ud[c]
+    return CONVERGED
+
+
+@compiled
+def turning_step(robot, dt, motion, effort, out):
+    """Advance pose and twist in `motion` (25,) by `dt` [s]: semi-implicit Euler in the actuators. Returns a status."""
+    model, data, found, n = robot.graph, robot.data, robot.found, effort.shape[0]
+    status = turning_direct(robot, motion, effort, out)
+    if status != CONVERGED:
+        return status
+    u, ud, block = data.system[3, U, :n], data.system[3, UD, :n], model.blocks[0]
+    for c in range(n):
+        u[c] += dt * ud[c]
+    graph_velocities(model, data, u)
+    for i in range(block.start, block.start + block.count):
+        data.state[i].q += dt * data.state[i].qd
+    status = close_graph(model, data)
+    if status != CONVERGED:
+        return status
+    status = graph_columns(model, data)
+    if status != CONVERGED:
+        return status
+    graph_velocities(model, data, u)
+    read_platform(model, data, robot.places, found)
+    for k in range(7):
+        motion[k] = found.pose[k]
+    for k in range(6):
+        motion[7 + k] = found.twist[k]
+    return CONVERGED

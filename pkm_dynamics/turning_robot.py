@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot as the kernels of motion spaces that turn with the pose take it: its limbs, and the whole graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array, Inertial
+from pkm_description.rotations import transform_from_pose
+from pkm_dynamics.kernels.turning_dynamics import LimbsInGraph, TurningRobot
+from pkm_dynamics.robot_model import RobotModel
+from pkm_kinematics.forward.graph_tracker import GraphTracker, graph_motion, graph_places
+from pkm_kinematics.kernels.model_and_data import Data, Model
+from pkm_kinematics.kernels.records import PLATFORM
+
+
+def graph_model(robot: RobotModel, payload: Inertial | None = None) -> Model:
+    """The whole graph with its actuators held, the platform's mass in the last body of its branch.
+
+    Args:
+        robot: with as many actuators as freedoms.
+        payload: in the platform's frame.
+
+    Returns:
+        The model, whose `subspace` has a column per actuator.
+    """
+    k = robot.kinematics
+    graph = k.engine.whole_graph
+    tables = graph.holding(k.actuated_names)
+    bodies = tables.bodies.copy()
+    _carry(bodies[graph.platform_carrier], robot.model(payload).bodies[PLATFORM], graph.tail)
+    return tables.model.replace(bodies=robot.with_friction(bodies), subspace=np.zeros((6, robot.n_actuated)))
+
+
+def turning_robot(robot: RobotModel, limb_data: Data) -> TurningRobot:
+    """The robot for lean calls.
+
+    Args:
+        robot: whose motion space may turn with the pose.
+        limb_data: in which its configurations are solved.
+
+    Returns:
+        What the kernels take.
+
+    Raises:
+        PkmError: it has more actuators than freedoms.
+    """
+    engine = robot.kinematics.engine
+    if not GraphTracker.serves(engine):
+        raise PkmError("lean calls need as many actuators as freedoms where the motion space turns with the pose")
+    graph = engine.whole_graph
+    limb = {name: i for i, name in enumerate(engine.tables.names)}
+    both = [(i, limb[name]) for i, name in enumerate(graph.names) if name in limb and i > PLATFORM]
+    joins = LimbsInGraph(
+        np.array([i for i, _ in both]),
+        np.array([j for _, j in both]),
+        graph.platform_branch[0],
+        transform_from_pose(engine.home),
+    )
+    data = graph.holding(engine.actuated_names).data()
+    return TurningRobot(
+        robot.model(), limb_data, graph_model(robot), data, joins, graph_places(engine), graph_motion(engine)
+    )
+
+
+def _carry(row: Any, platform: Any, frame: Array) -> None:
+    """Add the platform's mass, given in its own frame, to the body of its branch in which `frame` (4, 4) is fixed."""
+    R, p = frame[:3, :3], frame[:3, 3]
+    mass, h = float(platform["mass"]), R @ platform["moment"]
+    inertia = R @ _matrix(platform["inertia"]) @ R.T
+    hp = float(h @ p)
+    inertia += (2.0 * hp + mass * float(p @ p)) * np.eye(3) - np.outer(h, p) - np.outer(p, h) - mass * np.outer(p, p)
+    row["mass"] += mass
+    row["moment"] += h + mass * p
+    row["inertia"] += inertia[np.triu_indices(3)]
+    row["massless"] = row["mass"] == 0.0 and not row["inertia"].any()
+
+
+def _matrix(six: NDArray[np.float64]) -> Array:
+    xx, xy, xz, yy, yz, zz = six
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lean calls where the motion space turns with the pose give what the convenient ones give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_description.mechanism import Array
+from pkm_dynamics.actuator_dynamics import ActuatorDynamics
+from pkm_kinematics.kernels.compiled_rotations import displace
+from pkm_kinematics.status import Status
+
+TURNING = (
+    "capaman",
+    "carpal_wrist",
+    "reactionless_four_bar",
+    "spatial_4dof_5legs",
+    "tricept",
+    "tripod_3prs",
+    "two_tpr",
+)
+SAME = 1e-10  # of the largest: efforts of two formulations
+
+
+def motions(k, n: int) -> Array:
+    """Possible motions (n, 25) beside home, each pushed from outside."""
+    random = np.random.default_rng(5)
+    rows = np.zeros((n, 25))
+    for row in rows:
+        target = np.array(k.home)
+        target[:3] += 0.02 * k.characteristic_length * random.normal(size=3)
+        pose = k.nearest(target).pose
+        S = np.asarray(k.subspace(pose))
+        twist = S @ (0.3 * random.normal(size=S.shape[1]))
+        bias = k.engine.spaces_at(pose[None], k.modes.choose(pose[None]), twist[None])[1][0]
+        row[:] = np.concatenate([pose, twist, bias + S @ random.normal(size=S.shape[1]), random.normal(size=6)])
+    return rows
+
+
+@pytest.mark.parametrize("name", TURNING)
+def test_efforts_and_accelerations(of_gallery, name: str) -> None:
+    k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
+    inverse, direct = d.lean_inverse(), d.lean_direct()
+    effort, acceleration = np.empty(len(k.actuated_names)), np.empty(6)
+    for motion in motions(k, 4):
+        pose, twist, wanted, wrench = motion[:7], motion[7:13], motion[13:19], motion[19:]
+        assert inverse(motion, effort) == Status.CONVERGED
+        expected = d.inverse(pose, twist, wanted, wrench).effort
+        np.testing.assert_allclose(effort, expected, rtol=0.0, atol=SAME * np.abs(expected).max())
+        motion[13:19] = 0.0
+        assert direct(motion, effort, acceleration) == Status.CONVERGED
+        expected = d.direct(pose, twist, effort, wrench).acceleration
+        np.testing.assert_allclose(acceleration, expected, rtol=0.0, atol=SAME * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", TURNING)
+def test_steps(of_gallery, name: str) -> None:
+    """A step of the platform's state is a step in the actuators, by the same method."""
+    k, d = of_gallery[name].kinematics, of_gallery[name].dynamics
+    step, robot, h = d.lean_step(1e-3), ActuatorDynamics(d), 1e-3
+    effort, acceleration = 1.2 * d.gravity(k.home).effort + 0.1, np.empty(6)
+    motion = np.zeros(25)
+    motion[:7] = k.home
+    assert robot.place(np.array(k.home), np.array(k.home_joints)) is Status.CONVERGED
+    for _ in range(5):
+        assert step(motion, effort, acceleration) == Status.CONVERGED
+        assert robot.step(effort, h, runge_kutta=False) is Status.CONVERGED
+    assert np.abs(motion[7:13]).max() > 1e-6
+    np.testing.assert_allclose(motion[:3], robot.pose[:3], rtol=0.0, atol=1e-11)
+    np.testing.assert_allclose(motion[7:13], robot.twist, rtol=0.0, atol=1e-9 * np.abs(robot.twist).max())
+
+
+def test_poses_off_the_motion_space_have_a_status(of_gallery) -> None:
+    k, d = of_gallery["tripod_3prs"].kinematics, of_gallery["tripod_3prs"].dynamics
+    motion, effort = np.zeros(25), np.empty(len(k.actuated_names))
+    motion[:7] = displace(np.array(k.home), np.array([0.01, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    assert d.lean_inverse()(motion, effort) == Status.UNREACHABLE
