@@ -26,7 +26,6 @@ from pkm_kinematics.status import Status, closes
 
 Array = NDArray[np.float64]
 UNKNOWN = Modes("", "")
-_CONDITION = 1e10  # of the task Jacobian, about: beyond it encoder noise is all that is left
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,23 +101,19 @@ class Tracker:
     def _straight_on(self, q: Array, qd: Array) -> TrackedMotion | None:
         """The motion where the platform's path alone leads on from the last one, in one compiled call; else None."""
         pose, joints = np.array(self.last.pose), np.array(self.last.joints)
-        twist, rates = np.zeros(6), np.zeros(len(joints))
-        call, system = self._track
-        status, error = call(q, qd, pose, joints, twist, rates)
+        twist, rates, jacobian = np.empty(6), np.zeros(len(joints)), np.empty((6, len(q)))
+        status, error = self._track(q, qd, pose, joints, twist, rates, jacobian)
         if not closes(status):
-            return None
-        jacobian = _inverted(system[0, : len(q), :6], self.kinematics.task.subspace)
-        if jacobian is None:
             return None
         return self._found(Status(status), pose, twist, joints, rates, error, jacobian)
 
     @cached_property
-    def _track(self) -> tuple[Callable[..., Any], Array]:
+    def _track(self) -> Callable[..., Any]:
         k, e = self.kinematics, self.kinematics.engine
         joints, data = np.array(k.home_joints), e.data()
         q, rest = joints[e.actuated_column], np.zeros(len(joints))
-        example = q, np.zeros(len(q)), np.array(k.home), joints, np.zeros(6), rest
-        return bind(track_reading, (e.model, data), example), data.system
+        example = q, np.zeros(len(q)), np.array(k.home), joints, np.zeros(6), rest, np.empty((6, len(q)))
+        return bind(track_reading, (e.model, data), example)
 
     def from_pose(self, q: Array, qd: Array, pose: Array, joints: Array) -> TrackedMotion:
         """The motion that continues a configuration: also through singularities of type 1, or in a turning space."""
@@ -185,15 +180,3 @@ class AssemblyModeTracker:
         self.tracking = closes(found.status)
         self.modes = self._names.observe(found.pose, found.joints) if self.tracking else UNKNOWN
         return found
-
-
-def _inverted(rates: Array, subspace: Array) -> Array | None:
-    """The platform's twist per actuator rates (6, n_actuated), from actuator rates per twist; None where singular."""
-    K = rates @ subspace
-    try:
-        inverse = np.linalg.inv(K) if K.shape[0] == K.shape[1] else np.linalg.pinv(K)
-    except np.linalg.LinAlgError:
-        return None
-    if not np.abs(inverse).max() * np.abs(K).max() < _CONDITION:
-        return None
-    return np.asarray(subspace @ inverse)

@@ -12,10 +12,13 @@ numba keeps them beside their sources, or in the user's cache where that folder 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import logging
 import os
+import re
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -34,6 +37,9 @@ _LOG = logging.getLogger(__name__)  # without a handler, warnings are lines on s
 _COUNTING = b"NRT_"  # how symbols of numba's reference counting begin, which few kernels use
 _SILENT_FOR = 2.0  # s of compiling; what takes longer is told
 _AGAIN_AFTER = 10.0  # s
+_BEGAN = time.time()
+_IMPORT = re.compile(r"^from (pkm_[\w.]+) import (\([^)]*\)|.*)$", re.MULTILINE)
+_NAME = re.compile(r"\w+")
 _ALL_BUT_DONE = 0.95  # computers differ
 
 
@@ -57,6 +63,10 @@ class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
     def ensure_cache_path(self) -> None:
         """Make the folder, if somebody took it away."""
         os.makedirs(self._folder, exist_ok=True)
+
+    def get_source_stamp(self) -> str:
+        """What stands in the source file, and in every file of ours that it imports."""
+        return source_stamp(self._py_file)
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> _Locator | None:
@@ -250,6 +260,49 @@ class KeptKernels(caching._Cache):
     def flush(self) -> None:
         """Forget what is kept."""
         self._kept.flush()
+
+
+@cache
+def source_stamp(file: str) -> str:
+    """What a kernel is compiled from, as a hash: its file, and all files of ours that this one imports, and so on.
+
+    Of a file that changed since this process began nobody knows which of the two is in memory: what is compiled then
+    is for this process alone.
+
+    Args:
+        file: that the kernel stands in.
+
+    Returns:
+        The hash.
+    """
+    reached, left = {file}, [file]
+    while left:
+        new = _imported(left.pop()) - reached
+        reached |= new
+        left += new
+    seal = hashlib.sha256()
+    for one in sorted(reached):
+        seal.update(_contents(one))
+        if _BEGAN < os.stat(one).st_mtime <= time.time():  # not what a clock that is slow takes for the future
+            seal.update(f"{os.getpid()} {_BEGAN}".encode())
+    return seal.hexdigest()
+
+
+@cache
+def _contents(file: str) -> bytes:
+    return Path(file).read_bytes()
+
+
+@cache
+def _imported(file: str) -> frozenset[str]:
+    """Files of the loaded modules of ours that a file imports by name."""
+    found = set()
+    for module, names in _IMPORT.findall(_contents(file).decode()):
+        for name in (module, *(f"{module}.{part}" for part in _NAME.findall(names))):
+            path = getattr(sys.modules.get(name), "__file__", None)
+            if path and not path.endswith("__init__.py"):
+                found.add(path)
+    return frozenset(found)
 
 
 @cache

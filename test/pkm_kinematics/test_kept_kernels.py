@@ -70,6 +70,48 @@ def test_a_kernel_is_compiled_after_another_was_loaded(tmp_path: Path) -> None:
     assert call(tmp_path, second="1 + 0j")[:2] == (1, 1)
 
 
+IMPORTING = """
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_factor import (
+    factor,
+)
+@compiled
+def twice(x):
+    return factor(x) * x
+"""
+FACTOR = """
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_number import TWO
+@compiled
+def factor(x):
+    return TWO
+"""
+
+
+def test_a_kernel_is_compiled_anew_when_what_it_is_made_of_changes(tmp_path: Path) -> None:
+    """A function or a number of another file is part of what is compiled; numba looks at the kernel's own alone."""
+    (tmp_path / "kernel.py").write_text(IMPORTING)
+    (tmp_path / "pkm_factor.py").write_text(FACTOR)
+    (tmp_path / "pkm_number.py").write_text("TWO = 2\n")
+    assert call(tmp_path)[:2] == (0, 2)
+    assert call(tmp_path)[:2] == (2, 0)
+    (tmp_path / "pkm_factor.py").write_text(FACTOR.replace("return TWO", "return 1 * TWO"))
+    assert call(tmp_path)[:2] == (0, 2)
+    (tmp_path / "pkm_number.py").write_text("TWO = 2  # of them\n")
+    assert call(tmp_path)[:2] == (0, 2)
+    assert call(tmp_path)[:2] == (2, 0)
+
+
+def test_what_is_edited_while_a_process_runs_is_compiled_for_that_process_alone(tmp_path: Path) -> None:
+    call(tmp_path)
+    edit = (
+        "import pathlib, kernel, time; time.sleep(0.02); f = pathlib.Path(kernel.__file__); f.write_text(f.read_text())"
+    )
+    assert call(tmp_path, before=edit)[:2] == (0, 2)
+    assert call(tmp_path)[:2] == (0, 2)  # which of the two was compiled, nobody knows
+    assert call(tmp_path)[:2] == (2, 0)
+
+
 LINKED = """
 from pkm_kinematics.kernels.kept import COMPILING
 COMPILING.told_elsewhere = True  # else a busy computer has a line more

@@ -274,7 +274,7 @@ def inverse_of_three_by_two(J, at, out, to):
 
 @compiled
 def inverse_of_tall(J, m, n, out, scratch):
-    """A generalised inverse (n, m) of a flat (m, n) matrix by Gram-Schmidt orthogonalisation done twice.
+    """A generalised inverse (n, m) of a flat (m, n) matrix by classical Gram-Schmidt orthogonalisation done twice.
 
     With full column rank it is the pseudo-inverse. Columns in the span of those before them are dropped: their joints
     rest. `scratch` holds at least n * n values. J is overwritten by its orthonormal factor. Returns the smallest ratio
@@ -293,16 +293,23 @@ def inverse_of_tall(J, m, n, out, scratch):
         for r in range(m):
             length += J[r * n + j] ** 2
         length = sqrt(length)
-        for k in range(n):
+        at = j * n  # below the diagonal of the factor there is room for the projections on the columns before
+        for k in range(j + 1):
             scratch[k * n + j] = 0.0
         for _ in range(2):
             for k in range(j):
-                projection = 0.0
-                for r in range(m):
-                    projection += J[r * n + k] * J[r * n + j]
-                scratch[k * n + j] += projection
-                for r in range(m):
-                    J[r * n + j] -= projection * J[r * n + k]
+                scratch[at + k] = 0.0
+            for r in range(m):
+                value = J[r * n + j]
+                for k in range(j):
+                    scratch[at + k] += J[r * n + k] * value
+            for r in range(m):
+                value = 0.0
+                for k in range(j):
+                    value += J[r * n + k] * scratch[at + k]
+                J[r * n + j] -= value
+            for k in range(j):
+                scratch[k * n + j] += scratch[at + k]
         rest = 0.0
         for r in range(m):
             rest += J[r * n + j] ** 2
@@ -316,15 +323,20 @@ def inverse_of_tall(J, m, n, out, scratch):
         scratch[j * n + j] = rest
         for r in range(m):
             J[r * n + j] /= rest
-    for r in range(m):
-        for j in range(n - 1, -1, -1):
-            if scratch[j * n + j] == 0.0:
+    for j in range(n - 1, -1, -1):
+        size = scratch[j * n + j]
+        if size == 0.0:
+            for r in range(m):
                 out[j * m + r] = 0.0
-                continue
-            value = J[r * n + j]
-            for k in range(j + 1, n):
-                value -= scratch[j * n + k] * out[k * m + r]
-            out[j * m + r] = value / scratch[j * n + j]
+            continue
+        for r in range(m):
+            out[j * m + r] = J[r * n + j]
+        for k in range(j + 1, n):
+            value = scratch[j * n + k]
+            for r in range(m):
+                out[j * m + r] -= value * out[k * m + r]
+        for r in range(m):
+            out[j * m + r] /= size
     return worst, dropped
 
 
