@@ -14,6 +14,7 @@ from bench.timing import interleaved
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
+from pkm_kinematics.forward.graph_tracker import GraphTracker
 
 _STEPS = 40  # from home to the pose that is timed
 
@@ -31,7 +32,8 @@ def rows(names: Sequence[str] | None = None) -> list[list[str]]:
             continue
         kinematics = sample.kinematics
         bodies = len(kinematics.tables.bodies) - 1
-        if not kinematics.constant_space or all(link.inertial.massless for link in sample.mechanism.links):
+        serves = kinematics.constant_space or GraphTracker.serves(kinematics.engine)
+        if not serves or all(link.inertial.massless for link in sample.mechanism.links):
             continue
         positions = kinematics.lean_inverse()
         inverse, direct = sample.dynamics.lean_inverse(), sample.dynamics.lean_direct()
@@ -61,8 +63,11 @@ def rows(names: Sequence[str] | None = None) -> list[list[str]]:
 
 
 def _from_home(kinematics: Kinematics, pose: Array) -> Iterator[Array]:
-    """Poses (7,) from home to a pose, in small steps; to be asked only where the motion space does not turn."""
+    """Poses (7,) from home to a pose, in small steps; home alone where the motion space turns, and leads elsewhere."""
     home = kinematics.home
+    if not kinematics.constant_space:
+        yield home
+        return
     turned = Slerp([0.0, 1.0], Rotation.from_quat([home[3:], pose[3:]]))
     for share in np.linspace(0.0, 1.0, _STEPS + 1)[1:]:
         yield np.concatenate([home[:3] + share * (pose[:3] - home[:3]), turned(share).as_quat()])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integration through the library's general calls, for motion spaces that turn with the pose (parasitic motion)."""
+"""Integration through the library's general calls: redundant actuators in motion spaces that turn with the pose."""
 
 from __future__ import annotations
 
