@@ -82,16 +82,16 @@ class Problem:
         k = robot.kinematics
         model = robot.model(payload)
         poses, shape = k.engine.poses(pose)
-        n = len(poses)
-        motions = np.zeros((n, 25))
+        motions = np.zeros((len(poses), 25))
         motions[:, POSE] = poses
-        if twist is not None:
-            motions[:, TWIST] = rows_for(twist, 6, n, "twist")
-        if acceleration is not None:
-            motions[:, ACCELERATION] = rows_for(acceleration, 6, n, "acceleration")
-        if wrench is not None:
-            motions[:, WRENCH] = rows_for(wrench, 6, n, "wrench")
-        status = np.empty(n, dtype=np.int64)
+        for part, values, name in (
+            (TWIST, twist, "twist"),
+            (ACCELERATION, acceleration, "acceleration"),
+            (WRENCH, wrench, "wrench"),
+        ):
+            if values is not None:
+                motions[:, part] = rows_for(values, 6, len(poses), name)
+        status = np.empty(len(poses), dtype=np.int64)
         engine, constant = k.engine, k.engine.constant_space
         robot.check_motions(motions, engine.rate_scale, engine.onto_space, status)
         choice = k.modes.choose(motions[:, POSE], seed, mode)

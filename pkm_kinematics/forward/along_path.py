@@ -123,6 +123,8 @@ class Forward:
         if seed is None:
             return np.empty(0, dtype=np.int64)
         n = len(found.status)
+        if n == 1 and found.status.item() != Status.INVALID_INPUT:
+            return self.engine.beside_closed_forms(starts, near(seed, 1, SEEDED))
         rows = np.flatnonzero(found.status != Status.INVALID_INPUT)
         here, seeds = (np.ascontiguousarray(np.broadcast_to(x, (n, x.shape[1]))[rows]) for x in (starts, seed))
         return rows[self.engine.beside_closed_forms(here, near(seeds, len(here), SEEDED))]
