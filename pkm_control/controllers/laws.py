@@ -30,6 +30,7 @@ def make_controller(
     period: float,
     natural_frequency: float = NATURAL_FREQUENCY,
     damping: float = DAMPING,
+    delay: float = 0.0,
 ) -> Controller:
     """A controller with the law of a name from `law_settings.LAWS`.
 
@@ -40,6 +41,7 @@ def make_controller(
         period: time between two calls of the controller [s], over which laws learn, and look ahead.
         natural_frequency: of the closed loop's tracking error [rad/s].
         damping: of the same; 1 is critical.
+        delay: from a reading to the beginning of the time in which its command acts [s].
 
     Returns:
         The controller, with the other settings of its law by default.
@@ -51,7 +53,7 @@ def make_controller(
         COMPUTED_TORQUE: ComputedTorque,
         PD_GRAVITY: PdGravity,
         ADAPTIVE: partial(Adaptive, period=period),
-        POSITION: partial(Position, period=period),
+        POSITION: partial(Position, period=period, delay=delay),
     }
     if law not in makers:
         raise ValueError(f"law is '{law}', not one of {', '.join(makers)}")

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 class Position(Controller):
-    """q = IK(x) + q' T + q'' T^2 / 2: where the actuators shall be when the next reading comes, a period T later.
+    """q = IK(x) + q' T + q'' T^2 / 2: where the actuators shall be when the command has acted, at the time T from now.
 
     No masses are needed, and no gains: the drives close the loops. Velocities and accelerations of the actuators are
     kept within their limits; `saturated` tells where these do not allow the reference.
@@ -29,6 +29,7 @@ class Position(Controller):
         natural_frequency: not used.
         damping: not used.
         period: between two calls [s].
+        delay: from a reading to the beginning of the time in which its command acts [s].
     """
 
     commands = "position"
@@ -41,15 +42,17 @@ class Position(Controller):
         natural_frequency: float = NATURAL_FREQUENCY,
         damping: float = DAMPING,
         period: float = 1e-3,
+        delay: float = 0.0,
     ) -> None:
         super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
         self.period = period
+        self.ahead = period + delay
         self._passed = period
         self._limiter = PositionLimiter(limits)
 
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """Return the positions (n_actuated,) that belong to the reference a period from now, limits aside."""
-        positions, dt = self.model.positions(reference.pose), self.period
+        """Return the positions (n_actuated,) that belong to the reference when the command has acted, limits aside."""
+        positions, dt = self.model.positions(reference.pose), self.ahead
         if not (reference.twist.any() or reference.acceleration.any()):
             return positions
         at = self.kinematics.motion(reference.pose, reference.twist, reference.acceleration, seed=measured.joints)

@@ -126,8 +126,9 @@ class ControllerNode(Node):
         lead = self._delay() / self._value("rate")
 
         def new_follower() -> TrajectoryFollower:
+            period = 1.0 / self._value("rate")
             controller = make_controller(
-                self._value("law"), dynamics, limits, 1.0 / self._value("rate"), *self._settings()
+                self._value("law"), dynamics, limits, period, *self._settings(), self._value("command_delay") * period
             )
             guard = guard_of(
                 controller.commands,

@@ -104,11 +104,13 @@ def light() -> Kinematics:
 class Loop:
     """A follower with the law `position`, and the loopback that it drives."""
 
-    def __init__(self, kinematics: Kinematics) -> None:
+    def __init__(self, kinematics: Kinematics, delay: int = 0, told: int = 0) -> None:
         self.kinematics = kinematics
+        self.sent: list[np.ndarray] = []
+        self.delay = delay  # periods after which a command begins to act
         self.machine = make_machine(LOOPBACK, kinematics, None)
         limits = replace(self.machine.limits, acceleration=np.full(6, 60.0))
-        controller = make_controller("position", Dynamics(kinematics), limits, PERIOD)
+        controller = make_controller("position", Dynamics(kinematics), limits, PERIOD, delay=told * PERIOD)
         guard = PositionGuard(limits.lower, limits.upper, 5 * PERIOD)
         self.follower = TrajectoryFollower(kinematics, controller, guard, 1.5 * PERIOD)
         self.machine.configure()
@@ -120,7 +122,8 @@ class Loop:
             state = self.machine.read()
             action = self.follower.update(state.time, state.time, state.positions, state.velocities)
             assert action.mode is not Mode.STOPPED, action.reason
-            self.machine.write(action.command)
+            self.sent.append(action.command)
+            self.machine.write(self.sent[max(0, len(self.sent) - 1 - self.delay)])
             self.machine.step(PERIOD)
             self.rows.append(self.machine.read().positions)
         return action
@@ -148,6 +151,22 @@ def test_a_robot_without_masses_follows_a_motion_and_holds(loop: Loop) -> None:
     assert motion.largest[0] < 2e-4  # m: what one period of acceleration makes
     wanted = loop.kinematics.inverse(motion.trajectory.poses[-1]).actuated
     np.testing.assert_allclose(loop.rows[-1], wanted, atol=1e-9)
+
+
+@pytest.mark.parametrize("told", [0, 2])
+def test_commands_that_act_late_are_those_of_a_later_time(light: Kinematics, told: int) -> None:
+    """As over ROS, where a command is heard a period after the reading that it answers."""
+    loop = Loop(light, delay=2, told=told)
+    loop.run(0.2)
+    motion = Motion(loop.way(0.01, 0.005, 1.0), loop.machine.time, Tolerances(goal_position=1e-4, goal_time=0.2))
+    loop.follower.follow(motion)
+    loop.run(1.5)
+    assert motion.outcome is Outcome.SUCCESSFUL
+    fastest = np.linalg.norm([0.01, 0.005]) * 15 / 8  # m/s, of a quintic in a second
+    if told:
+        assert motion.largest[0] < 0.2 * 2 * PERIOD * fastest
+    else:
+        assert motion.largest[0] == pytest.approx(2 * PERIOD * fastest, rel=0.05)  # it lags
 
 
 def test_pause_resume_override_stop_and_jog(loop: Loop) -> None:
