@@ -34,6 +34,7 @@ HOST = "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.
 PORT = "first port tried for the browser page"
 
 
+_NEAR = 0.8  # of the letters: the name that was meant
 METAVARS = {
     "motion": "FILE|NAME",
     "cycles": "N",
@@ -96,7 +97,7 @@ class Parser(argparse.ArgumentParser):
         """End with exit status 2."""
         known = [name for action in self._actions for name in action.option_strings]
         words = re.findall(r"(?<!\S)--[\w-]+", message.partition("unrecognized arguments:")[2])
-        near = [match for word in words for match in difflib.get_close_matches(word, known, n=1)]
+        near = [match for word in words for match in difflib.get_close_matches(word, known, 1, _NEAR)]
         hint = f"; did you mean {' '.join(near)}?" if near else ""
         self.exit(2, f"{self.prog}: error: {message}{hint} ('{self.prog} --help' tells all options)\n")
 

@@ -299,7 +299,8 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
                 values[knob] == "true" if isinstance(default[knob], bool) else type(default[knob])(values[knob])
             )
         except ValueError as error:
-            raise ValueError(f"{knob} is '{values[knob]}', not a number like {default[knob]}") from error
+            kind = "whole number" if isinstance(default[knob], int) else "number"
+            raise ValueError(f"{knob} is '{values[knob]}', not a {kind} such as {default[knob]}") from error
     if node.leads:
         typed["wait_for"] = [other.name for other in nodes(values) if other is not node and other.needed]
     return {**typed, **node.fixed(values), "use_sim_time": values["use_sim_time"] == "true"}

@@ -221,6 +221,7 @@ def test_a_forked_node_is_a_process_of_its_own(
         (["delta", "--rate", "fast"], "rate is 'fast', not a number from 10 to 10000"),
         (["delta", "--rate", "nan"], "rate is 'nan'"),
         (["delta", "--cycles", "0"], "cycles is '0', not a number from 1 to 1000000"),
+        (["delta", "--cycles", "2.5"], "cycles is '2.5', not a whole number such as 20"),
         (["delta", "--xacro-args", "a=b"], "write name:=value"),
         (["delta", "--report", "/proc/x"], "report '/proc/x' cannot be written to"),
         (["delta", "--report", "/dev/null"], "report '/dev/null' cannot be written to"),
