@@ -302,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.pick is not None and "motion" in options.chosen(parser(), arguments):
         command.error("--pick and --place are a motion of their own: leave out --motion, or them")
     try:
-        with making("building the robot; after an update kernels are compiled, which takes a minute"):
+        with making("building the robot"):
             dynamics = Dynamics(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
         if given.pick is None:
             motion = motion_named(given.motion, dynamics.kinematics)
@@ -313,7 +313,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 command.error("--pick and --place are the same place")
             places = Places(*points, given.frame == "home", turn, given.lift, given.rounding, given.dwell)
             motion = pick_and_place(dynamics.kinematics, places)
-        with making("planning the motion; after an update kernels are compiled"):
+        with making("planning the motion"):
             figures = cycle_figures(dynamics, motion, given.payload, given.reserve)
     except PkmError as error:
         print(f"pkm cycle: {error}", file=sys.stderr)

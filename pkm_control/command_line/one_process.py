@@ -65,7 +65,7 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
     interruption = Interruption()
     previous = {number: signal.signal(number, interruption.hear) for number in _SIGNALS}
     try:
-        with making("building the robot; after an update kernels are compiled, which takes a minute"):
+        with making("building the robot"):
             mechanism = load_mechanism(robot, xacro_arguments(xacro_args))
         faults = job(mechanism, interruption)
     except PkmError as error:

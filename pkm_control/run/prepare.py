@@ -44,7 +44,7 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 def build(text: str) -> Dynamics:
     """The robot of a description (URDF+), which all nodes share; raises `PkmError` where there is none in it."""
-    with making("building the robot; after an update kernels are compiled, which takes a minute"):
+    with making("building the robot"):
         return shared_dynamics(shared_mechanism(text))
 
 

@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 0, 1 where there is no such robot, 2 for a wrong command line."""
     given = parser().parse_args(arguments)
     try:
-        with making("building the robot; after an update kernels are compiled, which takes a minute"):
+        with making("building the robot"):
             mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         compile_modules()
         with making("compiling kernels"):
