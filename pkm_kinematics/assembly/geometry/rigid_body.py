@@ -32,6 +32,7 @@ from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet, n
 
 NO_ROTATION = (1e-7, 1e-13)  # |e . e| of unit Study parameters below which there is no finite pose: multiple, simple
 POLISH_STEPS = 6
+HALF_TURN = 1e-9  # below this qw is rounding, and its sign does not tell two quaternions of one rotation apart
 
 
 def poses(
@@ -209,9 +210,9 @@ def _report(
     residuals = np.array([residual for _, _, residual in real])
     for row, (rotation, translation, _) in zip(solutions, real, strict=True):
         e = parameters_of(rotation, translation)[:4]
-        row[:3], row[3:6], row[6] = translation, e[1:], e[0]
-        if e[0] < 0.0:
-            row[3:] *= -1.0
+        leading = e[0] if abs(e[0]) > HALF_TURN else e[np.argmax(np.abs(e))]
+        e = e if leading > 0.0 else -e
+        row[:3], row[3:6], row[6] = translation, e[1:], max(e[0], 0.0)
     unit = np.array([scaled.size] * 3 + [1.0] * 4)
     if len(scaled.kind) > 6:
         good = consistent(solutions, residuals, consistency * scaled.size, unit)

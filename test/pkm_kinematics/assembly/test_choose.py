@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pkm_description.gallery import robot_names
+from pkm_description.rotations import pose_distance
 from pkm_kinematics.assembly.choose import METHODS
 
 CHOSEN = {
@@ -63,3 +64,12 @@ def test_methods_agree_on_poses_and_sides(name, of_gallery):
                 assert first.side(one.pose, one.joints) == second.side(one.pose, one.joints) != 0.0
                 assert first.prefixes(q, one.pose[None], one.joints[None]) == [one.label[0]]
     assert seen > 0
+
+
+def test_a_half_turn_is_one_mode_whichever_sign_its_quaternion_has(of_gallery) -> None:
+    k = of_gallery["cable_8"].kinematics
+    modes = k.forward_all(k.inverse(k.home).actuated)
+    for i, one in enumerate(modes):
+        assert one.pose[6] >= 0.0
+        for other in modes[:i]:
+            assert pose_distance(one.pose, other.pose, k.characteristic_length) > 1e-3
