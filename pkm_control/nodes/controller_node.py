@@ -195,7 +195,8 @@ class ControllerNode(Node):
                     busy = time.monotonic() - now
                     slow = slow + 1 if busy > period else 0
                     # until the next one is due; where this computer does not keep the rate, others get a share of it
-                    time.sleep(AIR * busy if slow > OVERLOADED else max(0.0, 0.7 * period - busy))
+                    air = AIR * min(busy, 4.0 * period)  # no longer after a stall, which would lose the motion
+                    time.sleep(air if slow > OVERLOADED else max(0.0, 0.7 * period - busy))
                 elif now - heard > self._max_age:
                     heard = now
                     with self._lock:

@@ -8,6 +8,7 @@ somebody says that something is wrong, and when the node is back the robot moves
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -128,6 +129,12 @@ class Processes:
             if status.level in (DiagnosticStatus.ERROR, DiagnosticStatus.STALE)
         }
 
+    def story(self) -> list[str]:
+        """What the controller said since `forget`: its modes, with the reasons that it gave, one after the other."""
+        said = [f"{Mode(state.mode).name} {re.sub(r'[0-9.]+', '#', state.reason)}" for state in list(self.controller)]
+        first = [k for k in range(len(said)) if k == 0 or said[k] != said[k - 1]]
+        return [f"{k}: {Mode(self.controller[k].mode).name} {self.controller[k].reason}" for k in first]
+
     def height(self) -> float:
         """Of the platform [m], by the newest reading."""
         q = messages.joint_values(self.readings[-1], self.kinematics.actuated_names)
@@ -147,9 +154,10 @@ def robot(shared_graph: Graph) -> Iterator[Processes]:
 
 def a_bad_day(robot: Processes, name: str, killed: bool, moment: float) -> None:
     """A node is killed, or stands still, `moment` s after a motion has begun; and comes back."""
-    assert robot.follow(1) == (Outcome.SUCCESSFUL, "")
+    assert robot.follow(1) == (Outcome.SUCCESSFUL, ""), robot.story()
     robot.begin()
     time.sleep(moment)
+    assert robot.controller[-1].mode == Mode.TRACKING, robot.story()
     robot.forget()
     pid = robot.group.processes[name].pid
     os.kill(pid, signal.SIGKILL if killed else signal.SIGSTOP)
@@ -164,10 +172,10 @@ def a_bad_day(robot: Processes, name: str, killed: bool, moment: float) -> None:
             robot.graph.wait(lambda: "hardware" in robot.errors(), 5.0)
     elif name == "hardware":
         robot.graph.wait(lambda: {"controller", "kinematics"} <= robot.errors(), 10.0)
-        assert robot.controller[-1].mode == Mode.STOPPED
+        assert robot.controller[-1].mode == Mode.STOPPED, robot.story()
     elif killed:
         time.sleep(PAUSE)  # the motion goes on without it
-        assert robot.controller[-1].mode == Mode.TRACKING
+        assert robot.controller[-1].mode == Mode.TRACKING, robot.story()
     time.sleep(max(0.0, PAUSE - (time.monotonic() - began)))
     if killed:
         robot.start(name)
@@ -175,10 +183,10 @@ def a_bad_day(robot: Processes, name: str, killed: bool, moment: float) -> None:
         os.kill(pid, signal.SIGCONT)
     if name in ("kinematics", "dynamics"):
         robot.graph.wait(lambda: robot.platform and robot.platform[-1].status.code == SolveStatus.CONVERGED, 60.0)
-        assert robot.controller[-1].mode == Mode.TRACKING
+        assert robot.controller[-1].mode == Mode.TRACKING, robot.story()
         _stop(robot)
     robot.well()
-    assert robot.follow(1) == (Outcome.SUCCESSFUL, "")
+    assert robot.follow(1) == (Outcome.SUCCESSFUL, ""), robot.story()
 
 
 def _stop(robot: Processes) -> None:
