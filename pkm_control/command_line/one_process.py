@@ -41,6 +41,10 @@ class Interruption:
     def hear(self, number: int, frame: FrameType | None) -> None:
         """Signal handler.
 
+        Args:
+            number: of the signal.
+            frame: where it came.
+
         Raises:
             KeyboardInterrupt: nothing moves yet.
         """

@@ -194,6 +194,9 @@ def line_styles(curves: Array) -> list[dict[str, Any]]:
     Identical limbs do the same. The first of such curves is drawn through, and the others leave gaps over it, each in
     another place; where they are many, the first are wider, too.
 
+    Args:
+        curves: values (k, n), a column each.
+
     Returns:
         Keywords of `Axes.plot`, for each curve.
     """
