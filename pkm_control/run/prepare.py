@@ -69,6 +69,7 @@ def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.
         code = 1
         try:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word: its parent says one
             load(build(text), specs, values)
             code = 0
         except BaseException:
