@@ -136,6 +136,7 @@ setup(
             "controller_node = pkm_control.nodes.controller_node:main",
             "hardware_node = pkm_control.nodes.hardware_node:main",
             "description_node = pkm_description.ros.description_node:main",
+            "machine_watch_node = pkm_control.nodes.manager.machine_watch_node:main",
         ],
     },
 )

@@ -85,7 +85,7 @@ def try_out(name: str, interface: str, rate: float) -> Tried:
     limits = ActuatorLimits.of(mechanism)
     try:
         gains = list(effort_gains(mechanism, NATURAL_FREQUENCY, rate).values()) if interface == "effort" else []
-        path = _path(kinematics, rate)
+        path = path_beside_home(kinematics, rate)
     except UnequalDrivesError as error:
         return Tried(why_not=error.why)
     except PkmError as error:
@@ -120,7 +120,7 @@ def try_out(name: str, interface: str, rate: float) -> Tried:
     return Tried(float(max(errors[:moving])), float(max(errors[moving:])), " or ".join(units))
 
 
-def _path(kinematics: Kinematics, rate: float) -> list[tuple[Array, Array]]:
+def path_beside_home(kinematics: Kinematics, rate: float) -> list[tuple[Array, Array]]:
     """Positions and rates (n_actuated,) of the drives in each period: at home, to a place beside it, and there."""
     shares = np.clip((np.arange(0.0, _HOLD + _MOVE + _AFTER, 1.0 / rate) - _HOLD) / _MOVE, 0.0, 1.0)
     shares = shares**3 * (10.0 - 15.0 * shares + 6.0 * shares**2)

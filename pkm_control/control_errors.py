@@ -81,7 +81,8 @@ class UnequalDrivesError(PkmError):
         self.why = why
         super().__init__(
             f"'{robot}' is not held by one control loop per drive that commands efforts: {why}; "
-            "command positions (command_interface:=position), or use our controller (ros2_control:=false)"
+            "command positions (command_interface:=position), or use our controller "
+            "(controllers:=forward_effort_controller)"
         )
 
 

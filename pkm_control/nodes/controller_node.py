@@ -6,14 +6,17 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Float64MultiArray
 
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
@@ -60,6 +63,8 @@ class ControllerNode(Node):
         declare(self, "hold_time", 0.5, "silence after which held gravity becomes zero, s", (0.0, 60.0), fixed=True)
         declare(self, "abort_after", 1.0, "silence after which a motion is given up, s", (0.001, 60.0), fixed=True)
         declare(self, "command_delay", 1.0, "periods from a state to its efforts' effect", (0.0, 20.0), fixed=True)
+        text = "topic of a forward controller of ros2_control that takes the commands; empty: they go to the machine"
+        declare(self, "forward_to", "", text, fixed=True)
         declare(self, "hardware_file", "", "path of the machine's file, for its limits (docs/hardware.md)", fixed=True)
         declare(self, "start_delay", 0.05, "from a motion that is to begin at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", 0.005, "largest jump at the start of a motion, m and rad", (0.0, 1.0))
@@ -73,7 +78,7 @@ class ControllerNode(Node):
         self._lowered = 0.0  # rad/s: the natural frequency that was last found too high
         self._next_state = 0.0
         self._max_age = self._value("stale_periods") / self._value("rate")
-        self._commands = self.create_publisher(JointState, topics.JOINT_COMMANDS, topics.STREAM_OUT)
+        self._commands = self._command_publisher(self._value("forward_to"))
         self._reference = self.create_publisher(PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_OUT)
         self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
         self._description = RobotDescription(self, self._build, self._busy)
@@ -97,6 +102,12 @@ class ControllerNode(Node):
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
         self._thread.start()
+
+    def _command_publisher(self, forward_to: str) -> Publisher:
+        """What takes the commands: the machine, or a forward controller."""
+        if forward_to:
+            return self.create_publisher(Float64MultiArray, forward_to, topics.STREAM_OUT)
+        return self.create_publisher(JointState, topics.JOINT_COMMANDS, topics.STREAM_OUT)
 
     def _value(self, name: str) -> Any:
         return self.get_parameter(name).value
@@ -147,11 +158,11 @@ class ControllerNode(Node):
             if self._controls.follower is not None:
                 self._controls.follower.end(Outcome.PREEMPTED, "a new robot description has come")
             self._kinematics = kinematics
-            self._command_rows, self._reference_rows = self._streams(follower)
+            self._command, self._reference_rows = self._streams(follower)
             self._controls.follower = follower
             self._controls.action = None
 
-    def _streams(self, follower: TrajectoryFollower) -> tuple[RowPublisher, RowPublisher]:
+    def _streams(self, follower: TrajectoryFollower) -> tuple[Callable[[Any, Any], None], RowPublisher]:
         """What publishes commands and references of a robot in every period."""
         mechanism = follower.controller.kinematics.mechanism
         names, base_link = list(mechanism.actuated_joints), mechanism.base_link
@@ -165,8 +176,12 @@ class ControllerNode(Node):
         def reference(stamp: Any, numbers: Any) -> PlatformReference:
             return motion_messages.reference_message(numbers, stamp, base_link)
 
+        def forwarded(stamp: Any, values: Any) -> None:
+            self._commands.publish(Float64MultiArray(data=values))
+
+        rows = None if self._value("forward_to") else RowPublisher(self._commands, command, len(names))
         return (
-            RowPublisher(self._commands, command, len(names)),
+            forwarded if rows is None else rows.publish,
             RowPublisher(self._reference, reference, motion_messages.REFERENCE_NUMBERS),
         )
 
@@ -231,7 +246,7 @@ class ControllerNode(Node):
         """Publish what one period decided."""
         self._controls.action = action
         if action.mode is not Mode.WAITING and not action.gives_up:
-            self._command_rows.publish(stamp, action.command)
+            self._command(stamp, action.command)
         if action.reference is not None:
             wanted = action.reference
             self._reference_rows.publish(stamp, np.concatenate((wanted.pose, wanted.twist, wanted.acceleration)))

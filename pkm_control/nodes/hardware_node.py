@@ -32,7 +32,7 @@ from std_srvs.srv import Trigger
 from pkm_control.hardware.machine import Machine
 from pkm_control.hardware.machine_file import read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, SIMULATED
-from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.machine_state import CommandMode, Lifecycle
 from pkm_control.hardware.make_machine import make_machine
 from pkm_control.hardware.simulated.encoder import Encoder
 from pkm_control.hardware.simulated.imperfections import realistic_machine
@@ -53,6 +53,7 @@ from pkm_dynamics.dynamics import shared_dynamics
 
 STARTS = ("on_command", "active", "manual")
 """When brakes open: with the first command, at once, or by the life cycle's transitions alone."""
+_FIRST_STEP = 0.02  # of a joint's range: a first commanded position further from where the joint is, is an old target
 _RESET_AFTER = 1.5  # s from a fault to the earliest reset: by then whoever moved the machine has given its motion up
 
 
@@ -109,6 +110,7 @@ class HardwareNode(LifecycleNode):
         self._realtime = RealTime(self)
         self._machine: Machine | None = None
         self._activated = False
+        self._following = False  # positions that have been commanded since the machine became active
         self._failed = 0.0  # s, on the monotonic clock: when the last fault was found
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -231,7 +233,7 @@ class HardwareNode(LifecycleNode):
                 try:
                     if machine.readable:
                         self._publish(states, state, epoch)
-                    self._write(machine, names)
+                    self._write(machine, names, state.positions)
                 except rclpy_implementation.RCLError:
                     if self.context.ok():
                         raise
@@ -295,9 +297,11 @@ class HardwareNode(LifecycleNode):
         response.message = machine.fault or f"the machine is {machine.lifecycle.value}"
         return response
 
-    def _write(self, machine: Machine, names: list[str]) -> None:
+    def _write(self, machine: Machine, names: list[str], positions: NDArray[np.float64]) -> None:
         """Give the newest command to the machine, if one has come."""
         command = self._inbox.newest(names)
+        if machine.lifecycle is not Lifecycle.ACTIVE or machine.silent_for:
+            self._following = False
         if command is None or machine.lifecycle is not Lifecycle.ACTIVE:
             return
         mode, values = command
@@ -305,6 +309,16 @@ class HardwareNode(LifecycleNode):
             takes = " or ".join(one.value for one in machine.modes)
             self._inbox.refuse(f"a command by {mode.value}: this machine takes {takes}")
             return
+        if mode is CommandMode.POSITION and not self._following:
+            limits = machine.limits
+            far = np.abs(values - positions) > _FIRST_STEP * (limits.upper - limits.lower)
+            if np.any(far):
+                k = int(np.argmax(far))
+                self._inbox.refuse(
+                    f"a first position of {values[k]:.4g} for {names[k]}, which is at {positions[k]:.4g}: begin there"
+                )
+                return
+        self._following = mode is CommandMode.POSITION
         if machine.command_mode is not mode:
             machine.set_command_mode(mode)
         machine.write(values)

@@ -6,10 +6,11 @@ Needs `launch` and `launch_ros`, which a ROS 2 installation has and a bare machi
 
 from __future__ import annotations
 
+import atexit
 import os
 import tempfile
-from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
@@ -22,10 +23,15 @@ from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from pkm_control.controllers.law_settings import POSITION
 from pkm_control.run import bringup, ros2_control
 from pkm_control.run.runner import command
 from pkm_control.view import rviz_view
 from pkm_description.load import load_mechanism, xacro_arguments
+from pkm_description.ros import topics
+
+_WATCH = "machine_watch"
+_TOPIC_SYSTEM = "joint_state_topic_hardware_interface"  # the bridge; other plugins of ros2_control are the machine
 
 KNOBS = (
     *bringup.KNOBS,
@@ -42,7 +48,10 @@ KNOBS = (
     ),
     bringup.Knob("command_interface", "effort", "what controllers of ros2_control command", ("effort", "position")),
     bringup.Knob(
-        "controllers", "joint_trajectory_controller", "controllers of ros2_control to activate, separated by commas"
+        "controllers",
+        "joint_trajectory_controller",
+        f"controllers of ros2_control to activate, separated by commas; {ros2_control.FORWARD}: our controller, in the "
+        "platform's coordinates, commands through it",
     ),
     bringup.Knob(
         "controllers_file", "", "their parameters; empty: config/controllers.yaml, fitted to the joints of the robot"
@@ -76,12 +85,18 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     """Return the nodes and handlers that the values of the launch arguments ask for."""
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
     found = []
-    if values["ros2_control"] == "true":
-        values["controller"] = "none"  # and with it the motion player, who needs our controller
+    managed = values["ros2_control"] == "true"
+    if managed:
+        if ros2_control.FORWARD not in _wanted(values):
+            values["controller"] = "none"  # and with it the motion player, who needs our controller
+        elif values["controller"] != "none" and values["command_interface"] == "position":
+            values["controller"] = POSITION
         if values["command_interface"] != "effort":
             values["xacro_args"] += f" command_interface:={values['command_interface']}"
+    bringup.check(values)  # here, where what is wrong is said as of a launch argument
+    if managed:
         found += _controller_manager(values)
-    together = values["together"] == "true" and values["ros2_control"] == "false"
+    together = values["together"] == "true" and not managed
     if _installed("robot_state_publisher"):
         found.append(_robot_state_publisher(values))
         values["description"] = "other"
@@ -90,7 +105,6 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     if values["rviz"] == "true" and _installed("rviz2"):
         found.append(_rviz(values))
     if together:
-        bringup.check(values)  # here, where what is wrong is said as of a launch argument
         nodes = ExecuteProcess(cmd=command(values), name="pkm_nodes", output="screen")
         ended = OnProcessExit(target_action=nodes, on_exit=_all_ended)
         return [*found, nodes, RegisterEventHandler(ended)]
@@ -119,41 +133,88 @@ def _ended(spec: bringup.NodeSpec, leads: bool, event: ProcessExited, context: L
 
 
 def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValue) -> Node:
-    """Return a node of ours, with parameters that are texts besides those declared.
-
-    With ros2_control, the kinematics hears what joint_state_broadcaster says.
-    """
-    if spec.name == "kinematics" and values["ros2_control"] == "true":
-        spec = replace(spec, remappings={"actuated_joint_states": ros2_control.MEASURED_STATES})
+    """Return a node of ours, with parameters that are texts besides those declared."""
+    parameters = {**bringup.parameters(spec, values), **texts}
+    remappings = dict(spec.remappings)
+    if values["ros2_control"] == "true":
+        parameters.update(_in_ros2_control(spec, values, parameters))
+        if topics.ACTUATED_JOINT_STATES in remappings and not _machine_on_topics(values):
+            remappings[topics.ACTUATED_JOINT_STATES] = ros2_control.MEASURED_STATES
     secured = os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true"
     return Node(
         package="pkm_control",
         executable=spec.executable,
         name=spec.name,
         namespace=values["namespace"],
-        parameters=[{**bringup.parameters(spec, values), **texts}],
-        remappings=list(spec.remappings.items()),
+        parameters=[parameters],
+        remappings=list(remappings.items()),
         ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if secured else [],
         output="screen",
     )
 
 
-def _controller_manager(values: bringup.Values) -> list[Node]:
-    """Return the controller manager, and the spawners that load its controllers and activate those that are wanted."""
+def _in_ros2_control(spec: bringup.NodeSpec, values: bringup.Values, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return what a node of ours gets besides, or in place of its own, where the controller manager drives."""
+    if spec.name == "controller":
+        return {"forward_to": f"{ros2_control.FORWARD}/commands", "command_delay": ros2_control.DELAY - 0.5}
+    if "wait_for" in parameters and _machine_on_topics(values):
+        return {"wait_for": [*parameters["wait_for"], _WATCH]}
+    return {}
+
+
+def _machine_on_topics(values: bringup.Values) -> bool:
+    """Whether the machine itself speaks on topics, so that our nodes can hear it; a plugin's states are broadcast."""
+    return values["hardware"] != "none" or _TOPIC_SYSTEM in bringup.description(values)
+
+
+def _wanted(values: bringup.Values) -> list[str]:
+    """Return the controllers that are to be active, besides the broadcaster."""
+    return values["controllers"].replace(",", " ").split()
+
+
+def _controller_manager(values: bringup.Values) -> list[Any]:
+    """Return the controller manager, the spawners that load its controllers, and who activates those that are wanted.
+
+    Where the machine can be heard, the watch activates them once it speaks, and deactivates them when it does not.
+    """
     if not _installed("controller_manager"):
         raise RuntimeError("ros2_control:=true needs the packages controller_manager and ros2_controllers")
     path = values["controllers_file"] or _fitted_controllers(values)
-    wanted = ["joint_state_broadcaster", *values["controllers"].replace(",", " ").split()]
-    others = [name for name in ros2_control.controller_names(ros2_control.read_parameters(path)) if name not in wanted]
+    wanted = ["joint_state_broadcaster", *_wanted(values)]
+    known = ros2_control.controller_names(ros2_control.read_parameters(path))
     clock = {"use_sim_time": values["use_sim_time"] == "true"}
     in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen")
-    nodes = [
-        in_manager(executable="ros2_control_node", parameters=[path, clock]),
-        in_manager(executable="spawner", arguments=[*wanted, "--param-file", path]),
+    nodes = [in_manager(executable="ros2_control_node", parameters=[path, clock])]
+    if not _machine_on_topics(values):
+        others = [name for name in known if name not in wanted]
+        nodes.append(in_manager(executable="spawner", arguments=[*wanted, "--param-file", path]))
+        if others:
+            nodes.append(in_manager(executable="spawner", arguments=[*others, "--inactive", "--param-file", path]))
+        return nodes
+    loaded = [*wanted, *(name for name in known if name not in wanted)]
+    fed = ros2_control.FORWARD if values["controller"] != "none" else ""
+    watch = Node(
+        package="pkm_control",
+        executable="machine_watch_node",
+        name=_WATCH,
+        namespace=values["namespace"],
+        parameters=[{"controllers": wanted, "forward_controller": fed, **clock}],
+        output="screen",
+    )
+    ended = OnProcessExit(target_action=watch, on_exit=_watch_ended)
+    return [
+        *nodes,
+        in_manager(executable="spawner", arguments=[*loaded, "--inactive", "--param-file", path]),
+        watch,
+        RegisterEventHandler(ended),
     ]
-    if others:
-        nodes.append(in_manager(executable="spawner", arguments=[*others, "--inactive", "--param-file", path]))
-    return nodes
+
+
+def _watch_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """Return the end of the run: nobody would notice that the machine is dead."""
+    if context.is_shutdown:
+        return []
+    return [EmitEvent(event=Shutdown(reason=f"{_WATCH} ended with code {event.returncode}"))]
 
 
 def _fitted_controllers(values: bringup.Values) -> str:
@@ -162,7 +223,7 @@ def _fitted_controllers(values: bringup.Values) -> str:
     mechanism = load_mechanism(values["robot"], xacro_arguments(values["xacro_args"]))
     rate, frequency = float(values["rate"]), float(values["natural_frequency"])
     interface = values["command_interface"]
-    fitted = ros2_control.controller_parameters(template, mechanism, rate, frequency, interface)
+    fitted = ros2_control.controller_parameters(template, mechanism, rate, frequency, interface, _wanted(values))
     path = _temporary(".yaml")
     ros2_control.write_parameters(fitted, path)
     return path
@@ -185,8 +246,9 @@ def _rviz(values: bringup.Values) -> Node:
 
 
 def _temporary(suffix: str) -> str:
-    """Return the path of a new temporary file."""
+    """Return the path of a new temporary file, which is removed when the launch ends."""
     with tempfile.NamedTemporaryFile(prefix="pkm_", suffix=suffix, delete=False) as file:
+        atexit.register(Path(file.name).unlink, missing_ok=True)
         return file.name
 
 

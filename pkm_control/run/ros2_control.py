@@ -7,7 +7,7 @@ Plain data: nothing here imports ROS.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,38 +25,53 @@ from pkm_kinematics import Kinematics
 MEASURED_STATES = "joint_state_broadcaster/joint_states"
 """Where joint_state_broadcaster publishes the driven joints; `joint_states` itself belongs to the kinematics node."""
 
+FORWARD = "forward_effort_controller"
+"""The controller that hands on what it is given; our own controller commands through it."""
+
+DELAY = 2.5  # periods, from a reading to the middle of the time in which its effort acts: two topics and two loops
+
 LEAST_BANDWIDTH = 10.0  # rad/s: below, a robot sags by centimetres before the integrals carry it
 
 _PARAMETERS = "ros__parameters"
-_DELAY = 2.5  # periods, from a reading to the middle of the time in which its effort acts: two topics and two loops
 _ON_THE_WAY, _AT_THE_GOAL = 0.05, 0.003  # of a joint's range: the largest error of a trajectory, and at its end
 
 
 def controller_parameters(
-    template: Mapping[str, Any], mechanism: Mechanism, rate: float, natural_frequency: float, interface: str = "effort"
+    template: Mapping[str, Any],
+    mechanism: Mechanism,
+    rate: float,
+    natural_frequency: float,
+    interface: str = "effort",
+    wanted: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Parameters of ros2_control's nodes for a robot.
 
     Args:
         template: parameters by node. Every node that has `joints` gets the driven joints, every one that has `gains`
             gets those of `effort_gains`, every one that has `constraints` gets tolerances for each joint; the
-            controller manager gets the rate. The rest stays as it is.
+            controller manager gets the rate, and cuts efforts to the drives' limits. The rest stays as it is.
         mechanism: the robot.
         rate: of the controller manager [Hz].
         natural_frequency: of the tracking error [rad/s].
         interface: what the controllers command: effort, or position without gains.
+        wanted: controllers that are to be active; all where None. Of the others, those are left out that cannot hold
+            the robot.
 
     Returns:
         The parameters by node.
 
     Raises:
-        UnequalDrivesError: by effort, the robot cannot be held in that manner.
+        UnequalDrivesError: by effort, a wanted controller cannot hold the robot.
+        SingularHomeError: by effort, there are no gains for it.
     """
     found: dict[str, Any] = copy.deepcopy(dict(template))
-    for node in found.values():
+    for name, node in list(found.items()):
         parameters = node[_PARAMETERS]
         if "update_rate" in parameters:
             parameters["update_rate"] = round(rate)
+        if "enforce_command_limits" in parameters:
+            # positions are not: the manager's limiter leads them away from the last command, wherever the machine is
+            parameters["enforce_command_limits"] = interface == "effort"
         if "joints" in parameters:
             parameters["joints"] = list(mechanism.actuated_joints)
         if "command_interfaces" in parameters:
@@ -64,14 +79,31 @@ def controller_parameters(
         if "interface_name" in parameters:
             parameters["interface_name"] = interface
         if "gains" in parameters:
-            if interface == "effort":
-                parameters["gains"] = effort_gains(mechanism, natural_frequency, rate)
-            else:
+            try:
+                parameters["gains"] = effort_gains(mechanism, natural_frequency, rate) if interface == "effort" else {}
+            except (UnequalDrivesError, SingularHomeError):
+                if wanted is None or _own_name(name) in wanted:
+                    raise
+                _leave_out(found, name)
+                continue
+            if not parameters["gains"]:
                 del parameters["gains"]
         if "constraints" in parameters:
             of_all = {key: value for key, value in parameters["constraints"].items() if not isinstance(value, dict)}
             parameters["constraints"] = {**of_all, **tolerances(mechanism)}
     return found
+
+
+def _own_name(node: str) -> str:
+    """Return the name of a node without the namespaces that a parameter file gives it."""
+    return node.split("/")[-1]
+
+
+def _leave_out(parameters: dict[str, Any], node: str) -> None:
+    """Take a controller out of the parameters of nodes, the controller manager's among them."""
+    del parameters[node]
+    for other in parameters.values():
+        other[_PARAMETERS].pop(_own_name(node), None)
 
 
 def tolerances(mechanism: Mechanism) -> dict[str, dict[str, float]]:
@@ -117,7 +149,7 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
     inertia = np.diag(mass)
     factors = 1.0 / np.linalg.eigvalsh(mass / np.sqrt(np.outer(inertia, inertia)))
     lightest, heaviest = float(factors.max()), float(min(1.0, factors.min()))
-    carried = 2.0 * highest_natural_frequency(1.0 / rate, 1.0, _DELAY)
+    carried = 2.0 * highest_natural_frequency(1.0 / rate, 1.0, DELAY)
     damping = min(natural_frequency, carried / lightest)
     bandwidth = damping * heaviest / 3.0
     if bandwidth < LEAST_BANDWIDTH:
@@ -156,7 +188,7 @@ def controller_names(parameters: Mapping[str, Any]) -> list[str]:
         ValueError: no controller manager.
     """
     for node, entry in parameters.items():
-        if node.split("/")[-1] == "controller_manager":
+        if _own_name(node) == "controller_manager":
             return [name for name, value in entry[_PARAMETERS].items() if isinstance(value, dict) and "type" in value]
     raise ValueError("no controller_manager in the parameters of the controllers")
 

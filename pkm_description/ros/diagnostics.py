@@ -29,10 +29,10 @@ class Diagnostics:
     Args:
         node: that publishes them.
         report: tells how it is.
-        description: of its robot.
+        description: of its robot, where it has one.
     """
 
-    def __init__(self, node: Node, report: Callable[[], Report], description: RobotDescription) -> None:
+    def __init__(self, node: Node, report: Callable[[], Report], description: RobotDescription | None = None) -> None:
         self._node = node
         self._report = report
         self._description = description
@@ -43,8 +43,8 @@ class Diagnostics:
 
     def _look(self) -> None:
         level, message, values = self._report()
-        refused = self._description.refused
-        if refused and self._description.mechanism is not None:
+        refused = self._description.refused if self._description is not None else ""
+        if self._description is not None and refused and self._description.mechanism is not None:
             values = {**values, "refused robot description": refused}
             message = f"{message}; another robot description is refused: {refused}"
             level = WARN if level == OK else level

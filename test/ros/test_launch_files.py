@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pkm_control.control_errors import UnequalDrivesError
 from pkm_control.run import bringup
 from pkm_control.run.runner import read_knobs
 
@@ -88,3 +89,55 @@ def test_nodes_that_are_forked_get_the_values_of_the_launch_arguments() -> None:
         description="other" if publishes else "own",
     )
     assert read_knobs(arguments) == wanted
+
+
+def managed(**arguments: str) -> dict[str, Any]:
+    """Nodes by executable, of a robot that the controller manager drives."""
+    installed_launch()
+    pytest.importorskip("controller_manager", reason="controller_manager is not on PyPI")
+    from launch_ros.actions import Node
+
+    actions = actions_of("pkm.launch.py", ros2_control="true", rviz="false", **arguments)
+    return {action.node_executable: action for action in actions if isinstance(action, Node)}
+
+
+def parameters_of(node: Any) -> dict[str, Any]:
+    """Those given to a node of ours."""
+    from launch import LaunchContext
+    from launch_ros.utilities import evaluate_parameters
+
+    return dict(evaluate_parameters(LaunchContext(), node._Node__parameters)[0])
+
+
+def words_of(node: Any) -> list[str]:
+    """Plain words of its command line."""
+    return [part.text for word in node.cmd for part in word if hasattr(part, "text")]
+
+
+def test_the_machine_is_watched_where_it_can_be_heard() -> None:
+    nodes = managed(robot="delta")
+    from launch import LaunchContext
+
+    assert parameters_of(nodes["machine_watch_node"])["controllers"] == (
+        "joint_state_broadcaster",
+        "joint_trajectory_controller",
+    )
+    assert "--inactive" in words_of(nodes["spawner"])
+    assert not {"controller_node", "motion_player_node"} & set(nodes)
+    nodes["kinematics_node"]._perform_substitutions(LaunchContext())
+    assert ("actuated_joint_states", "hardware/joint_states") in nodes["kinematics_node"].expanded_remapping_rules
+
+
+def test_our_controller_commands_through_the_forward_controller() -> None:
+    nodes = managed(robot="gough_stewart", controllers="forward_effort_controller", motion="none")
+    given = parameters_of(nodes["controller_node"])
+    assert given["forward_to"] == "forward_effort_controller/commands"
+    assert given["law"] == "computed_torque"
+    assert parameters_of(nodes["machine_watch_node"])["forward_controller"] == "forward_effort_controller"
+    assert "machine_watch" in parameters_of(nodes["motion_player_node"])["wait_for"]
+    assert "joint_trajectory_controller" not in words_of(nodes["spawner"])  # it has no gains
+
+
+def test_a_hexapod_is_not_held_by_one_loop_of_effort_per_drive() -> None:
+    with pytest.raises(UnequalDrivesError):
+        managed(robot="gough_stewart")

@@ -11,6 +11,7 @@ import importlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,10 @@ import pytest
 from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectoryPoint
 
+from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.motion_messages import duration_message
 from pkm_control.run.ros2_control import MEASURED_STATES
 from pkm_description import load_mechanism
@@ -70,6 +73,32 @@ class Stack:
     def here(self) -> np.ndarray:
         return messages.joint_values(self.measured[-1], self.names, what="measured state")
 
+    def states(self) -> dict[str, str]:
+        """State of every controller that is loaded."""
+        service = importlib.import_module("controller_manager_msgs.srv").ListControllers
+        answer = self.graph.call(service, "controller_manager/list_controllers", service.Request())
+        return {one.name: one.state for one in answer.controller}
+
+    def go(self, ends: np.ndarray, seconds: float) -> tuple[Any, list[Any]]:
+        """Send joint positions to be reached one after the other; the future of the result, and what errors come."""
+        action = importlib.import_module("control_msgs.action").FollowJointTrajectory
+        client = ActionClient(self.graph.client, action, "joint_trajectory_controller/follow_joint_trajectory")
+        self.graph.wait(client.server_is_ready)
+        goal = action.Goal()
+        goal.trajectory.joint_names = self.names
+        for k, end in enumerate(ends, start=1):
+            when = duration_message(seconds * k)
+            goal.trajectory.points.append(
+                JointTrajectoryPoint(positions=end, velocities=np.zeros(3), time_from_start=when)
+            )
+        errors: list[Any] = []
+        sent = self.graph.in_executor(
+            lambda: client.send_goal_async(goal, feedback_callback=lambda f: errors.append(f.feedback.error.positions))
+        )
+        self.graph.wait(sent.done)
+        assert sent.result().accepted
+        return self.graph.in_executor(sent.result().get_result_async), errors
+
     def switch(self, start: str, stop: str) -> bool:
         service = importlib.import_module("controller_manager_msgs.srv").SwitchController
         request = service.Request(activate_controllers=[start], deactivate_controllers=[stop], strictness=2)
@@ -110,21 +139,8 @@ def test_the_broadcaster_gives_driven_joints_and_the_kinematics_all(stack: Stack
 
 
 def test_a_joint_trajectory_is_followed(stack: Stack) -> None:
-    action = importlib.import_module("control_msgs.action").FollowJointTrajectory
-    client = ActionClient(stack.graph.client, action, "joint_trajectory_controller/follow_joint_trajectory")
-    stack.graph.wait(client.server_is_ready)
     ends = np.array([[0.2, 0.0, -0.1], [0.1, 0.1, 0.1]])
-    goal = action.Goal()
-    goal.trajectory.joint_names = stack.names
-    for k, end in enumerate(ends, start=1):
-        point = JointTrajectoryPoint(positions=end, velocities=np.zeros(3), time_from_start=duration_message(0.7 * k))
-        goal.trajectory.points.append(point)
-    errors: list[Any] = []
-    sent = stack.graph.in_executor(
-        lambda: client.send_goal_async(goal, feedback_callback=lambda f: errors.append(f.feedback.error.positions))
-    )
-    stack.graph.wait(sent.done)
-    done = stack.graph.in_executor(sent.result().get_result_async)
+    done, errors = stack.go(ends, 0.7)
     stack.graph.wait(done.done)
     result = done.result().result
     assert result.error_code == 0, result.error_string
@@ -145,3 +161,36 @@ def test_efforts_are_forwarded(stack: Stack) -> None:
         lambda: np.allclose(messages.joint_values(stack.efforts[-1], stack.names, "effort", "command"), carrying)
     )
     assert stack.switch(start="joint_trajectory_controller", stop="forward_effort_controller")
+
+
+def test_what_cannot_be_reached_is_not_a_success(stack: Stack) -> None:
+    before = stack.here()
+    done, _ = stack.go(before + np.array([[100.0, 0.0, 0.0]]), 2.0)
+    stack.graph.wait(done.done)
+    assert done.result().result.error_code != 0
+    assert np.all(stack.here() < ActuatorLimits.of(stack.kinematics.mechanism).upper + 0.02)
+    done, _ = stack.go(before[None, :], 1.0)
+    stack.graph.wait(done.done)
+    assert done.result().result.error_code == 0, done.result().result.error_string
+
+
+def test_a_machine_that_falls_silent_stops_the_controllers_and_is_not_thrown_when_it_is_back(stack: Stack) -> None:
+    done, _ = stack.go(np.array([[0.3, 0.3, 0.3]]), 4.0)
+    time.sleep(1.0)
+    assert stack.graph.call(Trigger, "hardware/emergency_stop", Trigger.Request()).success
+    stack.graph.wait(lambda: stack.states()["joint_trajectory_controller"] == "inactive", 10.0)
+    stack.graph.wait(done.done, 10.0)
+    assert done.result().result.error_code != 0
+    assert stack.states()["joint_state_broadcaster"] == "inactive", "the last state is repeated"
+    sent = len(stack.efforts)
+    time.sleep(1.6)
+    assert len(stack.efforts) == sent, "somebody still commands"
+    found: list[JointState] = stack.graph.listen(JointState, topics.HARDWARE_STATES)
+    assert stack.graph.call(Trigger, "hardware/reset", Trigger.Request()).success
+    stack.graph.wait(lambda: stack.states()["joint_trajectory_controller"] == "active", 20.0)
+    time.sleep(1.0)
+    way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
+    assert np.abs(way - way[0]).max() < 0.03
+    done, _ = stack.go(way[:1] * 0.0, 1.0)
+    stack.graph.wait(done.done)
+    assert done.result().result.error_code == 0, done.result().result.error_string

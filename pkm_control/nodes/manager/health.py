@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether streams that must not stop flow: at once ill when one is silent, well again when all have flowed a while."""
+
+from __future__ import annotations
+
+import math
+
+
+class Health:
+    """Judges streams by when their messages arrived.
+
+    Args:
+        silence: time without a message after which a stream has stopped [s].
+        steady: time that all must have flowed before they are trusted [s].
+    """
+
+    def __init__(self, silence: float, steady: float) -> None:
+        self._silence, self._steady = silence, steady
+        self._heard: dict[str, float] = {}  # s: when each stream's newest message came
+        self._since = math.inf  # s: since when all have flowed
+
+    def hear(self, stream: str, now: float) -> None:
+        """Note a message.
+
+        Args:
+            stream: that it is of.
+            now: time [s].
+        """
+        self._heard[stream] = now
+
+    def silent(self, streams: list[str], now: float) -> str:
+        """Say which of some streams has stopped, and for how long; empty where all of them flow.
+
+        Args:
+            streams: that are needed.
+            now: time [s].
+
+        Returns:
+            The reason in words.
+        """
+        for stream in streams:
+            if stream not in self._heard:
+                return f"nothing has come on {stream} yet"
+            age = now - self._heard[stream]
+            if age > self._silence:
+                return f"{stream} has been silent for {age:.2f} s"
+        return ""
+
+    def steady(self, streams: list[str], now: float) -> bool:
+        """Whether all of some streams have flowed for a while; to be asked often.
+
+        Args:
+            streams: that are needed.
+            now: time [s].
+
+        Returns:
+            True where they are to be trusted.
+        """
+        self._since = math.inf if self.silent(streams, now) else min(self._since, now)
+        return now - self._since >= self._steady
