@@ -8,7 +8,7 @@ them that come nearest, rotations weighed with the characteristic length, as `En
 from math import atan2, sqrt
 from typing import Any, NamedTuple
 
-from pkm_dynamics.kernels.actuator_coordinates import accelerations_here, graph_efforts
+from pkm_dynamics.kernels.graph.actuator_coordinates import accelerations_here, graph_efforts
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import solve_in_place
 from pkm_kinematics.kernels.path.graph_reading import read_platform

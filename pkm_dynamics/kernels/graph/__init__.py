@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled dynamics of the whole graph, whose coordinates are the actuators."""
