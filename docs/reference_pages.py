@@ -16,6 +16,7 @@ ROS = (
     "rclpy",
     "action_msgs",
     "builtin_interfaces",
+    "controller_manager_msgs",
     "diagnostic_msgs",
     "geometry_msgs",
     "launch",

@@ -741,11 +741,11 @@ class Kinematics(Introduced):
         Raises:
             ModeError: no such working mode.
         """
-        e = self.engine
+        e, branch = self.engine, self.modes.branch(mode)
         data = e.data(self.modes.start(mode) if joints is None else joints)
         if not self.direct_inverse:
             return self.lean_positions(data, mode)
-        fixed = e.model, data, self.modes.branch(mode)
+        fixed = e.model, data, branch
         return bind(inverse_direct, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
 
     def lean_positions(self, data: Data, mode: int = 0) -> Callable[[Array, Array], int]:

@@ -72,6 +72,7 @@ def _turning(
 ) -> Callable[..., int]:
     """A kernel of `turning_dynamics` after inverse kinematics of the limbs, `more` its arguments before the motion."""
     k = robot.kinematics
+    k.modes.branch(mode)  # a number of a mode, or an error
     data = k.engine.data(k.modes.start(mode))
     positions, q = k.lean_positions(data, mode), np.zeros(robot.n_actuated)
     rest = bind(kernel, (turning_robot(robot, data), *more), (_at_home(robot), *example))

@@ -182,7 +182,8 @@ def test_calls_from_many_threads(delta):
     with ThreadPoolExecutor(8) as pool:
         for k, (joints, effort) in enumerate(pool.map(call, range(200))):
             assert (joints == expected[k]).all()
-            assert (effort == efforts[k]).all()
+            # code that was made for many states, if another test had it made, rounds otherwise
+            assert np.abs(effort - efforts[k]).max() <= 1e-12 * np.abs(efforts[k]).max()
 
 
 def test_lean_calls_are_the_convenient_ones(robot):

@@ -52,8 +52,8 @@ def poses(
         consistency: of more than six constraints, by how much of the robot's size a solution may violate any.
 
     Returns:
-        Poses (n, 7): x y z qx qy qz qw of the platform in the base frame, qw >= 0, in order of falling z. Complex
-        solutions are counted with multiplicity, at most 40.
+        Poses (n, 7): x y z qx qy qz qw of the platform in the base frame, qw >= 0 but for rounding, in order of falling
+        z. Complex solutions are counted with multiplicity, at most 40.
     """
     kind = np.asarray(kinds, dtype=np.int64)
     a, b = np.asarray(base, dtype=np.float64), np.asarray(platform, dtype=np.float64)
@@ -212,7 +212,7 @@ def _report(
         e = parameters_of(rotation, translation)[:4]
         leading = e[0] if abs(e[0]) > HALF_TURN else e[np.argmax(np.abs(e))]
         e = e if leading > 0.0 else -e
-        row[:3], row[3:6], row[6] = translation, e[1:], max(e[0], 0.0)
+        row[:3], row[3:6], row[6] = translation, e[1:], e[0]
     unit = np.array([scaled.size] * 3 + [1.0] * 4)
     if len(scaled.kind) > 6:
         good = consistent(solutions, residuals, consistency * scaled.size, unit)

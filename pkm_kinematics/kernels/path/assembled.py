@@ -6,6 +6,8 @@ from math import inf, sqrt
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import product, vector_of
 
+TIE = 1e-9  # of the length: poses that a symmetry puts at one distance, but for rounding
+
 
 @compiled
 def sort_by_distance(home, length, poses, away, order):
@@ -24,7 +26,7 @@ def sort_by_distance(home, length, poses, away, order):
             + length * length * (x * x + y * y + z * z)
         )
         at = k
-        while at > 0 and away[at - 1] > far:
+        while at > 0 and away[at - 1] > far + TIE * length:
             away[at] = away[at - 1]
             order[at] = order[at - 1]
             at -= 1
