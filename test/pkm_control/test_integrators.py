@@ -9,7 +9,9 @@ from pkm_control.hardware.simulated.actuator_integrator import ActuatorIntegrato
 from pkm_control.hardware.simulated.compiled_integrator import CompiledIntegrator
 from pkm_control.hardware.simulated.general_integrator import GeneralIntegrator
 from pkm_control.hardware.simulated.integrator import make_integrator
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.kernels.platform_step import attitude_rate
+from pkm_control.motion.limits import ActuatorLimits
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
@@ -81,6 +83,19 @@ def test_a_motion_space_that_turns_is_integrated_in_the_actuators(robot: str) ->
         assert integrator.advance(weight * np.array([1.1, 0.95, 1.0]), 1e-3) == ""
     assert np.linalg.norm(integrator.velocities) > 1e-4
     assert dynamics.kinematics.inverse(integrator.pose).status == 0
+
+
+def test_all_joints_of_a_halted_machine_rest() -> None:
+    mechanism = load_mechanism("tripod_3prs")
+    machine = SimulatedMachine(Dynamics(Kinematics(mechanism)), ActuatorLimits.of(mechanism))
+    machine.configure()
+    machine.activate()
+    for _ in range(20):
+        machine.write(np.array([40.0, 10.0, 20.0]))
+        machine.step(1e-3)
+    assert np.abs(machine._motion()[1]).max() > 0.1
+    machine.deactivate()
+    np.testing.assert_array_equal(machine._motion()[1], 0.0)
 
 
 def test_refusals_leave_everything_as_it_was() -> None:

@@ -340,6 +340,8 @@ class SimulatedMachine(Machine):
     def _halt(self) -> None:
         self._robot.twist[:] = 0.0
         self._robot.velocities[:] = 0.0
+        if self._robot.passing is not None:
+            self._robot.passing.move(np.zeros(len(self.limits.names)))  # the passive joints rest, too
         self._efforts = np.zeros(len(self.limits.names))
 
     def _fail(self, reason: str) -> bool:
