@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the ament_python package `pkm_control`: four Python packages and what ROS 2 looks for in share/.
+"""Builds the ament_python package `pkm_control`: five Python packages and what ROS 2 looks for in share/.
 
 pip builds a wheel from it, whose numerical part and command `pkm` need no ROS.
 
@@ -110,7 +110,7 @@ setup(
     maintainer_email="maintainers@pkm-control.invalid",
     license="Apache-2.0",
     python_requires=">=3.10,<3.14",
-    packages=find_packages(include=["pkm_description*", "pkm_kinematics*", "pkm_dynamics*", "pkm_control*"]),
+    packages=find_packages(include=["pkm_*"], exclude=["pkm_interfaces*"]),
     package_data={
         "": ["py.typed", "*.xacro", "**/*.xacro", "*.urdf", "**/*.urdf", "*.csv", "**/*.csv", "**/*.html", "**/*.xml"]
     },

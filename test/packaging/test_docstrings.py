@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("pkm_description", "pkm_kinematics", "pkm_dynamics", "pkm_control")
+PACKAGES = ("pkm_description", "pkm_kinematics", "pkm_dynamics", "pkm_analysis", "pkm_control")
 LEFT_OUT = ("/kernels/",)
 # the public face, beside what is exported:
 FACE = tuple(f"pkm_control/{room}/" for room in ("controllers", "hardware", "loop", "motion"))

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pkm analyse ROBOT [TASK]`: what a robot can do, and how well.
+
+Each task is the `main` of a module, imported when it is asked for, whose first argument is the robot; the module's
+`parser` tells its options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+
+from pkm_description import PkmError, load_mechanism
+from pkm_description.command_options import add_robot
+from pkm_description.load import xacro_arguments
+from pkm_kinematics import Kinematics
+
+TASKS: dict[str, tuple[str, str]] = {}  # word: module, and what it does
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line without a task."""
+    width = max((len(word) for word in TASKS), default=0)
+    tasks = "".join(f"\n  {word:<{width}}  {what}" for word, (_, what) in TASKS.items())
+    p = argparse.ArgumentParser(
+        prog="pkm analyse",
+        description="Say what a robot can do, and how well. With a task after the robot, that task in full.",
+        epilog=f"tasks:{tasks}\n\n'pkm analyse ROBOT TASK --help' tells the options of a task." if TASKS else "",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_robot(p)
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: the exit code of the task; 1 where the robot cannot be used, 2 for a wrong command line."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    task = next((word for word in words[:2] if word in TASKS), None)  # `analyse workspace delta` is understood as well
+    if task is not None:
+        words.remove(task)
+        return int(importlib.import_module(TASKS[task][0]).main(words))
+    command = parser()
+    if len(words) > 1 and not words[1].startswith("-") and not words[0].startswith("-"):
+        near = difflib.get_close_matches(words[1], TASKS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(TASKS)}"
+        command.error(f"no such task as '{words[1]}'; {hint}")
+    given = command.parse_args(words)
+    try:
+        kinematics = Kinematics(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
+    except PkmError as error:
+        print(f"pkm analyse: {error}", file=sys.stderr)
+        return 1
+    print(kinematics)
+    print(kinematics.singularity(kinematics.home))
+    return 0
