@@ -15,7 +15,14 @@ from typing import Any
 
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, EmitEvent, ExecuteProcess, OpaqueFunction, RegisterEventHandler
+from launch.actions import (
+    DeclareLaunchArgument,
+    EmitEvent,
+    ExecuteProcess,
+    OpaqueFunction,
+    RegisterEventHandler,
+    SetEnvironmentVariable,
+)
 from launch.event_handlers import OnProcessExit
 from launch.events import Shutdown
 from launch.events.process import ProcessExited
@@ -29,6 +36,7 @@ from pkm_control.run.runner import command
 from pkm_control.view import rviz_view
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
+from pkm_description.ros.transport import transport_environment
 
 _WATCH = "machine_watch"
 _TOPIC_SYSTEM = "joint_state_topic_hardware_interface"  # the bridge; other plugins of ros2_control are the machine
@@ -84,7 +92,7 @@ def bring_up(**defaults: str) -> LaunchDescription:
 def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     """Return the nodes and handlers that the values of the launch arguments ask for."""
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
-    found = []
+    found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ, "SUBNET").items()]
     managed = values["ros2_control"] == "true"
     if managed:
         if ros2_control.FORWARD not in _wanted(values):

@@ -34,12 +34,12 @@ from pkm_control.command_line.progress import progress
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
 from pkm_description import PkmError
+from pkm_description.ros.transport import transport_environment
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
 _SOON = 1.0  # s: an end that takes longer says what it waits for
 _AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
 _NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
-_PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")  # in older and in newer releases
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 
 
@@ -134,10 +134,8 @@ def only_one(namespace: str) -> IO[str]:
 
 
 def set_up_discovery() -> None:
-    """Keep to this computer, and have nodes hear of each other soon, where the environment does not say otherwise."""
-    os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    if not any(name in os.environ for name in _PROFILES):
-        os.environ.update(dict.fromkeys(_PROFILES, str(Path(__file__).with_name("fastdds.xml"))))
+    """Keep to this computer and out of shared memory, where the environment does not say otherwise."""
+    os.environ.update(transport_environment(os.environ))
 
 
 def interrupted() -> int:

@@ -275,21 +275,6 @@ def test_files_are_expanded_before_nodes_start(capfd: pytest.CaptureFixture[str]
     assert "no such robot" in capfd.readouterr().err
 
 
-def test_discovery_is_set_up_where_nobody_else_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = "FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE"
-    for name in names:
-        monkeypatch.setenv(name, "")  # to be restored
-        monkeypatch.delenv(name)
-    runner.set_up_discovery()
-    assert len({os.environ[name] for name in names}) == 1
-    assert Path(os.environ[names[0]]).is_file()
-    monkeypatch.delenv(names[1])
-    monkeypatch.setenv(names[0], "mine.xml")
-    runner.set_up_discovery()
-    assert os.environ[names[0]] == "mine.xml"
-    assert names[1] not in os.environ
-
-
 def test_a_second_run_on_the_same_topics_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would command the other's machine; a namespace or a domain of its own keeps them apart."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

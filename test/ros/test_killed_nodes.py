@@ -194,7 +194,6 @@ def _stop(robot: Processes) -> None:
     robot.graph.wait(lambda: robot.controller[-1].mode == Mode.HOLDING)
 
 
-@pytest.mark.slow  # now and then a write waits a second for shared memory that the node held, and the brakes come late
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "stopped"])
 def test_the_controller_once(robot: Processes, killed: bool) -> None:
     a_bad_day(robot, "controller", killed, 1.5)
