@@ -122,7 +122,7 @@ setup(
         "dynamixel": ["dynamixel-sdk>=4.1,<5"],
         "completion": ["shtab"],
         "docs": ["sphinx>=8.1,<10", "myst-parser>=4,<6", "furo"],
-        "test": ["pytest", "pytest-xdist", "hypothesis", "pin", "mujoco", "toppra"],
+        "test": ["pytest", "pytest-xdist", "hypothesis", "python-flint", "pin", "mujoco", "toppra"],
     },
     zip_safe=False,
     entry_points={

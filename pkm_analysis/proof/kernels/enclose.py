@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a robot's program gives on many boxes."""
+
+from pkm_analysis.proof.kernels.implicit import determine
+from pkm_analysis.proof.kernels.jets import width_of
+from pkm_analysis.proof.kernels.program import (
+    certain,
+    place_constants,
+    place_parameters,
+    place_pose,
+    run,
+    set_reach,
+)
+from pkm_kinematics.kernels.compiled import compiled
+
+# Columns of a block of unknowns: terms from, to, its first unknown among `unknowns`, and how many.
+FIRST, STOP, AT, COUNT = range(4)
+
+
+@compiled
+def enclose(pose, robot, domain, boxes, guesses, scratch, out, decided):
+    """Jets of a program's results over boxes (n, k, 2) of parameters.
+
+    Args:
+        pose: (terms, constants, values, inputs (coordinates), results (12)) of the program that leads from task
+            coordinates to the platform's origin and rotation.
+        robot: (terms, constants, values, inputs (12), results, conditions, blocks, unknowns, equations) of the one that
+            leads on from there.
+        domain: (origin, directions, twists): the coordinates are origin + directions times parameters, and rates are
+            along unit speeds of twists (6, m).
+        boxes: (n, k, 2).
+        guesses: (n, n_unknowns) the unknowns at the boxes' centres.
+        scratch: (jets of pose, of robot, by unknowns, reach (k,), matrices, vectors).
+        out: (n, n_results, width) written.
+        decided: (n,) written: every comparison comes out as recorded, and all unknowns are determined.
+    """
+    pose_terms, pose_constants, pose_values, coordinates, placed = pose
+    terms, constants, values, inputs, results, conditions, blocks, unknowns, equations = robot
+    origin, directions, twists = domain
+    A, J, G, reach, matrices, vectors = scratch
+    k, m = directions.shape[1], twists.shape[1]
+    width = width_of(k, m)
+    place_constants(A, pose_constants, pose_values, k, 0)
+    place_constants(J, constants, values, k, m)
+    for n in range(boxes.shape[0]):
+        box = boxes[n]
+        set_reach(box, reach)
+        place_parameters(A, coordinates, origin, directions, box, k)
+        run(pose_terms, A, 0, pose_terms.shape[0], k, 0, reach, True)
+        place_pose(A, placed, J, inputs, twists, k, m)
+        start = 0
+        ok = True
+        for b in range(blocks.shape[0]):
+            run(terms, J, start, blocks[b, FIRST], k, m, reach, True)
+            at, count = blocks[b, AT], blocks[b, COUNT]
+            first, stop = blocks[b, FIRST], blocks[b, STOP]
+            mine, zero, guess = unknowns[at : at + count], equations[at : at + count], guesses[n, at : at + count]
+            known = determine(terms, J, G, first, stop, mine, zero, guess, k, m, reach, matrices, vectors)
+            ok = ok and known
+            start = stop
+        run(terms, J, start, terms.shape[0], k, m, reach, True)
+        decided[n] = ok and certain(conditions, J)
+        for r in range(results.shape[0]):
+            for c in range(width):
+                out[n, r, c] = J[results[r], c]

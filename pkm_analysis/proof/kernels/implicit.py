@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unknowns that equations determine: the joints of a limb without a closed form, over a whole box.
+
+Krawczyk's test, with the parameters x of the box: where
+
+    y_c - C F(X, y_c) + (1 - C F_y(X, Y)) (Y - y_c)  lies inside  Y,
+
+every x in X has exactly one y in Y with F(x, y) = 0 (C is any matrix; the inverse of F_y at the centre serves best).
+Derivatives of y(x) then solve F_y y' = -F_x, and those of the second order the same equations with another right side.
+"""
+
+from math import inf
+
+from pkm_analysis.proof.kernels.intervals import EVERYTHING, both, magnitude, minus, negative, plus, times, up
+from pkm_analysis.proof.kernels.jets import (
+    CENTRE,
+    NOTHING,
+    SLOPE,
+    VALUE,
+    bend_at,
+    centre_rate_at,
+    read,
+    unknown,
+    write,
+)
+from pkm_analysis.proof.kernels.program import run
+from pkm_kinematics.kernels.compiled import compiled
+
+TRIES = 10
+WIDEN = 1.125  # what a box of unknowns is made larger by, where the test asks for more room
+SMALLEST = 1e-14  # of the distance of the faces of a box of unknowns from its centre, times what the unknowns are
+MOST = 8  # unknowns of a block: the size of its matrices
+
+
+@compiled
+def invert(A, n, C, B):
+    """An approximate inverse C of the middle of an interval matrix A (n, n, 2); False where there is none.
+
+    `B` (n, n) is scratch.
+    """
+    for r in range(n):
+        for c in range(n):
+            B[r, c] = 0.5 * (A[r, c, 0] + A[r, c, 1])
+            if not abs(B[r, c]) < inf:
+                return False
+            C[r, c] = 1.0 if r == c else 0.0
+    for k in range(n):
+        pivot = k
+        for r in range(k + 1, n):
+            if abs(B[r, k]) > abs(B[pivot, k]):
+                pivot = r
+        if not abs(B[pivot, k]) > 1e-300:
+            return False
+        for c in range(n):
+            B[k, c], B[pivot, c] = B[pivot, c], B[k, c]
+            C[k, c], C[pivot, c] = C[pivot, c], C[k, c]
+        size = 1.0 / B[k, k]
+        for c in range(n):
+            B[k, c] *= size
+            C[k, c] *= size
+        for r in range(n):
+            if r != k:
+                factor = B[r, k]
+                for c in range(n):
+                    B[r, c] -= factor * B[k, c]
+                    C[r, c] -= factor * C[k, c]
+    return True
+
+
+@compiled
+def defect(A, C, n, E):
+    """E = 1 - C A as intervals (n, n, 2)."""
+    for r in range(n):
+        for c in range(n):
+            total = (1.0, 1.0) if r == c else NOTHING
+            for j in range(n):
+                total = minus(total, times((C[r, j], C[r, j]), (A[j, c, 0], A[j, c, 1])))
+            E[r, c, 0] = total[0]
+            E[r, c, 1] = total[1]
+
+
+@compiled
+def solve(E, C, n, b, x, y):
+    """Solve A x = b for intervals b (n, 2) and a matrix of defect E: all solutions are in x (n, 2).
+
+    False where A may be singular. `y` (n, 2) is scratch.
+    """
+    norm = largest = 0.0
+    for r in range(n):
+        total = NOTHING
+        row = 0.0
+        for j in range(n):
+            total = plus(total, times((C[r, j], C[r, j]), (b[j, 0], b[j, 1])))
+            row = up(row + magnitude((E[r, j, 0], E[r, j, 1])))
+        y[r, 0] = total[0]
+        y[r, 1] = total[1]
+        norm = max(norm, row)
+        largest = max(largest, magnitude(total))
+    if not (norm < 0.999 and largest < inf):
+        return False
+    rest = up(up(norm * largest) / (0.999 * (1.0 - norm)))
+    for r in range(n):
+        found = plus((y[r, 0], y[r, 1]), (-rest, rest))
+        x[r, 0] = found[0]
+        x[r, 1] = found[1]
+    for _ in range(2):  # x = C b + E x
+        for r in range(n):
+            total = (y[r, 0], y[r, 1])
+            for j in range(n):
+                total = plus(total, times((E[r, j, 0], E[r, j, 1]), (x[j, 0], x[j, 1])))
+            total = both((x[r, 0], x[r, 1]), total)
+            x[r, 0] = total[0]
+            x[r, 1] = total[1]
+    return True
+
+
+@compiled
+def take_over(J, G, start, from_value, n):
+    """Put terms before `start` into jets `G` by n unknowns, of which they are independent, at the centre or not."""
+    at = VALUE if from_value else CENTRE
+    for i in range(start):
+        for c in range(2):
+            G[i, VALUE + c] = G[i, CENTRE + c] = J[i, at + c]
+        for c in range(SLOPE, SLOPE + 2 * n):
+            G[i, c] = 0.0
+
+
+@compiled
+def by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A):
+    """Write A (n, n, 2): derivatives of the equations by the unknowns, these within `radius` of `guess`."""
+    n = unknowns.shape[0]
+    for j in range(n):
+        i = unknowns[j]
+        for c in range(SLOPE, SLOPE + 2 * n):
+            G[i, c] = 0.0
+        write(G, i, VALUE, plus((guess[j], guess[j]), (-radius[j], radius[j])))
+        write(G, i, CENTRE, (guess[j], guess[j]))
+        write(G, i, SLOPE + 2 * j, (1.0, 1.0))
+    run(terms, G, start, stop, n, 0, radius, True)
+    for r in range(n):
+        for c in range(n):
+            d = read(G, equations[r], SLOPE + 2 * c)
+            A[r, c, 0] = d[0]
+            A[r, c, 1] = d[1]
+
+
+@compiled
+def contract(E, step, n, radius, widen):
+    """Krawczyk's test: True where `radius` (n,) is large enough; it is cut to what is needed, or else widened.
+
+    `step` (n, 2) contains C F(X, y_c).
+    """
+    inside = True
+    for r in range(n):
+        need = magnitude((step[r, 0], step[r, 1]))
+        for j in range(n):
+            need = up(need + up(magnitude((E[r, j, 0], E[r, j, 1])) * radius[j]))
+        step[r, 0] = -need
+        step[r, 1] = need
+        inside = inside and need < radius[r]
+    for r in range(n):
+        need = step[r, 1]
+        if inside:
+            radius[r] = need
+        elif widen:
+            radius[r] = max(radius[r], need * WIDEN)
+    return inside
+
+
+@compiled
+def step_of(J, equations, C, n, at_centre, k, reach, step):
+    """C F for the unknowns at their guess, as intervals (n, 2): at the centre, or over the box by mean values."""
+    for r in range(n):
+        total = NOTHING
+        for j in range(n):
+            total = plus(total, times((C[r, j], C[r, j]), read(J, equations[j], CENTRE)))
+        if not at_centre:
+            radius = 0.0
+            for u in range(k):
+                slope = NOTHING
+                for j in range(n):
+                    slope = plus(slope, times((C[r, j], C[r, j]), read(J, equations[j], SLOPE + 2 * u)))
+                if reach[u] > 0.0:
+                    radius = up(radius + up(magnitude(slope) * reach[u]))
+            total = plus(total, (-radius, radius))
+        step[r, 0] = total[0]
+        step[r, 1] = total[1]
+
+
+@compiled
+def rest_of(J, unknowns, k, m):
+    """Forget how the unknowns vary."""
+    for j in range(unknowns.shape[0]):
+        for c in range(SLOPE, bend_at(k, m) + 2 * k * m):
+            J[unknowns[j], c] = 0.0
+
+
+@compiled
+def derive(J, unknowns, equations, at, E, C, b, x, y):
+    """Write one derivative of the unknowns, in column `at` of their jets, from what the equations have there."""
+    n = unknowns.shape[0]
+    for j in range(n):
+        d = negative(read(J, equations[j], at))
+        b[j, 0] = d[0]
+        b[j, 1] = d[1]
+    if not solve(E, C, n, b, x, y):
+        return False
+    for j in range(n):
+        x0 = (x[j, 0], x[j, 1])
+        write(J, unknowns[j], at, x0)
+    return True
+
+
+@compiled
+def determine(terms, J, G, start, stop, unknowns, equations, guess, k, m, reach, scratch, vectors):
+    """Jets of unknowns over the box, from equations that they solve there; False where it is not proved that they do.
+
+    Args:
+        terms: of the program.
+        J: jets of what is known, and of terms `start` to `stop`, in which the equations are.
+        G: (n_terms, SLOPE + 2 MOST) scratch.
+        start: first term that depends on the unknowns alone or on them too.
+        stop: after the last equation.
+        unknowns: (n,) terms.
+        equations: (n,) terms that are zero.
+        guess: (n,) the unknowns at the centre of the box, nearly.
+        k: parameters.
+        m: twists.
+        reach: (k,) as `run` has it.
+        scratch: (4, MOST, MOST, 2).
+        vectors: (6, MOST, 2).
+
+    Returns:
+        Whether there is one solution, near the guess, for every pose of the box.
+    """
+    n = unknowns.shape[0]
+    A, E, EC = scratch[0], scratch[1], scratch[2]
+    C, B = scratch[3, :, :, 0], scratch[3, :, :, 1]
+    step, b, x, y = vectors[0], vectors[1], vectors[2], vectors[3]
+    radius, at_centre = vectors[4, :, 0], vectors[5, :, 0]
+    known = True
+    for j in range(n):
+        known = known and abs(guess[j]) < inf
+        radius[j] = SMALLEST * (1.0 + abs(guess[j]))
+    # the jets of the equations with the unknowns at their guess
+    rest_of(J, unknowns, k, m)
+    for j in range(n):
+        write(J, unknowns[j], VALUE, (guess[j], guess[j]))
+        write(J, unknowns[j], CENTRE, (guess[j], guess[j]))
+    if known:
+        run(terms, J, start, stop, k, m, reach, True)
+        # at the centre
+        take_over(J, G, start, False, n)
+        by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)
+        known = invert(A, n, C, B)
+    found = False
+    if known:
+        for _ in range(TRIES):
+            if not found:
+                by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)
+                defect(A, C, n, EC)
+                step_of(J, equations, C, n, True, k, reach, step)
+                found = contract(EC, step, n, radius, True)
+        for j in range(n):
+            at_centre[j] = radius[j]
+    if found:  # over the box
+        found = False
+        take_over(J, G, start, True, n)
+        step_of(J, equations, C, n, False, k, reach, step)
+        for j in range(n):
+            radius[j] = max(magnitude((step[j, 0], step[j, 1])) * WIDEN, at_centre[j])
+        for _ in range(TRIES):
+            if not found:
+                by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)
+                defect(A, C, n, E)
+                step_of(J, equations, C, n, False, k, reach, step)
+                found = contract(E, step, n, radius, True)
+    if found:
+        by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)  # where they are now known to be
+        defect(A, C, n, E)
+        for j in range(n):
+            write(J, unknowns[j], VALUE, plus((guess[j], guess[j]), (-radius[j], radius[j])))
+            write(J, unknowns[j], CENTRE, plus((guess[j], guess[j]), (-at_centre[j], at_centre[j])))
+        rest_of(J, unknowns, k, m)
+        run(terms, J, start, stop, k, m, reach, False)
+        there, bends = centre_rate_at(k, m), bend_at(k, m)
+        for at in range(SLOPE, there, 2):
+            found = found and derive(J, unknowns, equations, at, E, C, b, x, y)
+        for at in range(there, bends, 2):
+            found = found and derive(J, unknowns, equations, at, EC, C, b, x, y)
+        if found and m > 0:
+            run(terms, J, start, stop, k, m, reach, False)
+            for at in range(bends, bends + 2 * k * m, 2):
+                found = found and derive(J, unknowns, equations, at, E, C, b, x, y)
+    if not found:
+        for j in range(n):
+            write(J, unknowns[j], VALUE, EVERYTHING)
+            write(J, unknowns[j], CENTRE, EVERYTHING)
+            unknown(J, unknowns[j], k, m)
+    run(terms, J, start, stop, k, m, reach, True)
+    return found
