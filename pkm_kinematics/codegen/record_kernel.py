@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -17,16 +17,22 @@ from pkm_kinematics.kernels.dense import solve_in_place
 from pkm_kinematics.kernels.position.closures import worse
 
 
-def recorded(kernel: Any) -> Callable[..., Any]:
+def recorded(kernel: Any, instead: Sequence[tuple[Any, Callable[..., Any]]] = ()) -> Callable[..., Any]:
     """A kernel as a Python function, with all kernels that it calls, whose numbers may be terms.
 
     Args:
         kernel: compiled.
+        instead: pairs of a kernel that it calls and what to call in its place.
 
     Returns:
         A function that takes arrays as they are; record arrays and arrays with terms must be `loose`.
     """
-    return _recorded(kernel, {id(solve_in_place): _solve_by_selection, id(worse): partial(extreme, "worse")})
+    done: dict[int, Callable[..., Any]] = {
+        id(solve_in_place): _solve_by_selection,
+        id(worse): partial(extreme, "worse"),
+    }
+    done.update((id(one), other) for one, other in instead)
+    return _recorded(kernel, done)
 
 
 def loose(x: Any) -> Any:

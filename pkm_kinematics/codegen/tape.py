@@ -39,6 +39,18 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 Number = Any  # a Term or a float: what kernels compute with while they are recorded
 
 
+class Constant(float):
+    """A constant among operands, where whole numbers are terms: it equals no number of a term, as 1.0 equals 1."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and float(self) == float(other)
+
+    def __hash__(self) -> int:
+        return hash(("constant", float(self)))
+
+
 class Tape:
     """What was computed, in order; equal terms once."""
 
@@ -113,7 +125,7 @@ class Term:
 
     Args:
         tape: that it is on.
-        how: an operation and its operands: numbers of terms on the tape (int) or constants (float).
+        how: an operation and its operands: numbers of terms on the tape (int) or constants (`Constant`).
         value: what it is in the recording.
         number: its place on the tape.
     """
@@ -191,9 +203,9 @@ def value(x: Number) -> float:
     return x.value if isinstance(x, Term) else float(x)
 
 
-def key(x: Number) -> int | float:
+def key(x: Number) -> int | Constant:
     """A term's number on the tape, or a constant."""
-    return x.number if isinstance(x, Term) else float(x)
+    return x.number if isinstance(x, Term) else Constant(x)
 
 
 def tape_of(*numbers: Number) -> Tape | None:

@@ -45,6 +45,12 @@ def everything(x, out):
 
 
 @compiled
+def numbered(x, out):
+    out[0] = x[2] * x[0] + 2.0 * x[0]  # x[2] is term 2
+    out[1] = (x[1] + x[0]) - (1.0 + x[0])
+
+
+@compiled
 def branching(x, out):
     if isfinite(x[0]) and x[0] > 0.5:
         out[0] = x[0] ** 2
@@ -60,6 +66,13 @@ def linear(x, out):
     for k in range(4):
         out[k] = b[k]
     out[4] = regularity
+
+
+def test_a_constant_is_not_taken_for_the_term_of_that_number():
+    x = np.array([0.7, -0.4, 0.3])
+    answer, out = run(code_of(numbered, x, 2), x, 2)
+    assert answer == 0
+    np.testing.assert_allclose(out, [2.3 * 0.7, -1.4], rtol=1e-15)
 
 
 def test_every_operation() -> None:

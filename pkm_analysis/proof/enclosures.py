@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is known of a robot over boxes of task coordinates: bounds of its joints, of its Jacobian, of its energy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.proof.kernels.enclose import enclose
+from pkm_analysis.proof.kernels.implicit import MOST
+from pkm_analysis.proof.kernels.jets import SLOPE
+from pkm_analysis.proof.robot_program import RobotProgram, record_robot
+from pkm_analysis.sweep import map_chunks, slices
+from pkm_description.mechanism import Array
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.solve.constraints import scaling
+
+CHUNK = 256  # boxes
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Task coordinates as origin + directions times parameters, and a box of these.
+
+    A box of coordinates has a direction for each one that varies; a straight path has one parameter, from 0 to 1.
+    """
+
+    origin: Array  # (c,)
+    directions: Array  # (c, k)
+    box: Array  # (k, 2)
+
+    @staticmethod
+    def of_box(bounds: Array) -> Domain:
+        """A box of coordinates.
+
+        Args:
+            bounds: (c, 2) of each; those with equal bounds are held.
+
+        Returns:
+            The domain.
+        """
+        bounds = np.asarray(bounds, dtype=float)
+        varies = bounds[:, 0] < bounds[:, 1]
+        origin = np.where(varies, 0.0, bounds[:, 0])
+        return Domain(origin, np.eye(len(bounds))[:, varies], bounds[varies])
+
+    @staticmethod
+    def of_path(start: Array, end: Array) -> Domain:
+        """A straight path in coordinates.
+
+        Args:
+            start: (c,).
+            end: (c,).
+
+        Returns:
+            The domain.
+        """
+        start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
+        return Domain(start, (end - start)[:, None], np.array([[0.0, 1.0]]))
+
+    def coordinates(self, parameters: Array) -> Array:
+        """Coordinates (..., c) at parameters (..., k)."""
+        return np.asarray(self.origin + parameters @ self.directions.T)
+
+
+@dataclass(frozen=True, eq=False)
+class Jets:
+    """Bounds, lower and upper along the last axis, of some quantities (q) over boxes (n)."""
+
+    value: Array  # (n, q, 2)
+    centre: Array  # (n, q, 2)
+    slope: Array  # (n, q, k, 2)
+    rate: Array  # (n, q, m, 2)
+    centre_rate: Array  # (n, q, m, 2)
+    bend: Array  # (n, q, k, m, 2)
+
+    def __getitem__(self, at: slice) -> Jets:
+        """Those of some quantities."""
+        parts = (self.value, self.centre, self.slope, self.rate, self.centre_rate, self.bend)
+        return Jets(*(part[:, at] for part in parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosure:
+    """A robot over boxes (n, k, 2) of a domain's parameters."""
+
+    boxes: Array
+    half: Array  # (n, k) how far the boxes' faces are from their centres, rounded up
+    decided: NDArray[np.bool_]  # (n,) every branch is the recorded one, and every limb without a closed form determined
+    reach: Array  # (n, r, 2) what must not be negative, so that the limbs reach the platform
+    joints: Jets  # of `RobotProgram.joints`
+    energy: Jets  # one
+    gaps: Jets
+
+
+class Encloser:
+    """Encloses a robot over boxes of a domain.
+
+    Rates are along the columns of `twists`: independent velocities of the platform, of unit speed if a rotation counts
+    at the robot's characteristic length, and behind them, with `constraints`, those that the limbs should not allow.
+
+    Args:
+        kinematics: of the robot.
+        domain: where.
+        mode: number of the working mode.
+        constraints: whether the platform's forbidden freedoms are looked at too.
+
+    Raises:
+        AnalysisError: the robot cannot be recorded.
+        ModeError: no such working mode.
+    """
+
+    def __init__(self, kinematics: Kinematics, domain: Domain, mode: int = 0, constraints: bool = False) -> None:
+        self.kinematics, self.domain, self.mode = kinematics, domain, mode
+        self.program: RobotProgram = record_robot(kinematics, mode, constraints)
+        self.twists = _twists(kinematics, constraints)
+        self.mobility = kinematics.mobility
+
+    def __call__(self, boxes: Array, cores: int | None = None) -> Enclosure:
+        """Enclose.
+
+        Args:
+            boxes: (n, k, 2) of parameters.
+            cores: how many to use, all by default.
+
+        Returns:
+            The enclosure.
+        """
+        boxes = np.ascontiguousarray(boxes, dtype=float)
+        parts = list(map_chunks(self._chunk, [boxes[at] for at in slices(len(boxes), CHUNK)], cores))
+        out = np.concatenate([part for part, _ in parts])
+        decided = np.concatenate([part for _, part in parts])
+        p = self.program
+        jets = self._jets(out)
+        first, energy = p.reach, p.reach + len(p.joints)
+        middle = 0.5 * boxes[..., 0] + 0.5 * boxes[..., 1]
+        half = np.maximum(boxes[..., 1] - middle, middle - boxes[..., 0])
+        half = half + (np.abs(half) + np.abs(middle)) * 2.0**-52
+        return Enclosure(
+            boxes,
+            half,
+            decided,
+            jets.value[:, :first],
+            jets[first:energy],
+            jets[energy : energy + 1],
+            jets[energy + 1 :],
+        )
+
+    def _jets(self, out: Array) -> Jets:
+        n, q, _ = out.shape
+        k, m = self.domain.directions.shape[1], self.twists.shape[1]
+        ends = np.cumsum([SLOPE, 2 * k, 2 * m, 2 * m, 2 * k * m])
+        slope, rate, centre_rate, bend = (out[..., a:b] for a, b in pairwise(ends))
+        return Jets(
+            out[..., 0:2],
+            out[..., 2:4],
+            slope.reshape(n, q, k, 2),
+            rate.reshape(n, q, m, 2),
+            centre_rate.reshape(n, q, m, 2),
+            bend.reshape(n, q, k, m, 2),
+        )
+
+    @cached_property
+    def _fixed(self) -> tuple[tuple[Any, ...], ...]:
+        p = self.program
+        pose = (p.pose.terms, p.pose.constants, p.pose.values, p.coordinates, p.placed)
+        r = p.robot
+        robot = (r.terms, r.constants, r.values, p.inputs, p.results, r.conditions, p.blocks, p.unknowns, p.equations)
+        d = self.domain
+        return pose, robot, tuple(map(np.ascontiguousarray, (d.origin, d.directions, self.twists)))
+
+    def _chunk(self, boxes: Array) -> tuple[Array, NDArray[np.bool_]]:
+        p = self.program
+        k, m = self.domain.directions.shape[1], self.twists.shape[1]
+        width = SLOPE + 2 * k + 4 * m + 2 * k * m
+        scratch = (
+            np.zeros((len(p.pose.terms), SLOPE + 2 * k)),
+            np.zeros((len(p.robot.terms), width)),
+            np.zeros((len(p.robot.terms) if len(p.blocks) else 0, SLOPE + 2 * MOST)),
+            np.zeros(k),
+            np.zeros((4, MOST, MOST, 2)),
+            np.zeros((6, MOST, 2)),
+        )
+        out, decided = np.empty((len(boxes), len(p.results), width)), np.zeros(len(boxes), dtype=np.bool_)
+        enclose(*self._fixed, boxes, self._guesses(boxes), scratch, out, decided)
+        return out, decided
+
+    def _guesses(self, boxes: Array) -> Array:
+        """The unknowns (n, u) at the boxes' centres."""
+        columns = self.program.unknown_columns
+        if not len(columns):
+            return np.zeros((len(boxes), 0))
+        centres = self.domain.coordinates(boxes.mean(axis=-1))
+        found = self.kinematics.inverse(centres, mode=self.mode or None)
+        return np.ascontiguousarray(found.joints[:, columns])
+
+
+def _twists(kinematics: Kinematics, constraints: bool) -> Array:
+    """Columns (6, m) of unit speed, those of the motion space first."""
+    S = kinematics.task.subspace
+    weights = scaling(kinematics.characteristic_length)
+    speeds = np.linalg.norm(S * weights[:, None], axis=0)
+    unit = S / np.where(speeds > 0.0, speeds, 1.0)
+    if not constraints:
+        return np.asarray(unit)
+    _, _, Vt = np.linalg.svd((unit * weights[:, None]).T)
+    return np.hstack([unit, Vt[S.shape[1] :].T / weights[:, None]])

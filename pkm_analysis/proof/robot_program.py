@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One robot's kinematics as a program for jets: recorded from the kernels that every robot runs on.
+
+The kernels that place bodies and solve limbs in closed form are run once as plain Python on numbers that write down
+what is done to them. Limbs without a closed form contribute their closure equations, with their joints as unknowns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import pi
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import qr
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.proof.angles import Angles
+from pkm_analysis.proof.program import NoIntervalFormError, Numbers, Program, compile_tape
+from pkm_description.mechanism import Array
+from pkm_kinematics.codegen import Tape, loose, recorded
+from pkm_kinematics.codegen.at_home import NEAR, some_numbers
+from pkm_kinematics.codegen.tape import Number, Term, value
+from pkm_kinematics.kernels.position.chain import place_chain
+from pkm_kinematics.kernels.position.closed_form import solve_closed_form
+from pkm_kinematics.kernels.position.closures import block_jacobian, write_rows
+from pkm_kinematics.kernels.position.positions import place_block
+from pkm_kinematics.kernels.records import BASE, CLOSED_FORM, PLATFORM
+from pkm_kinematics.kinematics import Kinematics
+
+PIVOT = 1e-9  # of the largest: a joint or an equation whose pivot is smaller adds nothing
+
+
+@dataclass(frozen=True, eq=False)
+class RobotProgram:
+    """Two programs, and where in the results of the second what is wanted of them is.
+
+    Results are, in this order: `reach` numbers under roots, the positions of `joints`, the potential energy [J], and
+    `gaps` of closures.
+    """
+
+    pose: Program  # task coordinates to origin and rotation
+    coordinates: Numbers  # (k,) rows of the coordinates
+    placed: Numbers  # (12,) rows of origin and rotation
+    robot: Program
+    inputs: Numbers  # (12,) rows of origin and rotation, -1 where they are not needed
+    results: Numbers
+    blocks: Numbers  # (b, 4) as kernels/enclose.py has them
+    unknowns: Numbers  # rows
+    equations: Numbers  # rows
+    unknown_columns: Numbers  # of the unknowns among all joints
+    reach: int
+    joints: Numbers  # columns among all joints: of the actuators, in their order, and of those with limits
+    n_actuated: int
+    limits: Array  # (2, n) of `joints` [rad, m], the library's rounding allowed for
+    gaps: int
+
+
+class _Block(NamedTuple):
+    """What a block without a closed form asks for."""
+
+    unknowns: list[Number]
+    equations: list[Number]
+    columns: list[int]
+
+
+def record_robot(kinematics: Kinematics, mode: int, constraints: bool) -> RobotProgram:
+    """The program of a robot in a working mode.
+
+    Args:
+        kinematics: of the robot.
+        mode: number of the working mode.
+        constraints: whether the platform may be thought to leave its motion space, which is needed to tell whether the
+            limbs hold it there: gaps of all closures are then among the results.
+
+    Returns:
+        The program.
+
+    Raises:
+        AnalysisError: the robot does what no interval form is known of here.
+        ModeError: no such working mode.
+    """
+    engine = kinematics.engine
+    if not engine.task.names:
+        raise AnalysisError(
+            f"robot '{kinematics.mechanism.name}'",
+            "its platform has no branch of its own, so that no coordinates bound a box",
+            "give the platform a branch of sliding and turning joints in its description",
+        )
+    try:
+        return _Recorder(kinematics, mode, constraints).record()
+    except NoIntervalFormError as error:
+        raise AnalysisError(
+            f"robot '{kinematics.mechanism.name}'",
+            f"no interval form of the operation '{error}'",
+            "prove what does not need it",
+        ) from error
+
+
+class _Recorder:
+    def __init__(self, kinematics: Kinematics, mode: int, constraints: bool) -> None:
+        self.kinematics, self.mode, self.constraints = kinematics, mode, constraints
+        self.engine = kinematics.engine
+        self.start = np.asarray(kinematics.modes.start(mode))
+        self.branch = kinematics.modes.branch(mode)
+        self.model, self.data = loose(self.engine.model), loose(self.engine.data(self.start))
+        chain = self.engine.model.chain
+        self.angles = Angles()
+        self.at = chain["home"][1:] + NEAR * some_numbers(len(chain) - 1)
+        found = kinematics.inverse(self.at, mode=mode or None).joints
+        self.there = found if np.isfinite(found).all() else self.start
+
+    def record(self) -> RobotProgram:
+        """The whole."""
+        coordinates, placed = self._pose()
+        pose = compile_tape(_tape_of(coordinates), placed)
+        tape = Tape()
+        inputs = self._place_platform(tape, placed)
+        blocks = self._limbs(tape)
+        reached = [body.column for body in self.model.bodies[PLATFORM + 1 :]]
+        actuated = [int(c) for c in self.engine.actuated_column]
+        lower, upper = self.engine.limits
+        columns = actuated + [c for c in reached if c not in actuated and np.isfinite([lower[c], upper[c]]).any()]
+        joints = [self._position(PLATFORM + 1 + reached.index(c)) for c in columns]
+        gaps = [row.gap for row in self.data.rows if isinstance(row.gap, Term)] if self.constraints else []
+        found = [*joints, self._energy(), *gaps]
+        unknowns = [y for block in blocks for y in block.unknowns]
+        equations = [e for block in blocks for e in block.equations]
+        program = compile_tape(tape, [*found, *equations, *unknowns])
+        spans, at = [], 0
+        for block in blocks:
+            rows = program.rows_of([*block.unknowns, *block.equations])
+            spans.append([rows.min(), rows.max() + 1, at, len(block.unknowns)])
+            at += len(block.unknowns)
+        return RobotProgram(
+            pose=pose,
+            coordinates=pose.rows_of(coordinates),
+            placed=pose.rows_of(placed),
+            robot=program,
+            inputs=program.rows_of(inputs),
+            results=np.concatenate([np.array(program.reaches, dtype=np.int64), program.rows_of(found)]),
+            blocks=np.array(spans, dtype=np.int64).reshape(-1, 4),
+            unknowns=program.rows_of(unknowns),
+            equations=program.rows_of(equations),
+            unknown_columns=np.array([c for block in blocks for c in block.columns], dtype=np.int64),
+            reach=len(program.reaches),
+            joints=np.array(columns, dtype=np.int64),
+            n_actuated=len(actuated),
+            limits=np.array([lower[columns], upper[columns]]),
+            gaps=len(gaps),
+        )
+
+    def _pose(self) -> tuple[Any, list[Number]]:
+        """Coordinates as terms, and origin and rotation that they lead to."""
+        tape = Tape()
+        coordinates = tape.inputs(0, self.at, range(len(self.at)))
+        for i, q in enumerate(coordinates):
+            self.data.chain[1 + i].q = q
+        R, p = np.zeros((3, 3), dtype=object), np.zeros(3, dtype=object)
+        recorded(place_chain)(self.model, self.data, R, p)
+        return coordinates, [*p, *R.ravel()]
+
+    def _place_platform(self, tape: Tape, placed: list[Number]) -> Any:
+        """Origin and rotation as inputs; what never changes is a constant, unless the platform may turn in thought."""
+        turns = self.constraints or self.engine.task.subspace[3:].any()
+        vary = [j for j, x in enumerate(placed) if isinstance(x, Term) or j < 3 or turns]
+        inputs = tape.inputs(0, np.array([value(x) for x in placed]), vary)
+        platform = self.data.state[PLATFORM]
+        platform.p, platform.R = inputs[:3].copy(), inputs[3:].reshape(3, 3).copy()
+        return inputs
+
+    def _limbs(self, tape: Tape) -> list[_Block]:
+        """All blocks placed, with their equations written."""
+        bodies, closures, state, rows = self.model.bodies, self.model.closures, self.data.state, self.data.rows
+        found: list[_Block] = []
+        for b, block in enumerate(self.model.blocks):
+            if block.solver == CLOSED_FORM:
+                branch = (self.branch // block.stride) % block.branches
+                recorded(solve_closed_form, self.angles.instead)(bodies, closures, block, state, branch)
+                chosen: tuple[list[int], list[int]] = [], []
+            else:
+                chosen = self._square(b)
+                first = sum(len(other.unknowns) for other in found)
+                wanted = [int(bodies[i].column) for i in chosen[0]]
+                for i in range(block.start, block.start + block.count):
+                    state[i].q = float(self.there[bodies[i].column])
+                unknowns = tape.inputs(1, self.there[wanted], range(len(wanted)), first)
+                for i, y in zip(chosen[0], unknowns, strict=True):
+                    state[i].q = y
+                recorded(place_block)(bodies, block, state)
+            if chosen[0] or self.constraints:
+                for k in range(block.closure_start, block.closure_start + block.closure_count):
+                    recorded(write_rows)(closures, state, rows, k)
+            if chosen[0]:
+                found.append(_Block(list(unknowns), [rows[r].gap for r in chosen[1]], wanted))
+        return found
+
+    def _square(self, b: int) -> tuple[list[int], list[int]]:
+        """As many bodies and rows of a block as its equations are independent: the others follow from them."""
+        block = self.engine.model.blocks[b]
+        placed = self.engine.placed(self.engine.poses_at(self.at[None])[0], self.there, self.branch)
+        m, n = int(block["rows"]), int(block["count"])
+        flat = np.zeros(m * n)
+        block_jacobian(placed.model, placed.data, block, flat, 0)
+        J = flat.reshape(m, n)
+        _, R, joints = qr(J, pivoting=True)
+        sizes = np.abs(np.diagonal(R))
+        rank = int((sizes > PIVOT * max(sizes.max(), 1e-300)).sum())
+        kept = np.sort(joints[:rank])
+        _, _, rows = qr(J[:, kept].T, pivoting=True)
+        first = int(block["start"])
+        return [first + int(j) for j in kept], [int(block["rows_at"]) + int(r) for r in np.sort(rows[:rank])]
+
+    def _position(self, i: int) -> Number:
+        """Position of the joint of body `i`: of a turning one in closed form, the turn nearest to home."""
+        me = self.data.state[i]
+        if self.model.bodies[i].prismatic or isinstance(me.q, Term):
+            return me.q
+        q = self.angles.of(me.c, me.s)
+        turns = round((float(self.start[self.model.bodies[i].column]) - value(q)) / (2.0 * pi))
+        return q + 2.0 * pi * turns if turns else q
+
+    def _energy(self) -> Number:
+        """Potential energy of all bodies [J], but for a constant."""
+        lift = self.data.state[BASE].dv  # minus gravity
+        total: Number = 0.0
+        for i, body in enumerate(self.model.bodies):
+            if i == BASE:
+                continue
+            me = self.data.state[i]
+            for r in range(3):
+                arm = sum(me.R[r, c] * body.moment[c] for c in range(3))
+                total = total + lift[r] * (body.mass * me.p[r] + arm)
+        return total
+
+
+def _tape_of(numbers: Any) -> Tape:
+    return next(x.tape for x in numbers if isinstance(x, Term))
