@@ -14,16 +14,17 @@ from pkm_kinematics.codegen.tape import Recording, Term, key
 # The assembly written here has pointers without a type, which LLVM reads since version 16.
 AVAILABLE = hasattr(llvm, "create_pass_builder") and llvm.llvm_version_info[0] >= 16
 
-_OPERATIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
-_INTRINSICS = {
+OPERATIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+INTRINSICS = {
     "sqrt": "llvm.sqrt.f64",
     "fabs": "llvm.fabs.f64",
     "max": "llvm.maxnum.f64",
     "min": "llvm.minnum.f64",
     "worse": "llvm.maximum.f64",
+    "floor": "llvm.floor.f64",
 }
-_ARITY = {"max": 2, "min": 2, "worse": 2, "atan2": 2, "hypot": 2}
-_CONDITIONS = {  # comparison: LLVM's name where it must hold, and where it must not (NaN: holds never)
+ARITY = {"max": 2, "min": 2, "worse": 2, "atan2": 2, "hypot": 2}
+CONDITIONS = {  # comparison: LLVM's name where it must hold, and where it must not (NaN: holds never)
     "<": ("olt", "uge"),
     "<=": ("ole", "ugt"),
     ">": ("ogt", "ule"),
@@ -46,15 +47,29 @@ class MachineCode:
     def __init__(self, recording: Recording) -> None:
         needed = recording.tape.needed(recording.results)
         self.counts = Counter(term.how[0] for term in needed if term.how[0] not in ("input", "negated"))
-        module = llvm.parse_assembly(_text(recording, needed))
-        target = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=_features(), opt=3, jit=True
-        )
-        builder = llvm.create_pass_builder(target, llvm.PipelineTuningOptions(speed_level=3))
-        builder.getModulePassManager().run(module, builder)
-        self._engine = llvm.create_mcjit_compiler(module, target)
-        self._engine.finalize_object()
+        self._engine = compile_assembly(_text(recording, needed))
         self.address: int = self._engine.get_function_address("straight_line")
+
+
+def compile_assembly(text: str, level: int = 3) -> llvm.ExecutionEngine:
+    """LLVM assembly as machine code for this processor.
+
+    Args:
+        text: of a module.
+        level: how hard LLVM looks for better code, 0 to 3.
+
+    Returns:
+        What holds the code as long as it lives, and knows the addresses of functions.
+    """
+    module = llvm.parse_assembly(text)
+    target = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=_features(), opt=level, jit=True
+    )
+    builder = llvm.create_pass_builder(target, llvm.PipelineTuningOptions(speed_level=level))
+    builder.getModulePassManager().run(module, builder)
+    engine = llvm.create_mcjit_compiler(module, target)
+    engine.finalize_object()
+    return engine
 
 
 def _features() -> str:
@@ -66,15 +81,15 @@ def _features() -> str:
 
 def _text(recording: Recording, needed: list[Term]) -> str:
     """LLVM assembly of the function."""
-    functions = {t.how[0] for t in needed} - _OPERATIONS.keys() - {"input", "negated", "select"}
+    functions = {t.how[0] for t in needed} - OPERATIONS.keys() - {"input", "negated", "select"}
     declared = [
-        f"declare double @{_INTRINSICS.get(name, name)}({', '.join(['double'] * _ARITY.get(name, 1))})"
+        f"declare double @{INTRINSICS.get(name, name)}({', '.join(['double'] * ARITY.get(name, 1))})"
         for name in sorted(functions)
     ]
     lines = [line for term in needed for line in _term(term)]
     same = "true"
     for k, ((comparison, left, right), outcome) in enumerate(recording.tape.conditions.items()):
-        predicate = _CONDITIONS[comparison][0 if outcome else 1]
+        predicate = CONDITIONS[comparison][0 if outcome else 1]
         lines.append(f"%c{k} = fcmp {predicate} double {_name(left)}, {_name(right)}")
         lines.append(f"%s{k} = and i1 {same}, %c{k}")
         same = f"%s{k}"
@@ -116,9 +131,9 @@ def _term(term: Term) -> list[str]:
             f"{test} = fcmp ogt double {a}, {b}",
             f"{me} = select i1 {test}, double {larger}, double {otherwise}",
         ]
-    if what in _OPERATIONS:
-        return [f"{me} = {_OPERATIONS[what]} contract double {names[0]}, {names[1]}"]
-    return [f"{me} = call double @{_INTRINSICS.get(what, what)}({', '.join(f'double {n}' for n in names)})"]
+    if what in OPERATIONS:
+        return [f"{me} = {OPERATIONS[what]} contract double {names[0]}, {names[1]}"]
+    return [f"{me} = call double @{INTRINSICS.get(what, what)}({', '.join(f'double {n}' for n in names)})"]
 
 
 def _name(operand: int | float) -> str:

@@ -33,7 +33,7 @@ COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "!=": operator.ne,
 }
 FUNCTIONS: dict[str, Callable[..., float]] = {
-    name: getattr(math, name) for name in ("sqrt", "fabs", "sin", "cos", "tanh", "atan2", "hypot")
+    name: getattr(math, name) for name in ("sqrt", "fabs", "sin", "cos", "tanh", "atan2", "hypot", "floor")
 }
 
 Number = Any  # a Term or a float: what kernels compute with while they are recorded

@@ -7,6 +7,12 @@ from pkm_kinematics.kernels.compiled import compiled
 
 
 @compiled
+def larger(a, b, if_larger, otherwise):
+    """`if_larger` where a > b, else `otherwise`: a choice without a branch, also where kernels are recorded."""
+    return if_larger if a > b else otherwise
+
+
+@compiled
 def solve_in_place(A, b, n):
     """Solve A x = b for the leading (n, n) part of A by elimination with row pivots; x replaces b, A is overwritten.
 

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of many poses, each by the quickest way that the robot has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.evaluation.straight import SCRATCH, straight_quantities
+from pkm_analysis.evaluation.twist_frame import TwistFrame, twist_frame
+from pkm_analysis.kernels.pose_quantities import REACH, TYPE1, TYPE2, WIDTH, pose_quantities_many
+from pkm_analysis.sweep import map_chunks, slices
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics
+from pkm_kinematics.codegen.at_home import NEAR, some_numbers
+from pkm_kinematics.codegen.vector_code import LANES, VectorCode
+from pkm_kinematics.kernels.compiled_rotations import shift_pose
+from pkm_kinematics.kernels.model_and_data import Model
+from pkm_kinematics.status import closes
+
+CHUNK = 4096  # poses whose numbers stay in the processor's cache
+MARGINS = range(TYPE1, WIDTH)  # numbers that need velocities
+OPEN = -1e-9  # REACH of a pose that iteration does not reach, by how little ever
+
+
+class PoseEvaluator:
+    """Numbers of `pose_quantities` for poses of a robot in one working mode. Calls may run in several threads at once.
+
+    Args:
+        kinematics: of the robot.
+        mode: number of a working mode; None for home's, with joints in the turns that they make on the way from home.
+
+    Raises:
+        ModeError: no such working mode.
+    """
+
+    def __init__(self, kinematics: Kinematics, mode: int | None = None) -> None:
+        self.kinematics = kinematics
+        self.mode = mode
+        engine = kinematics.engine
+        self._branch = kinematics.modes.branch(0 if mode is None else mode)
+        self.start: Array = np.array(engine.home_joints if mode is None else kinematics.modes.start(mode))
+        self._near = self._in_range(self.start) if mode else self.start
+        self._codes: dict[tuple[int, ...], VectorCode | None] = {}
+        self._constant = engine.constant_space
+        self._frame = self._at_home()
+        self._model: Model = engine.model.replace(subspace=self._frame.basis)
+
+    def _in_range(self, joints: Array) -> Array:
+        """Joints in the middle of their ranges where they are limited: then the turn that fits is the nearest."""
+        lower, upper = self.kinematics.engine.limits
+        limited = np.isfinite(lower) & np.isfinite(upper) & self.kinematics.engine.turned_freely
+        return np.where(limited, 0.5 * (lower + upper), joints)
+
+    def _at_home(self) -> TwistFrame:
+        """The frame of twists near home."""
+        engine = self.kinematics.engine
+        space = engine.task.subspace
+        if not self._constant:
+            choice = self.kinematics.modes.choose(engine.home_row, None, self.mode)
+            space = engine.spaces_at(engine.home_row, choice)[0][0]
+            at = engine.placed(engine.home, self.start, self._branch)
+        else:
+            pose = np.empty(7)
+            shift_pose(np.array(engine.home), np.ascontiguousarray(space @ some_numbers(space.shape[1])), NEAR, pose)
+            at = engine.placed(pose, self.start, self._branch)
+        return twist_frame(engine, at.model, at.data, np.nan_to_num(space))
+
+    @cached_property
+    def _home_sign(self) -> float:
+        """Sign of the determinant at home."""
+        numbers = self._numbers(np.ascontiguousarray(self.kinematics.engine.home_row), (REACH, TYPE2))
+        return -1.0 if numbers[1, 0] < 0.0 else 1.0
+
+    @cached_property
+    def quick(self) -> bool:
+        """True where straight-line code does the work."""
+        return self.kinematics.straight and self._code((REACH,)) is not None
+
+    def numbers(self, poses: Array, wanted: Sequence[int]) -> Array:
+        """Numbers of poses.
+
+        Args:
+            poses: (n, 7), finite with unit quaternions, in the motion space.
+            wanted: of `pose_quantities`; WIDTH + k for the position of joint k.
+
+        Returns:
+            (len(wanted), n). Where REACH is negative, the others mean nothing.
+        """
+        asked = (REACH, *(k for k in wanted if k != REACH))
+        out = self._numbers(poses, asked)
+        row = {k: out[at] for at, k in enumerate(asked)}
+        if TYPE2 in row:
+            row[TYPE2] *= self._home_sign
+        return np.array([row[k] for k in wanted]) if tuple(wanted) != asked else out
+
+    def over_cores(self, poses: Array, wanted: Sequence[int]) -> Array:
+        """`numbers`, on all cores."""
+        if not self.quick:  # the solves behind use all cores themselves
+            return self.numbers(poses, wanted)
+        self.numbers(poses[:1], wanted)  # code is made once
+        parts = map_chunks(lambda at: self.numbers(poses[at], wanted), slices(len(poses), 16 * CHUNK))
+        found = list(parts)
+        return np.concatenate(found, axis=1) if found else np.empty((len(wanted), 0))
+
+    def _numbers(self, poses: Array, asked: tuple[int, ...]) -> Array:
+        """`numbers`, REACH first, the determinant's sign as it is."""
+        code = self._code(asked) if self.kinematics.straight else None
+        if code is None:
+            return self._by_kernels(poses, asked)
+        out = np.empty((len(asked), len(poses)))
+        columns = np.empty((len(code.inputs), CHUNK))
+        results = np.empty((len(asked) + 1, CHUNK))
+        chosen = list(code.inputs)
+        for part in slices(len(poses), CHUNK):
+            n = part.stop - part.start
+            padded = -(-n // LANES) * LANES
+            columns[:, :n] = poses[part].T[chosen]
+            columns[:, n:padded] = columns[:, n - 1 : n]
+            code(columns[:, :padded], results[:, :padded])
+            out[:, part] = results[:-1, :n]
+            other = np.flatnonzero((results[-1, :n] == 0.0) & ~(results[0, :n] < 0.0))
+            if len(other):
+                rows = other + part.start
+                out[:, rows] = self._by_kernels(poses[rows], asked)
+        return out
+
+    def _code(self, asked: tuple[int, ...]) -> VectorCode | None:
+        if asked not in self._codes:
+            fixed = (self.kinematics, self._model, self._branch, self._near, self._frame)
+            self._codes[asked] = straight_quantities(*fixed, asked)
+        return self._codes[asked]
+
+    def _by_kernels(self, poses: Array, asked: tuple[int, ...]) -> Array:
+        """The same for any robot: solved, then judged pose by pose."""
+        engine, n = self.kinematics.engine, len(poses)
+        poses = np.ascontiguousarray(poses)
+        solution = self.kinematics.inverse(poses, mode=self.mode)
+        found = np.asarray(closes(np.atleast_1d(solution.status)))
+        joints = np.where(found[:, None], np.atleast_2d(solution.joints), self._near)
+        margins = any(k in MARGINS for k in asked)
+        out = np.full((n, WIDTH), np.nan)
+        if self._constant or not margins:
+            freedoms = self._frame.freedoms if margins else 0
+            fixed = (self._model, engine.data(), self._branch, freedoms, self._frame.ranks)
+            pose_quantities_many(*fixed, poses, np.ascontiguousarray(joints), np.zeros(SCRATCH), out)
+        else:
+            self._turning(poses, joints, found, out)
+        # whether a pose is reached is the solvers' answer; the kernel says by how much, and where not
+        residual = np.nan_to_num(np.atleast_1d(solution.residual), posinf=1.0) / engine.size
+        out[:, REACH] = np.where(found, np.fmax(out[:, REACH], 0.0), np.fmin(out[:, REACH], OPEN - residual))
+        out[np.isnan(out[:, REACH]), REACH] = -1.0
+        return np.array([out[:, k] if k < WIDTH else joints[:, k - WIDTH] for k in asked])
+
+    def _turning(self, poses: Array, joints: Array, found: NDArray[np.bool_], out: Array) -> None:
+        """Margins where the motion space turns: a frame for each pose."""
+        engine = self.kinematics.engine
+        choice = self.kinematics.modes.choose(poses, np.ascontiguousarray(joints))
+        spaces, scratch, data = engine.spaces_at(poses, choice)[0], np.zeros(SCRATCH), engine.data()
+        regular = np.asarray(np.isfinite(spaces).all(axis=(1, 2)))
+        for k in np.flatnonzero(found & regular):
+            at = engine.placed(poses[k], joints[k])
+            frame = twist_frame(engine, at.model, at.data, spaces[k])
+            model = engine.model.replace(subspace=frame.basis)
+            fixed = (model, data, -1, frame.freedoms, frame.ranks)
+            row = slice(k, k + 1)
+            pose_quantities_many(*fixed, poses[row], joints[row].copy(), scratch, out[row])

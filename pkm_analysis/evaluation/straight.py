@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Straight-line code of a robot's limbs: four poses in each instruction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pkm_analysis.evaluation.twist_frame import TwistFrame
+from pkm_analysis.kernels.pose_quantities import WIDTH, pose_quantities
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics
+from pkm_kinematics.codegen import Recording, Tape, loose, pose_inputs, recorded
+from pkm_kinematics.codegen.tape import select_larger
+from pkm_kinematics.codegen.vector_code import VectorCode
+from pkm_kinematics.kernels.dense import larger
+from pkm_kinematics.kernels.model_and_data import Model
+from pkm_kinematics.kernels.position.solve_poses import take_seed
+from pkm_kinematics.kernels.records import PLATFORM
+
+SCRATCH = (8, 14, 14)  # of `pose_quantities`
+
+
+def straight_quantities(
+    kinematics: Kinematics, model: Model, branch: int, seed: Array, frame: TwistFrame, wanted: tuple[int, ...]
+) -> VectorCode | None:
+    """Code that gives numbers of `pose_quantities`, and joint positions, for columns of poses.
+
+    Args:
+        kinematics: of the robot, one that is `straight`.
+        model: of the robot, with the frame for a subspace.
+        branch: of the closed forms.
+        seed: joint positions (n_joints,) at home in that branch.
+        frame: of twists.
+        wanted: which numbers, WIDTH + k standing for the position of joint k.
+
+    Returns:
+        The code; None where home itself has no regular configuration to record at.
+    """
+    tape, data = Tape(), kinematics.engine.data()
+    take_seed(model, data, np.array(seed))
+    pose = pose_inputs(tape, 0, kinematics.home, kinematics.task.subspace)
+    out = np.zeros(WIDTH, dtype=object)
+    freedoms = frame.freedoms if any(3 < k < WIDTH for k in wanted) else 0
+    held = loose(data)
+    try:
+        recorded(pose_quantities, [(larger, select_larger)])(
+            loose(model), held, branch, freedoms, frame.ranks, pose, np.zeros(SCRATCH, dtype=object), out
+        )
+    except (ZeroDivisionError, ValueError):  # singular at home: numbers, not terms, divided by zero
+        return None
+    joints = dict(zip(kinematics.engine.body_column[2:], held.state[PLATFORM + 1 :], strict=True))
+    results = tuple(out[k] if k < WIDTH else joints[k - WIDTH].q for k in wanted)
+    return VectorCode(Recording(tape, 1, results))

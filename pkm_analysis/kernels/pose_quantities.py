@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the limbs say of one pose: whether they reach it, how far joints are from limits, how near a singularity is.
+
+Nothing is decided on the way that the pose could change, so that the kernel can be recorded as straight-line code, and
+all numbers are signed: positive inside, negative outside, so that borders can be found between two poses.
+"""
+
+from math import atan2, floor, sqrt
+
+from pkm_analysis.kernels.extreme_eigenvalues import extreme_singular_values
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.dense import larger, solve_in_place
+from pkm_kinematics.kernels.position.closed_form import solve_closed_form
+from pkm_kinematics.kernels.position.closures import closed, invert_block, turned_over
+from pkm_kinematics.kernels.position.placement import place_platform
+from pkm_kinematics.kernels.position.positions import solve_newton, write_block_rows
+from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK, take_seed
+from pkm_kinematics.kernels.rates.columns import anchor_twist, joint_columns
+from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.vectors import dot, get
+
+TAU = 6.283185307179586
+UNLIMITED = 1e12  # rad or m: a limit beyond it is none
+
+# What is written of each pose. REACH: the least of the blocks: 1 - C^2 / (A^2 + B^2) where A cos q + B sin q = C is to
+# be solved, which is 0 where a limb is stretched or folded; -gap / size of a block that stays open. REACH_AT: that
+# block. LIMIT: distance of a joint from its limit, the least [rad], of sliding joints in characteristic lengths.
+# LIMIT_AT: twice the number of its body, one more where it is the upper limit. TYPE1, TYPE2, HOLD, REGULARITY are those
+# of `pkm_kinematics.solve.singularity`, TYPE2 with the sign of the determinant where there is one.
+REACH, REACH_AT, LIMIT, LIMIT_AT, TYPE1, TYPE2, HOLD, REGULARITY, REGULARITY_AT = range(9)
+WIDTH = 9
+
+
+@compiled
+def turn_joints(bodies, block, state):
+    """Read turning joints of a block from their cosine and sine, in the turn that is nearest to where they were."""
+    for i in range(block.start, block.start + block.count):
+        if bodies[i].prismatic == 0:
+            me = state[i]
+            q = atan2(me.s, me.c)
+            me.q = q + TAU * floor((me.q - q) / TAU + 0.5)
+
+
+@compiled
+def place_limbs(model, data, branch, out):
+    """Positions of all joints for the platform pose in the state; writes REACH and REACH_AT."""
+    bodies, closures, blocks, state, rows = model.bodies, model.closures, model.blocks, data.state, data.rows
+    reach = 1.0
+    at = 0.0
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        if block.solver == CLOSED_FORM:
+            side = -1 if branch < 0 else (branch // block.stride) % block.branches
+            margin = solve_closed_form(bodies, closures, block, state, side)
+            turn_joints(bodies, block, state)
+            residual = write_block_rows(closures, block, state, rows)
+            at = larger(reach, margin, float(b), at)
+            reach = min(reach, margin)
+            if not closed(block, residual):
+                at = larger(reach, 0.0, float(b), at)
+                reach = min(reach, -residual / block.size)
+        else:
+            residual, _ = solve_newton(model, data, block)
+            if closed(block, residual) and turned_over(closures, block, state):
+                residual = block.size
+            if not closed(block, residual):
+                at = larger(reach, -residual / block.size, float(b), at)
+                reach = min(reach, -residual / block.size)
+    out[REACH] = reach
+    out[REACH_AT] = at
+
+
+@compiled
+def limit_slack(model, data, out):
+    """Distance of the joints from their limits, of the nearest one; writes LIMIT and LIMIT_AT."""
+    bodies, state = model.bodies, data.state
+    per_metre = 1.0 / model.task[0].length
+    least = UNLIMITED
+    at = -1.0
+    for i in range(2, bodies.shape[0]):
+        scale = per_metre if bodies[i].prismatic == 1 else 1.0
+        if bodies[i].lower > -UNLIMITED:
+            slack = scale * (state[i].q - bodies[i].lower + LIMIT_SLACK)
+            at = larger(least, slack, 2.0 * i, at)
+            least = min(least, slack)
+        if bodies[i].upper < UNLIMITED:
+            slack = scale * (bodies[i].upper + LIMIT_SLACK - state[i].q)
+            at = larger(least, slack, 2.0 * i + 1.0, at)
+            least = min(least, slack)
+    out[LIMIT] = least
+    out[LIMIT_AT] = at
+
+
+@compiled
+def blocked_gram(model, data, first_closure, stop_closure, f, twist, N):
+    """What a limb has against each blocked freedom: N = R^T R (b, b) for the openings R of its closures.
+
+    The platform moves by columns f, f + 1, ... of the model's subspace, and the limb's joints follow as they can; their
+    columns are in the state. `twist` (6, 6) is scratch.
+    """
+    bodies, closures, subspace, state, rows = (
+        model.bodies,
+        model.closures,
+        model.subspace,
+        data.state,
+        data.rows,
+    )
+    n = subspace.shape[1]
+    for r in range(n - f):
+        for c in range(n - f):
+            N[r, c] = 0.0
+    for k in range(first_closure, stop_closure):
+        closure = closures[k]
+        for r in range(6):
+            for c in range(n):
+                twist[r, c] = 0.0
+        point = get(rows[closure.rows_at].point)
+        anchor_twist(bodies, state, point, closure.successor, 1.0, subspace, twist)
+        anchor_twist(bodies, state, point, closure.predecessor, -1.0, subspace, twist)
+        for e in range(closure.rows_at, closure.rows_at + closure.rows):
+            force = get(rows[e].force)
+            moment = get(rows[e].moment)
+            for c in range(f, n):
+                rate = dot(force, (twist[0, c], twist[1, c], twist[2, c]))
+                rate += dot(moment, (twist[3, c], twist[4, c], twist[5, c]))
+                N[n - f, c - f] = rate
+            for r in range(n - f):
+                for c in range(n - f):
+                    N[r, c] = N[r, c] + N[n - f, r] * N[n - f, c]
+
+
+@compiled
+def add_projection(N, rank, b, G):
+    """Add to G (b, b) the projection on the range of N, of known rank; N is overwritten."""
+    for _ in range(rank):
+        best = N[0, 0]
+        for r in range(b):
+            N[b, r] = N[0, r]
+        for k in range(1, b):
+            size = N[k, k]
+            for r in range(b):
+                N[b, r] = larger(size, best, N[k, r], N[b, r])
+            best = larger(size, best, size, best)
+        # v N / |v| deflated: with v the column of the largest diagonal entry `best`, v v^T / best is what it spans
+        for r in range(b):
+            for c in range(b):
+                N[r, c] = N[r, c] - N[b, r] * N[b, c] / best
+        # unit vector of the part of v that the vectors before have not yet spanned
+        for r in range(b):
+            N[b + 1, r] = N[b, r]
+            for c in range(b):
+                N[b + 1, r] = N[b + 1, r] - G[b + r, c] * N[b, c]
+        whole = N[b + 1, 0] * N[b + 1, 0]
+        for r in range(1, b):
+            whole = whole + N[b + 1, r] * N[b + 1, r]
+        for r in range(b):
+            for c in range(b):
+                share = N[b + 1, r] * N[b + 1, c] / whole
+                G[r, c] = G[r, c] + share
+                G[b + r, c] = G[b + r, c] + share
+
+
+@compiled
+def pose_margins(model, data, f, ranks, scratch, out):
+    """Distances from singularities at solved positions; writes TYPE1 to REGULARITY_AT.
+
+    The columns of the model's subspace (6, n) are, first, the f velocities of the platform in the motion space, of unit
+    speed, then the n - f unit velocities that the limbs block; `ranks` (limbs,) says how many of these each limb does.
+    `scratch` is (8, 14, 14).
+    """
+    bodies, blocks, state = model.bodies, model.blocks, data.state
+    regularity = 1.0
+    at = 0.0
+    for b in range(blocks.shape[0]):
+        value = invert_block(model, data, blocks[b])
+        at = larger(regularity, value, float(b), at)
+        regularity = min(regularity, value)
+    out[REGULARITY] = regularity
+    out[REGULARITY_AT] = at
+    twist, K = scratch[4], scratch[5]
+    joint_columns(model, data, twist)
+    m = model.task[0].actuators
+    for i in range(2, bodies.shape[0]):
+        a = bodies[i].actuator
+        if a >= 0:
+            for c in range(f):
+                K[a, c] = state[i].column[c]
+    smallest, largest = extreme_singular_values(K, m, f, scratch)
+    sign = 1.0
+    if m == f:
+        A, unused = scratch[0], scratch[1]
+        for r in range(f):
+            unused[0, r] = 0.0
+            for c in range(f):
+                A[r, c] = K[r, c]
+        _, sign = solve_in_place(A, unused[0], f)
+    out[TYPE1] = 1.0 / largest
+    out[TYPE2] = sign * smallest
+    blocked = model.subspace.shape[1] - f
+    out[HOLD] = UNLIMITED
+    if blocked > 0:
+        N, G = scratch[6], scratch[7]
+        for r in range(2 * blocked):
+            for c in range(blocked):
+                G[r, c] = 0.0
+        for k in range(model.limbs.shape[0]):
+            first, stop = model.limbs[k, 0], model.limbs[k, 1]
+            opened = blocks[first].closure_start
+            shut = blocks[stop - 1].closure_start + blocks[stop - 1].closure_count
+            if ranks[k] > 0:
+                for r in range(blocked):
+                    for c in range(blocked):
+                        G[blocked + r, c] = 0.0
+                blocked_gram(model, data, opened, shut, f, twist, N)
+                add_projection(N, ranks[k], blocked, G)
+        hold, _ = extreme_singular_values(G, blocked, blocked, scratch)
+        out[HOLD] = sqrt(hold)  # G = W^T W for the limbs' unit wrenches W, one below the other
+
+
+@compiled
+def pose_quantities(model, data, branch, f, ranks, pose, scratch, out):
+    """All of it, for a pose (7,) in the motion space, with the joints near those in the state."""
+    place_platform(data.state, pose)
+    place_limbs(model, data, branch, out)
+    limit_slack(model, data, out)
+    if f > 0:
+        pose_margins(model, data, f, ranks, scratch, out)
+
+
+@compiled
+def pose_quantities_many(model, data, branch, f, ranks, poses, seeds, scratch, out):
+    """`pose_quantities` for poses (n, 7) near joint positions `seeds` (1 or n, n_joints) into out (n, WIDTH)."""
+    for k in range(poses.shape[0]):
+        take_seed(model, data, seeds[k if seeds.shape[0] > 1 else 0])
+        pose_quantities(model, data, branch, f, ranks, poses[k], scratch, out[k])
