@@ -1,2 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proof: what holds at every pose of a box or a path, by interval arithmetic that rounds outward."""
+
+from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
+from pkm_analysis.proof.prove import Proof, prove
+from pkm_analysis.proof.requirements import Accuracy, Effort, Inside, Margin, NoSingularity, Requirement
+
+__all__ = [
+    "Accuracy",
+    "Domain",
+    "Effort",
+    "Encloser",
+    "Enclosure",
+    "Inside",
+    "Margin",
+    "NoSingularity",
+    "Proof",
+    "Requirement",
+    "prove",
+]

@@ -81,8 +81,15 @@ class Jets:
 
     def __getitem__(self, at: slice) -> Jets:
         """Those of some quantities."""
-        parts = (self.value, self.centre, self.slope, self.rate, self.centre_rate, self.bend)
-        return Jets(*(part[:, at] for part in parts))
+        return Jets(*(part[:, at] for part in self._parts))
+
+    def rows(self, at: Any) -> Jets:
+        """Those over some of the boxes."""
+        return Jets(*(part[at] for part in self._parts))
+
+    @property
+    def _parts(self) -> tuple[Array, ...]:
+        return self.value, self.centre, self.slope, self.rate, self.centre_rate, self.bend
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +102,25 @@ class Enclosure:
     reach: Array  # (n, r, 2) what must not be negative, so that the limbs reach the platform
     joints: Jets  # of `RobotProgram.joints`
     energy: Jets  # one
-    gaps: Jets
+    system: Jets  # of `RobotProgram.entries`
+
+    def rows(self, at: Any) -> Enclosure:
+        """The same over some of the boxes."""
+        jets = (self.joints.rows(at), self.energy.rows(at), self.system.rows(at))
+        return Enclosure(self.boxes[at], self.half[at], self.decided[at], self.reach[at], *jets)
 
 
 class Encloser:
     """Encloses a robot over boxes of a domain.
 
     Rates are along the columns of `twists`: independent velocities of the platform, of unit speed if a rotation counts
-    at the robot's characteristic length, and behind them, with `constraints`, those that the limbs should not allow.
+    at the robot's characteristic length.
 
     Args:
         kinematics: of the robot.
         domain: where.
         mode: number of the working mode.
-        constraints: whether the platform's forbidden freedoms are looked at too.
+        constraints: whether the closure equations' own matrix is wanted, for singularities of every type.
 
     Raises:
         AnalysisError: the robot cannot be recorded.
@@ -118,7 +130,7 @@ class Encloser:
     def __init__(self, kinematics: Kinematics, domain: Domain, mode: int = 0, constraints: bool = False) -> None:
         self.kinematics, self.domain, self.mode = kinematics, domain, mode
         self.program: RobotProgram = record_robot(kinematics, mode, constraints)
-        self.twists = _twists(kinematics, constraints)
+        self.twists = _twists(kinematics)
         self.mobility = kinematics.mobility
 
     def __call__(self, boxes: Array, cores: int | None = None) -> Enclosure:
@@ -200,13 +212,8 @@ class Encloser:
         return np.ascontiguousarray(found.joints[:, columns])
 
 
-def _twists(kinematics: Kinematics, constraints: bool) -> Array:
-    """Columns (6, m) of unit speed, those of the motion space first."""
+def _twists(kinematics: Kinematics) -> Array:
+    """Columns (6, m) of unit speed."""
     S = kinematics.task.subspace
-    weights = scaling(kinematics.characteristic_length)
-    speeds = np.linalg.norm(S * weights[:, None], axis=0)
-    unit = S / np.where(speeds > 0.0, speeds, 1.0)
-    if not constraints:
-        return np.asarray(unit)
-    _, _, Vt = np.linalg.svd((unit * weights[:, None]).T)
-    return np.hstack([unit, Vt[S.shape[1] :].T / weights[:, None]])
+    speeds = np.linalg.norm(S * scaling(kinematics.characteristic_length)[:, None], axis=0)
+    return np.asarray(S / np.where(speeds > 0.0, speeds, 1.0))

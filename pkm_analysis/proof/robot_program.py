@@ -25,6 +25,7 @@ from pkm_kinematics.kernels.position.chain import place_chain
 from pkm_kinematics.kernels.position.closed_form import solve_closed_form
 from pkm_kinematics.kernels.position.closures import block_jacobian, write_rows
 from pkm_kinematics.kernels.position.positions import place_block
+from pkm_kinematics.kernels.rates.limb_system import limb_system
 from pkm_kinematics.kernels.records import BASE, CLOSED_FORM, PLATFORM
 from pkm_kinematics.kinematics import Kinematics
 
@@ -36,7 +37,7 @@ class RobotProgram:
     """Two programs, and where in the results of the second what is wanted of them is.
 
     Results are, in this order: `reach` numbers under roots, the positions of `joints`, the potential energy [J], and
-    `gaps` of closures.
+    entries of `system`.
     """
 
     pose: Program  # task coordinates to origin and rotation
@@ -53,7 +54,8 @@ class RobotProgram:
     joints: Numbers  # columns among all joints: of the actuators, in their order, and of those with limits
     n_actuated: int
     limits: Array  # (2, n) of `joints` [rad, m], the library's rounding allowed for
-    gaps: int
+    system: Array  # (rows, columns) what is constant of the matrix of `System`
+    entries: Numbers  # (n, 2) row and column of those that are not
 
 
 class _Block(NamedTuple):
@@ -70,8 +72,7 @@ def record_robot(kinematics: Kinematics, mode: int, constraints: bool) -> RobotP
     Args:
         kinematics: of the robot.
         mode: number of the working mode.
-        constraints: whether the platform may be thought to leave its motion space, which is needed to tell whether the
-            limbs hold it there: gaps of all closures are then among the results.
+        constraints: whether the closure equations' own matrix is wanted, which tells of singularities of every type.
 
     Returns:
         The program.
@@ -122,8 +123,8 @@ class _Recorder:
         lower, upper = self.engine.limits
         columns = actuated + [c for c in reached if c not in actuated and np.isfinite([lower[c], upper[c]]).any()]
         joints = [self._position(PLATFORM + 1 + reached.index(c)) for c in columns]
-        gaps = [row.gap for row in self.data.rows if isinstance(row.gap, Term)] if self.constraints else []
-        found = [*joints, self._energy(), *gaps]
+        system, entries = self._system() if self.constraints else (np.zeros((0, 0)), {})
+        found = [*joints, self._energy(), *entries.values()]
         unknowns = [y for block in blocks for y in block.unknowns]
         equations = [e for block in blocks for e in block.equations]
         program = compile_tape(tape, [*found, *equations, *unknowns])
@@ -147,7 +148,8 @@ class _Recorder:
             joints=np.array(columns, dtype=np.int64),
             n_actuated=len(actuated),
             limits=np.array([lower[columns], upper[columns]]),
-            gaps=len(gaps),
+            system=system,
+            entries=np.array(list(entries), dtype=np.int64).reshape(-1, 2),
         )
 
     def _pose(self) -> tuple[Any, list[Number]]:
@@ -161,8 +163,8 @@ class _Recorder:
         return coordinates, [*p, *R.ravel()]
 
     def _place_platform(self, tape: Tape, placed: list[Number]) -> Any:
-        """Origin and rotation as inputs; what never changes is a constant, unless the platform may turn in thought."""
-        turns = self.constraints or self.engine.task.subspace[3:].any()
+        """Origin and rotation as inputs; what never changes is a constant."""
+        turns = self.engine.task.subspace[3:].any()
         vary = [j for j, x in enumerate(placed) if isinstance(x, Term) or j < 3 or turns]
         inputs = tape.inputs(0, np.array([value(x) for x in placed]), vary)
         platform = self.data.state[PLATFORM]
@@ -219,6 +221,42 @@ class _Recorder:
         q = self.angles.of(me.c, me.s)
         turns = round((float(self.start[self.model.bodies[i].column]) - value(q)) / (2.0 * pi))
         return q + 2.0 * pi * turns if turns else q
+
+    def _system(self) -> tuple[Array, dict[tuple[int, int], Term]]:
+        """The matrix of all closure equations by the passive joints and the platform's twist, actuators locked.
+
+        Where its columns are independent nothing can move, so that there is no singularity of type 2, of the
+        constraints, or inside a limb. Joints that are free by design, such as the spin of a rod, are left out.
+        """
+        blocks, closures = self.engine.model.blocks, self.engine.model.closures
+        constants, entries = np.zeros((int(closures["rows"].sum()), 0)), {}
+        sides = []
+        for first, stop in self.engine.model.limbs:
+            limb = blocks[first:stop]
+            at, n = int(limb["start"][0]), int(limb["count"].sum())
+            row, m = int(limb["rows_at"][0]), int(limb["rows"].sum())
+            start = int(limb["closure_start"][0])
+            end = int(limb["closure_start"][-1] + limb["closure_count"][-1])
+            J, G = np.zeros((m, n), dtype=object), np.zeros((m, 6), dtype=object)
+            recorded(limb_system)(self.model, self.data, start, end, at, J, G)
+            passive = [j for j in self._independent(range(first, stop), at) if self.model.bodies[at + j].actuator < 0]
+            sides.append((row, J[:, passive], G))
+        width = sum(J.shape[1] for _, J, _ in sides)
+        constants = np.zeros((len(constants), width + 6))
+        column = 0
+        for row, J, G in sides:
+            for part, first in ((J, column), (G, width)):
+                for (r, c), x in np.ndenumerate(part):
+                    if isinstance(x, Term):
+                        entries[row + r, first + c] = x
+                    else:
+                        constants[row + r, first + c] = x
+            column += J.shape[1]
+        return constants, entries
+
+    def _independent(self, blocks: range, first: int) -> list[int]:
+        """Joints of a limb, counted from body `first`, that its equations determine."""
+        return [i - first for b in blocks for i in self._square(b)[0]]
 
     def _energy(self) -> Number:
         """Potential energy of all bodies [J], but for a constant."""

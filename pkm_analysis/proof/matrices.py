@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounds of what is computed from matrices over boxes: singular values, solutions, products.
+
+A matrix over a box is known as `Affine`: a point matrix at the centre, one for each parameter, and a radius for what is
+left. Singular values are bounded at the corners of the box: the largest is a convex function of the matrix, and the
+smallest eigenvalue of a symmetric matrix a concave one, so that affine matrices have their extremes there. This holds
+where singular values coincide, too, as they do at an isotropic pose.
+
+Floating point is allowed for in all of them: sums of n products are off by at most (n + 2) 2^-53 of the sum of their
+absolute values (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), and eigenvalues are those of
+LAPACK with the residual of its eigenvectors added, not trusted for themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from pkm_description.mechanism import Array
+
+UNIT = 2.0**-53
+MORE = 1.0 + 1e-12  # covers the rounding of a bound that is a sum of a few hundred positive numbers itself
+TINY = 1e-290
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """Matrices or vectors within `radius` of `middle`, entry by entry."""
+
+    middle: Array
+    radius: Array
+
+    @staticmethod
+    def of(bounds: Array) -> Ball:
+        """From bounds along the last axis; infinite ones give a middle of zero and an infinite radius."""
+        finite = np.isfinite(bounds).all(axis=-1)
+        lower, upper = np.where(finite, bounds[..., 0], 0.0), np.where(finite, bounds[..., 1], 0.0)
+        middle = 0.5 * lower + 0.5 * upper
+        radius = np.maximum(upper - middle, middle - lower) * MORE + np.abs(middle) * 2.0 * UNIT + TINY
+        return Ball(middle, np.where(finite, radius, np.inf))
+
+    def __matmul__(self, other: Ball) -> Ball:
+        """Product of matrices."""
+        n = self.middle.shape[-1]
+        size, others = np.abs(self.middle), np.abs(other.middle)
+        rounding = (n + 2) * UNIT * (size @ others)
+        with np.errstate(invalid="ignore"):
+            radius = size @ other.radius + self.radius @ (others + other.radius) + rounding
+        radius = np.where(np.isnan(radius), np.inf, radius) * MORE + TINY
+        return Ball(self.middle @ other.middle, radius)
+
+    def __add__(self, other: Ball) -> Ball:
+        """Sum."""
+        middle = self.middle + other.middle
+        return Ball(middle, (self.radius + other.radius + 2.0 * UNIT * np.abs(middle)) * MORE + TINY)
+
+    def __neg__(self) -> Ball:
+        """Minus."""
+        return Ball(-self.middle, self.radius)
+
+    @property
+    def T(self) -> Ball:
+        """Transpose of the last two axes."""
+        return Ball(np.swapaxes(self.middle, -1, -2), np.swapaxes(self.radius, -1, -2))
+
+    def __getitem__(self, at: Any) -> Ball:
+        """Some entries."""
+        return Ball(self.middle[at], self.radius[at])
+
+    @property
+    def lower(self) -> Array:
+        """Bounds of the entries from below."""
+        return np.asarray(self.middle - self.radius - UNIT * (np.abs(self.middle) + self.radius) - TINY)
+
+    @property
+    def upper(self) -> Array:
+        """Bounds of the entries from above."""
+        return np.asarray(self.middle + self.radius + UNIT * (np.abs(self.middle) + self.radius) + TINY)
+
+    @property
+    def magnitude(self) -> Array:
+        """The largest absolute values."""
+        return np.asarray((np.abs(self.middle) + self.radius) * MORE)
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """Matrices (n, r, c) over boxes: centre + sum of slopes times parameters, which are within `half`, + a rest.
+
+    The rest is at most `rest`, entry by entry.
+    """
+
+    centre: Array  # (n, r, c)
+    slopes: Array  # (n, k, r, c)
+    half: Array  # (n, k)
+    rest: Array  # (n, r, c)
+
+    @staticmethod
+    def of(centre: Array, slopes: Array, half: Array) -> Affine:
+        """From bounds of the matrix at the centre (n, r, c, 2) and of its derivatives over the box (n, k, r, c, 2)."""
+        middle, tilt = Ball.of(centre), Ball.of(slopes)
+        with np.errstate(invalid="ignore"):
+            spread = np.where(half[..., None, None] > 0.0, tilt.radius * half[..., None, None], 0.0)
+        return Affine(middle.middle, tilt.middle, half, (middle.radius + spread.sum(axis=1)) * MORE + TINY)
+
+    @staticmethod
+    def constant(A: Array, half: Array) -> Affine:
+        """The same matrix (r, c) over boxes of sides `half` (n, k)."""
+        n, k = half.shape
+        zero = np.zeros((n, *A.shape))
+        return Affine(zero + A, np.zeros((n, k, *A.shape)), half, zero)
+
+    @property
+    def T(self) -> Affine:
+        """Transposes."""
+        centre, slopes, rest = (np.swapaxes(A, -1, -2) for A in (self.centre, self.slopes, self.rest))
+        return Affine(centre, slopes, self.half, rest)
+
+    @property
+    def known(self) -> Array:
+        """Where there are bounds at all (n,)."""
+        return np.asarray(np.isfinite(self.rest).all(axis=(-1, -2)))
+
+    def _corners(self) -> Array:
+        """Signs (2^k, k) of the corners."""
+        return np.array(list(product((-1.0, 1.0), repeat=self.half.shape[1])))
+
+    def _size(self) -> Array:
+        """Absolute values that the affine part can have (n, r, c)."""
+        sloped = np.einsum("nkrc,nk->nrc", np.abs(self.slopes), self.half)
+        return np.asarray((np.abs(self.centre) + sloped) * MORE)
+
+    def largest(self) -> Array:
+        """Upper bounds (n,) of the largest singular value; infinite where nothing is known."""
+        size, k, r = self._size(), self.half.shape[1], self.centre.shape[1]
+        at_corner = np.einsum("vk,nk,nkrc->nvrc", self._corners(), self.half, self.slopes) + self.centre[:, None]
+        wrong = (k + 3) * UNIT * size
+        gram = np.swapaxes(at_corner, -1, -2) @ at_corner
+        off = (r + 2) * UNIT * (np.swapaxes(size, -1, -2) @ size)
+        _, upper = eigenvalue_bounds(gram)
+        squared = upper.max(axis=1) + _norm(off)
+        rest = np.where(self.known[:, None, None], self.rest, 0.0)
+        found = (np.sqrt(np.maximum(squared, 0.0)) + _norm(rest + wrong)) * MORE
+        return np.where(self.known, found, np.inf)
+
+    def smallest(self) -> Array:
+        """Lower bounds (n,) of the smallest singular value, that of as many as there are columns.
+
+        With L the affine part, L^T L is its value at the centre, plus a part that is affine in the parameters, plus
+        a positive semidefinite one, which is left out.
+        """
+        size, k, r = self._size(), self.half.shape[1], self.centre.shape[1]
+        turned = np.swapaxes(self.centre, -1, -2)
+        gram = turned @ self.centre
+        tilt = turned[:, None] @ self.slopes
+        tilt = tilt + np.swapaxes(tilt, -1, -2)
+        at_corner = np.einsum("vk,nk,nkrc->nvrc", self._corners(), self.half, tilt) + gram[:, None]
+        off = (r + k + 6) * UNIT * 3.0 * (np.swapaxes(size, -1, -2) @ size)
+        lower, _ = eigenvalue_bounds(at_corner)
+        squared = lower.min(axis=1) - _norm(off)
+        rest = np.where(self.known[:, None, None], self.rest, 0.0)
+        root = np.sqrt(np.maximum(squared, 0.0)) * (1.0 - 4.0 * UNIT)
+        return np.where(self.known, np.maximum(root - _norm(rest) * MORE, 0.0), 0.0)
+
+    def regularity(self) -> Array:
+        """Positive (n,) where all matrices over the box have full column rank; at most 1.
+
+        With C the pseudo-inverse at the centre, C A differs from 1 by a matrix of which P bounds all entries. Where
+        P v < v for a vector of positive numbers, the spectral radius of P is below one, and C A regular.
+        """
+        known = self.known[:, None, None]
+        C = np.asarray(np.linalg.pinv(self.centre), dtype=float)
+        zero = np.zeros_like(C)
+        c = C.shape[1]
+        here = Ball(C, zero) @ Ball(self.centre, np.where(known, self.rest, 0.0))
+        P = (here + -Ball(np.broadcast_to(np.eye(c), here.middle.shape), np.zeros((c, c)))).magnitude
+        tilt = Ball(C[:, None], zero[:, None]) @ Ball(self.slopes, np.zeros_like(self.slopes))
+        P = (P + np.einsum("nkrc,nk->nrc", tilt.magnitude, self.half)) * MORE
+        v = np.ones((len(C), c, 1))
+        for _ in range(8):
+            v = P @ v + 1e-6 * v.max(axis=1, keepdims=True)
+            v = v / v.max(axis=1, keepdims=True)
+        growth = ((P @ v) / v).max(axis=(1, 2)) * MORE
+        return np.where(self.known, 1.0 - growth, -np.inf)
+
+    def ball(self) -> Ball:
+        """All matrices over the box."""
+        sloped = np.einsum("nkrc,nk->nrc", np.abs(self.slopes), self.half)
+        return Ball(self.centre, (sloped + self.rest) * MORE + TINY)
+
+
+def eigenvalue_bounds(A: Array) -> tuple[Array, Array]:
+    """Bounds of the smallest and of the largest eigenvalue of symmetric matrices (..., n, n), from below and above.
+
+    With V the computed eigenvectors and l the values, A is V l V^T plus a residual, which moves eigenvalues by its norm
+    at most (Weyl); and V l V^T has the eigenvalues l but for factors within the norm of V^T V - 1 of one (Ostrowski).
+
+    Args:
+        A: the matrices; only finite ones.
+
+    Returns:
+        (...,) and (...,).
+    """
+    n = A.shape[-1]
+    symmetric = 0.5 * (A + np.swapaxes(A, -1, -2))
+    values, V = np.linalg.eigh(symmetric)
+    size = np.abs(V)
+    turned, sizes = np.swapaxes(V, -1, -2), np.swapaxes(size, -1, -2)
+    residual = np.abs(symmetric - (V * values[..., None, :]) @ turned)
+    residual += (n + 4) * UNIT * ((size * np.abs(values)[..., None, :]) @ sizes + np.abs(symmetric))
+    residual += np.abs(symmetric - A) * MORE + 2.0 * UNIT * np.abs(A)
+    unit = np.abs(turned @ V - np.eye(n)) + (n + 4) * UNIT * (sizes @ size)
+    off = (_norm(residual) + np.abs(values).max(axis=-1) * _norm(unit)) * MORE + TINY
+    return values[..., 0] - off, values[..., -1] + off
+
+
+def solve(A: Ball, b: Ball) -> Ball:
+    """All solutions of A x = b (..., n, c); of infinite radius where a matrix may be singular.
+
+    Args:
+        A: (..., n, n).
+        b: (..., n, c).
+
+    Returns:
+        The solutions.
+    """
+    n = A.middle.shape[-1]
+    safe = np.where(np.isfinite(A.radius).all(axis=(-1, -2), keepdims=True), A.middle, np.eye(n))
+    with np.errstate(all="ignore"):
+        C = _inverse(safe)
+    zero = np.zeros_like(C)
+    defect = Ball(np.broadcast_to(np.eye(n), C.shape), zero) + -(Ball(C, zero) @ A)
+    E = defect.magnitude
+    norm = np.asarray(E.sum(axis=-1).max(axis=-1) * MORE)
+    first = Ball(C, zero) @ b
+    size = first.magnitude
+    with np.errstate(invalid="ignore", divide="ignore"):
+        most = size.max(axis=-2, keepdims=True) / (1.0 - norm)[..., None, None] * MORE
+        most = np.broadcast_to(most, size.shape)
+        for _ in range(2):
+            most = np.minimum(most, (size + E @ most) * MORE)
+        radius = (first.radius + E @ most) * MORE + TINY
+    good = np.asarray(np.isfinite(radius) & (norm[..., None, None] < 0.999))
+    return Ball(np.where(good, first.middle, 0.0), np.where(good, radius, np.inf))
+
+
+def solve_affine(A: Affine, b: Affine) -> Ball:
+    """All solutions of A x = b over boxes, to the second order in their size.
+
+    x differs from that at the centre, x_c, by the solution for the right side (b - b_c) - (A - A_c) x_c.
+
+    Args:
+        A: (n, r, r).
+        b: (n, r, c).
+
+    Returns:
+        The solutions (n, r, c); of infinite radius where a matrix may be singular.
+    """
+    over = A.ball()
+    roughly = solve(over, b.ball())
+    here = solve(_point(A.centre), _point(b.centre))
+    change = _point(b.slopes) + -(_point(A.slopes) @ roughly[:, None])
+    spread = solve(Ball(over.middle[:, None], over.radius[:, None]), change).magnitude
+    with np.errstate(invalid="ignore"):
+        rest = (b.rest + A.rest @ roughly.magnitude) * MORE
+        left = solve(over, Ball(np.zeros_like(here.middle), rest)).magnitude
+        radius = here.radius + np.einsum("nkrc,nk->nrc", spread, A.half) + left
+    return Ball(here.middle, np.where(np.isfinite(radius), radius * MORE, np.inf))
+
+
+def least_squares(K: Affine, b: Affine) -> Ball:
+    """The x (n, f, c) that K x misses b by least, for tall matrices (n, m, f), over boxes."""
+    m = K.centre.shape[1]
+    if m == K.centre.shape[2]:
+        return solve_affine(K, b)
+    whole = solve_affine(_augmented(K), _padded(b, (0, K.centre.shape[2])))
+    return whole[:, m:]
+
+
+def least_norm(K: Affine, b: Affine) -> Ball:
+    """The least x (n, m, c) with K^T x = b, for tall matrices (n, m, f), over boxes."""
+    m = K.centre.shape[1]
+    if m == K.centre.shape[2]:
+        return solve_affine(K.T, b)
+    whole = solve_affine(_augmented(K), _padded(b, (m, 0)))
+    return whole[:, :m]
+
+
+def _augmented(K: Affine) -> Affine:
+    """The square matrices [1 K; K^T 0]."""
+    m, f = K.centre.shape[1:]
+
+    def square(A: Array, unit: Array) -> Array:
+        whole = np.zeros((*A.shape[:-2], m + f, m + f))
+        whole[..., :m, :m] = unit
+        whole[..., :m, m:] = A
+        whole[..., m:, :m] = np.swapaxes(A, -1, -2)
+        return whole
+
+    none = np.zeros((m, m))
+    return Affine(square(K.centre, np.eye(m)), square(K.slopes, none), K.half, square(K.rest, none))
+
+
+def _padded(b: Affine, rows: tuple[int, int]) -> Affine:
+    """With rows of zeros above and below."""
+
+    def pad(A: Array) -> Array:
+        return np.pad(A, [*[(0, 0)] * (A.ndim - 2), rows, (0, 0)])
+
+    return Affine(pad(b.centre), pad(b.slopes), b.half, pad(b.rest))
+
+
+def _point(A: Array) -> Ball:
+    return Ball(A, np.zeros_like(A))
+
+
+def _inverse(A: Array) -> Array:
+    """Inverses, of the unit matrix where there is none."""
+    n = A.shape[-1]
+    values = np.linalg.svd(A, compute_uv=False)
+    regular = values[..., -1] > 1e-14 * values[..., 0]
+    return np.asarray(np.linalg.inv(np.where(regular[..., None, None], A, np.eye(n))))
+
+
+def _norm(A: Array) -> Array:
+    """Frobenius norms of matrices of bounds, rounded up."""
+    return np.asarray(np.sqrt((A * A).sum(axis=(-1, -2))) * MORE + TINY)

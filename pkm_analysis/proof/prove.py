@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether something holds at every pose of a box or of a path: proved, refuted by a pose, or undecided in some boxes.
+
+Branch and bound: where the bounds over a box do not prove, its corners and its centre are tried, and then it is halved.
+Boxes with the worst bounds come first, so that a pose that refutes is found soon.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
+from pkm_analysis.proof.requirements import Requirement
+from pkm_description.introduction import Introduced
+from pkm_description.mechanism import Array
+from pkm_kinematics.kinematics import Kinematics
+
+RESOLUTION = 2.0**-14  # of the domain's sides: boxes are not halved beyond
+MOST_BOXES = 20_000
+BATCH = 512
+SAMPLES = 1024  # poses tried at random before anything is bounded
+REFUTES = -1e-12  # a slack at a pose below this is no rounding
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Proof(Introduced):
+    """What became of a question.
+
+    `verdict` is "proved" where the requirements hold at every pose, "refuted" where `point` is one at which they do
+    not, and "undecided" where neither was found: then `undecided` are the boxes in which they may not hold.
+    """
+
+    _elsewhere: ClassVar[dict[str, str]] = {"proved success result answer": "verdict has the answer, ok whether proved"}
+
+    verdict: str
+    that: tuple[str, ...]  # the requirements
+    names: tuple[str, ...]  # of the task coordinates
+    point: Array | None  # (c,) task coordinates where a requirement fails
+    violated: str | None  # which one
+    slack: float | None  # by how much, as the requirement measures it
+    undecided: Array  # (n, c, 2) boxes of task coordinates around what is undecided
+    share: float  # of the domain in which the requirements are proved
+    boxes: int  # how many were bounded
+    resolution: float  # of the domain's sides, below which boxes were not halved
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is proved."""
+        return self.verdict == "proved"
+
+    def by_name(self) -> dict[str, float]:
+        """The point by names of coordinates; empty where there is none."""
+        return {} if self.point is None else dict(zip(self.names, map(float, self.point), strict=True))
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer in types that JSON has."""
+        return {
+            "verdict": self.verdict,
+            "that": list(self.that),
+            "point": self.by_name() or None,
+            "violated": self.violated,
+            "slack": self.slack,
+            "proved_share": self.share,
+            "undecided_boxes": self.undecided.tolist(),
+            "boxes": self.boxes,
+            "resolution": self.resolution,
+            "seconds": self.seconds,
+        }
+
+    def _summary(self) -> str:
+        what = " and ".join(self.that)
+        if self.verdict == "proved":
+            return f"proved everywhere: {what} ({self.boxes} boxes, {self.seconds:.2g} s)"
+        if self.verdict == "refuted":
+            there = ", ".join(f"{name} {x:.9g}" for name, x in self.by_name().items())
+            return f"refuted: not {self.violated} at {there}"
+        return (
+            f"undecided in {len(self.undecided)} boxes at a resolution of {self.resolution:.2g} of the sides: {what}; "
+            f"proved in {100.0 * self.share:.4g} % ({self.boxes} boxes, {self.seconds:.2g} s)"
+        )
+
+
+def prove(
+    kinematics: Kinematics,
+    domain: Domain,
+    requirements: Requirement | Sequence[Requirement],
+    mode: int = 0,
+    *,
+    resolution: float = RESOLUTION,
+    most_boxes: int = MOST_BOXES,
+    progress: Callable[[float, int], None] | None = None,
+) -> Proof:
+    """Whether requirements hold at every pose of a domain.
+
+    Args:
+        kinematics: of the robot.
+        domain: a box of task coordinates, or a straight path.
+        requirements: what is to hold.
+        mode: number of the working mode.
+        resolution: of the domain's sides, below which boxes are not halved any more.
+        most_boxes: after how many the answer is undecided.
+        progress: called with the share of the domain that is proved and the number of boxes so far.
+
+    Returns:
+        The answer.
+
+    Raises:
+        AnalysisError: the domain is empty, or the robot cannot be bounded.
+        ModeError: no such working mode.
+    """
+    wanted = tuple(requirements) if isinstance(requirements, Sequence) else (requirements,)
+    if not wanted:
+        raise AnalysisError("proof", "there is nothing to prove", "name a requirement, such as 'inside'")
+    if not np.isfinite(domain.box).all() or not np.isfinite(domain.origin).all():
+        raise AnalysisError("domain", "it has bounds that are no numbers", "give each coordinate two finite bounds")
+    if (domain.box[:, 0] > domain.box[:, 1]).any():
+        raise AnalysisError("domain", "a lower bound is above its upper one", "exchange them")
+    return _Search(kinematics, domain, wanted, mode, resolution, most_boxes, progress).run()
+
+
+class _Search:
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        domain: Domain,
+        wanted: tuple[Requirement, ...],
+        mode: int,
+        resolution: float,
+        most: int,
+        progress: Callable[[float, int], None] | None,
+    ) -> None:
+        self.kinematics, self.domain, self.wanted, self.mode = kinematics, domain, wanted, mode
+        self.resolution, self.most, self.progress = resolution, most, progress
+        self.began = time.perf_counter()
+        self.encloser = Encloser(kinematics, domain, mode, any(one.constraints for one in wanted))
+        self.sides = domain.box[:, 1] - domain.box[:, 0]
+        self.done = 0
+        self.volume = 0.0
+
+    def run(self) -> Proof:
+        """The answer."""
+        refuted = self._try(self._samples())
+        if refuted is not None:
+            return self._answer("refuted", *refuted)
+        waiting = self.domain.box[None].copy()
+        badness = np.zeros(1)
+        open_ones = np.ones((1, len(self.wanted)), dtype=np.bool_)
+        stuck: list[Array] = []
+        while len(waiting) and self.done < self.most:
+            order = np.argsort(badness, kind="stable")
+            take, keep = order[:BATCH], order[BATCH:]
+            boxes, asked = waiting[take], open_ones[take]
+            slack = self._bound(boxes, asked)
+            self.done += len(boxes)
+            left = asked & ~(slack > 0.0)
+            proved = ~left.any(axis=1)
+            self.volume += float(self._shares(boxes[proved]).sum())
+            if self.progress is not None:
+                self.progress(self.volume, self.done)
+            boxes, left, slack = boxes[~proved], left[~proved], slack[~proved]
+            refuted = self._try(self._corners(boxes))
+            if refuted is not None:
+                return self._answer("refuted", *refuted)
+            small = self._relative(boxes).max(axis=1, initial=0.0) <= self.resolution
+            stuck += list(boxes[small])
+            halves = self._halve(boxes[~small])
+            worst = np.where(left, slack, np.inf).min(axis=1)[~small]
+            waiting = np.concatenate([waiting[keep], halves])
+            open_ones = np.concatenate([open_ones[keep], np.repeat(left[~small], 2, axis=0)])
+            badness = np.concatenate([badness[keep], np.repeat(worst, 2)])
+        rest = np.array([*stuck, *waiting]).reshape(-1, *self.domain.box.shape)
+        return self._answer("undecided" if len(rest) else "proved", rest=rest)
+
+    def _bound(self, boxes: Array, asked: NDArray[np.bool_]) -> Array:
+        """Lower bounds (n, r) of the slack of each requirement where it is asked for, infinite elsewhere."""
+        found = self.encloser(boxes)
+        slack = np.full(asked.shape, np.inf)
+        for r, one in enumerate(self.wanted):
+            at = np.flatnonzero(asked[:, r])
+            if len(at):
+                slack[at, r] = one.over(self.encloser, _rows(found, at))
+        return slack
+
+    def _try(self, parameters: Array) -> tuple[Array, int, float] | None:
+        """The pose, of some, at which a requirement fails most clearly: parameters, which one, and its slack."""
+        if not len(parameters):
+            return None
+        coordinates = self.domain.coordinates(parameters)
+        for r, one in enumerate(self.wanted):
+            slack = one.at(self.kinematics, coordinates, self.mode)
+            slack = np.where(np.isnan(slack), np.inf, slack)
+            worst = int(slack.argmin())
+            if slack[worst] < REFUTES:
+                return coordinates[worst], r, float(slack[worst])
+            suspect = one.suspect(self.kinematics, coordinates, self.mode)
+            if suspect is not None:
+                (there,) = one.at(self.kinematics, suspect[None], self.mode)
+                if there < REFUTES:
+                    return suspect, r, float(there)
+        return None
+
+    def _samples(self) -> Array:
+        """Corners of the domain, its centre, and parameters at random."""
+        rng = np.random.default_rng(0)
+        inside = rng.uniform(self.domain.box[:, 0], self.domain.box[:, 1], (SAMPLES, len(self.sides)))
+        return np.concatenate([self._corners(self.domain.box[None]), inside])
+
+    def _corners(self, boxes: Array) -> Array:
+        k = boxes.shape[1]
+        ends = [boxes[:, np.arange(k), list(choice)] for choice in product((0, 1), repeat=k)]
+        return np.unique(np.concatenate([*ends, boxes.mean(axis=-1)]), axis=0)
+
+    def _relative(self, boxes: Array) -> Array:
+        """Sides (n, k) as parts of the domain's."""
+        return np.asarray((boxes[..., 1] - boxes[..., 0]) / np.where(self.sides > 0.0, self.sides, 1.0))
+
+    def _shares(self, boxes: Array) -> Array:
+        return np.asarray(self._relative(boxes).prod(axis=-1))
+
+    def _halve(self, boxes: Array) -> Array:
+        """Each box in two, across its longest side."""
+        rows = np.arange(len(boxes))
+        side = self._relative(boxes).argmax(axis=1) if len(boxes) else rows
+        middle = boxes[rows, side].mean(axis=-1)
+        halves = np.repeat(boxes, 2, axis=0)
+        halves[2 * rows, side, 1] = middle
+        halves[2 * rows + 1, side, 0] = middle
+        return halves
+
+    def _answer(
+        self,
+        verdict: str,
+        point: Array | None = None,
+        which: int | None = None,
+        slack: float | None = None,
+        rest: Array | None = None,
+    ) -> Proof:
+        rest = np.zeros((0, *self.domain.box.shape)) if rest is None else rest
+        ends = self.domain.directions * rest[:, None, :, 0], self.domain.directions * rest[:, None, :, 1]
+        lowest = self.domain.origin + np.minimum(*ends).sum(axis=-1)
+        highest = self.domain.origin + np.maximum(*ends).sum(axis=-1)
+        return Proof(
+            verdict=verdict,
+            that=tuple(map(str, self.wanted)),
+            names=self.kinematics.task.names,
+            point=point,
+            violated=None if which is None else str(self.wanted[which]),
+            slack=slack,
+            undecided=np.stack([lowest, highest], axis=-1),
+            share=min(self.volume, 1.0),
+            boxes=self.done,
+            resolution=self.resolution,
+            seconds=time.perf_counter() - self.began,
+        )
+
+
+def _rows(found: Enclosure, at: NDArray[np.intp]) -> Enclosure:
+    return found if len(at) == len(found.boxes) else found.rows(at)

@@ -1,0 +1,327 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to hold at every pose, and how far it does: bounds over boxes, and values at single poses.
+
+Each requirement has a slack, positive where it holds: a lower bound of it over boxes, from enclosures, proves, and its
+value at one pose, from the ordinary kinematics and dynamics, refutes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Protocol
+
+import numpy as np
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.proof.enclosures import Encloser, Enclosure
+from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, least_squares
+from pkm_description.mechanism import Array
+from pkm_dynamics import Dynamics
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.singularity import Singularity, margins
+from pkm_kinematics.status import closes
+
+SINGULAR = 1e-9  # a margin that is zero but for rounding
+FEW = 64  # poses at which the limbs' hold on the platform is looked at, which takes long
+HALVINGS = 60  # of a line between two poses: down to rounding
+
+
+class Requirement(Protocol):
+    """What is to hold at every pose."""
+
+    @property
+    def constraints(self) -> bool:
+        """Whether the closure equations' own matrix is looked at."""
+        ...
+
+    def over(self, encloser: Encloser, found: Enclosure) -> Array:
+        """Lower bounds (n,) of the slack over boxes; minus infinity where nothing is known."""
+        ...
+
+    def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
+        """Slack (n,) at task coordinates (n, c); NaN where the robot has no configuration."""
+        ...
+
+    def suspect(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array | None:
+        """Task coordinates (c,), on a line between two of (n, c), at which the slack is likely to be negative."""
+        ...
+
+
+class _WithoutSuspects:
+    """What is not looked for between poses."""
+
+    def suspect(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array | None:
+        """See `Requirement`."""
+        return None
+
+
+@dataclass(frozen=True)
+class Inside(_WithoutSuspects):
+    """The limbs reach the platform, and all joints, passive ones too, are within their limits."""
+
+    constraints = False
+
+    def __str__(self) -> str:
+        """As it is asked for."""
+        return "inside"
+
+    def over(self, encloser: Encloser, found: Enclosure) -> Array:
+        """See `Requirement`."""
+        program, value = encloser.program, found.joints.value
+        lower, upper = program.limits
+        with np.errstate(invalid="ignore"):
+            below = np.where(np.isfinite(lower), value[..., 0] - lower, np.inf)
+            above = np.where(np.isfinite(upper), upper - value[..., 1], np.inf)
+        reached = np.where(found.reach[..., 0] > 0.0, np.inf, found.reach[..., 0] - TINY)
+        least = np.concatenate([below, above, reached, self._coordinates(encloser, found)], axis=1).min(
+            axis=1, initial=np.inf
+        )
+        return np.where(found.decided, least, -np.inf)
+
+    def _coordinates(self, encloser: Encloser, found: Enclosure) -> Array:
+        """How far the coordinates themselves are from their limits (n, 2 c)."""
+        domain, engine = encloser.domain, encloser.kinematics.engine
+        ends = domain.directions * found.boxes[:, None, :, 0], domain.directions * found.boxes[:, None, :, 1]
+        lowest = domain.origin + np.minimum(*ends).sum(axis=-1)
+        highest = domain.origin + np.maximum(*ends).sum(axis=-1)
+        lower, upper = (limit[engine.task.chain["column"][1:]] for limit in engine.limits)
+        rounding = 1e-15 * (np.abs(lowest) + np.abs(highest))
+        return np.concatenate([lowest - lower - rounding, upper - highest - rounding], axis=1)
+
+    def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
+        """See `Requirement`."""
+        found = kinematics.inverse(coordinates, mode=mode or None)
+        lower, upper = kinematics.engine.limits
+        with np.errstate(invalid="ignore"):
+            slack = np.minimum(found.joints - lower, upper - found.joints).min(axis=-1)
+        return np.where([closes(int(s)) for s in found.status], slack, -np.inf)
+
+
+@dataclass(frozen=True)
+class NoSingularity:
+    """No singularity of any type: 1, 2, of the constraints, or inside a limb.
+
+    With the actuators locked the closure equations leave no joint and no freedom of the platform free, and the rates of
+    the actuators are bounded.
+    """
+
+    constraints = True
+
+    def __str__(self) -> str:
+        """As it is asked for."""
+        return "no singularity"
+
+    def over(self, encloser: Encloser, found: Enclosure) -> Array:
+        """See `Requirement`."""
+        least = closure_system(encloser, found).regularity()
+        n = encloser.program.n_actuated
+        bounded = np.isfinite(found.joints.rate[:, :n]).all(axis=(1, 2, 3))
+        return np.where(found.decided & bounded, least, -np.inf)
+
+    def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
+        """See `Requirement`."""
+        found = jacobian_margins(kinematics, coordinates, mode)
+        least = np.minimum(found.slowest_platform, found.slowest_actuation)
+        few = np.unique(np.linspace(0, len(coordinates) - 1, FEW).astype(int))
+        whole = kinematics.singularity(coordinates[few], mode=mode or None)
+        least[few] = np.minimum(least[few], np.minimum(whole.constraint_hold, whole.limb_regularity))
+        return np.asarray(least - SINGULAR)
+
+    def suspect(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array | None:
+        """See `Requirement`: between two poses at which the determinant of the Jacobian has opposite signs."""
+        sign = jacobian_margins(kinematics, coordinates, mode).determinant_sign
+        if not ((sign > 0.0).any() and (sign < 0.0).any()):
+            return None
+        below, above = coordinates[int(np.nanargmin(sign))], coordinates[int(np.nanargmax(sign))]
+        for _ in range(HALVINGS):
+            middle = 0.5 * below + 0.5 * above
+            here = jacobian_margins(kinematics, middle[None], mode).determinant_sign[0]
+            if np.isnan(here):
+                return None
+            below, above = (middle, above) if here < 0.0 else (below, middle)
+        return np.asarray(0.5 * below + 0.5 * above)
+
+
+@dataclass(frozen=True)
+class Margin(_WithoutSuspects):
+    """A bound of the singular values of the Jacobian, by one of the names that people use for them.
+
+    * `type1`: the slowest that the platform can be at unit actuator speed, the smallest transmission factor;
+    * `type2`: the slowest that the actuators can be at unit platform speed, one over the largest transmission factor;
+    * `margin`: the smaller of the two;
+    * `psi`: all transmission factors, platform speed by actuator speed.
+
+    Rotations count at the robot's characteristic length.
+    """
+
+    name: str
+    bound: float
+    above: bool  # whether the quantity must be larger than the bound, or smaller
+    constraints = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is known by no bound."""
+        if self.name not in ("type1", "type2", "margin", "psi"):
+            raise AnalysisError(f"requirement '{self.name}'", "it is no margin", "take type1, type2, margin or psi")
+        if self.name != "psi" and not self.above:
+            raise AnalysisError(
+                f"requirement '{self}'", "a margin has no upper bound to prove", "ask for more than that"
+            )
+        if not self.bound > 0.0:
+            raise AnalysisError(f"requirement '{self}'", "the bound is not positive", "take a positive one")
+
+    def __str__(self) -> str:
+        """As it is asked for."""
+        return f"{self.name} {'>' if self.above else '<'} {self.bound:g}"
+
+    @property
+    def _of_largest(self) -> bool:
+        """Whether the largest singular value of the inverse Jacobian matters."""
+        return self.name in ("type1", "margin") or (self.name == "psi" and self.above)
+
+    @property
+    def _of_smallest(self) -> bool:
+        return self.name in ("type2", "margin") or (self.name == "psi" and not self.above)
+
+    def over(self, encloser: Encloser, found: Enclosure) -> Array:
+        """See `Requirement`."""
+        K = inverse_jacobian(encloser, found)
+        least = np.full(len(found.boxes), np.inf)
+        if self._of_largest:
+            least = np.minimum(least, (1.0 - 1e-15) / K.largest() - self.bound)
+        if self._of_smallest:
+            bound = self.bound if self.above else 1.0 / self.bound
+            slack = K.smallest() - bound
+            least = np.minimum(least, np.where(bound == self.bound, slack, slack - 1e-15 * bound))
+        return np.where(found.decided, least, -np.inf)
+
+    def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
+        """See `Requirement`."""
+        found = jacobian_margins(kinematics, coordinates, mode)
+        least = np.full(len(coordinates), np.inf)
+        if self._of_largest:
+            least = np.minimum(least, found.slowest_platform - self.bound)
+        if self._of_smallest:
+            least = np.minimum(least, found.slowest_actuation - (self.bound if self.above else 1.0 / self.bound))
+        return np.where(np.isnan(found.slowest_platform), np.nan, least)
+
+
+@dataclass(frozen=True)
+class Accuracy(_WithoutSuspects):
+    """A bound of the platform's error for errors of the actuators' sensors, the worst of all their combinations.
+
+    To the first order: the platform is displaced by the Jacobian times the sensors' errors.
+    """
+
+    sensors: tuple[float, ...]  # largest errors, one for each actuator or one for all [rad, m]
+    bound: float  # m, or rad
+    turning: bool = False  # the error of the orientation, not of the position
+    constraints = False
+
+    def __str__(self) -> str:
+        """As it is asked for."""
+        return f"{'turning' if self.turning else 'position'} error < {self.bound:g}"
+
+    def _errors(self, n: int) -> Array:
+        return np.broadcast_to(np.asarray(self.sensors, dtype=float), (n,))
+
+    def _part(self, twists: Array) -> Array:
+        return twists[3:] if self.turning else twists[:3]
+
+    def over(self, encloser: Encloser, found: Enclosure) -> Array:
+        """See `Requirement`."""
+        errors = np.diag(self._errors(encloser.program.n_actuated))
+        moved = least_squares(inverse_jacobian(encloser, found), Affine.constant(errors, found.half))
+        part = self._part(encloser.twists)
+        worst = _largest_of_signs(Ball(part, np.zeros_like(part)) @ moved)
+        return np.where(found.decided, self.bound - worst, -np.inf)
+
+    def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
+        """See `Requirement`."""
+        J = kinematics.forward_jacobian(coordinates, mode=mode or None)
+        part = (J[:, 3:] if self.turning else J[:, :3]) * self._errors(J.shape[-1])
+        return np.asarray(self.bound - np.linalg.norm(part @ _signs(part.shape[-1]), axis=-2).max(axis=-1))
+
+
+@dataclass(frozen=True)
+class Effort(_WithoutSuspects):
+    """The actuators hold the robot at rest against its weight, within efforts."""
+
+    dynamics: Dynamics
+    bounds: tuple[float, ...] = ()  # one for each actuator or one for all [N m, N]; those of the description where none
+    constraints = False
+
+    def __str__(self) -> str:
+        """As it is asked for."""
+        return f"effort < {', '.join(f'{b:g}' for b in self.bounds) or 'limits'}"
+
+    @cached_property
+    def _limits(self) -> Array:
+        kinematics = self.dynamics.kinematics
+        n = len(kinematics.actuated_names)
+        if self.bounds:
+            return np.broadcast_to(np.asarray(self.bounds, dtype=float), (n,))
+        mechanism = kinematics.mechanism
+        limits = np.array([mechanism.joint_named[name].limits.effort for name in kinematics.actuated_names])
+        if not np.isfinite(limits).any():
+            raise AnalysisError(
+                f"requirement '{self}'", "the description has no limits of effort", "name one, such as 'effort < 20'"
+            )
+        return limits
+
+    def over(self, encloser: Encloser, found: Enclosure) -> Array:
+        """See `Requirement`."""
+        energy = found.energy
+        weight = Affine.of(energy.centre_rate[:, 0, :, None], energy.bend[:, 0, :, :, None], found.half)
+        tau = least_norm(inverse_jacobian(encloser, found), weight)
+        slack = (self._limits - tau.magnitude[..., 0]).min(axis=-1)
+        return np.where(found.decided & ~np.isnan(slack), slack, -np.inf)
+
+    def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
+        """See `Requirement`."""
+        rest = np.zeros((len(coordinates), 6))
+        efforts = self.dynamics.inverse(coordinates, rest, rest, mode=mode or None).effort
+        return np.asarray((self._limits - np.abs(efforts)).min(axis=-1))
+
+
+def inverse_jacobian(encloser: Encloser, found: Enclosure) -> Affine:
+    """Rates of the actuators per unit speeds of the platform's freedoms, over boxes."""
+    n, joints = encloser.program.n_actuated, found.joints
+    return Affine.of(joints.centre_rate[:, :n], np.moveaxis(joints.bend[:, :n], 2, 1), found.half)
+
+
+def closure_system(encloser: Encloser, found: Enclosure) -> Affine:
+    """The closure equations by passive joints and the platform's six freedoms, over boxes."""
+    program, jets = encloser.program, found.system
+    n, k = found.half.shape
+    rows, columns = program.entries.T
+    centre = np.repeat(np.broadcast_to(program.system[None, ..., None], (n, *program.system.shape, 1)), 2, axis=-1)
+    slopes = np.zeros((n, k, *program.system.shape, 2))
+    centre[:, rows, columns] = jets.centre
+    slopes[:, :, rows, columns] = np.moveaxis(jets.slope, 2, 1)
+    return Affine.of(centre, slopes, found.half)
+
+
+def jacobian_margins(kinematics: Kinematics, coordinates: Array, mode: int) -> Singularity:
+    """Margins of types 1 and 2 at task coordinates (n, c), as `Kinematics.singularity` has them, without the others."""
+    S = np.nan_to_num(kinematics.subspace(coordinates, mode=mode or None))
+    K = kinematics.inverse_jacobian(coordinates, mode=mode or None) @ S
+    speeds = np.linalg.norm(S * scaling(kinematics.characteristic_length)[:, None], axis=-2)
+    none = np.full(len(K), np.nan)
+    unit = K / np.where(speeds > 0.0, speeds, 1.0)[:, None, :]
+    return margins(unit, none, none, kinematics.characteristic_length)
+
+
+def _signs(n: int) -> Array:
+    """All combinations of signs (n, 2^(n - 1)), opposite ones once."""
+    return np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=n - 1)]).T
+
+
+def _largest_of_signs(A: Ball) -> Array:
+    """Upper bounds (n,) of the length of A s for all vectors s of entries between -1 and 1, matrices (n, 3, m)."""
+    signs = _signs(A.middle.shape[-1])
+    sums = A @ Ball(signs, np.zeros_like(signs))
+    return np.asarray(np.sqrt((sums.magnitude**2).sum(axis=-2)).max(axis=-1) * MORE)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs beside random poses of what was proved, refutations at their points, and published figures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.proof import Accuracy, Domain, Effort, Inside, Margin, NoSingularity, prove
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.status import Status
+
+CUBE = (-0.1267949192, 0.0732050808)  # m: of the Orthoglide's design, with bars of 0.310583 m
+START = np.array([0.4, 1.4, 1.2, 0.0, 0.2, 0.1])  # x y z [m], yaw pitch roll [rad]: Dasgupta's path
+END = np.array([0.8, 1.8, 1.8, 0.0, 0.4, 0.3])
+
+
+@pytest.fixture(scope="module")
+def delta() -> Kinematics:
+    return Kinematics(load_mechanism("delta"))
+
+
+@pytest.fixture(scope="module")
+def orthoglide() -> Kinematics:
+    return Kinematics(load_mechanism("orthoglide"))
+
+
+def _random(domain: Domain, n: int) -> np.ndarray:
+    rng = np.random.default_rng(5)
+    return domain.coordinates(rng.uniform(domain.box[:, 0], domain.box[:, 1], (n, len(domain.box))))
+
+
+def test_the_orthoglide_keeps_its_transmission_factors_in_its_cube(orthoglide):
+    domain = Domain.of_box([CUBE] * 3)
+    within = [Margin("psi", 0.5 - 1e-6, above=True), Margin("psi", 2.0 + 1e-6, above=False)]
+    found = prove(orthoglide, domain, within)
+    assert found.ok, found
+    assert found.share == pytest.approx(1.0)
+    # ... and not by more than that
+    found = prove(orthoglide, domain, Margin("psi", 0.5 + 1e-3, above=True))
+    assert found.verdict == "refuted"
+    np.testing.assert_allclose(found.point, [CUBE[0]] * 3)
+    factors = 1.0 / np.linalg.svd(orthoglide.inverse_jacobian(found.point)[:, :3], compute_uv=False)
+    assert factors.min() < 0.5 + 1e-3
+    assert prove(orthoglide, domain, Margin("psi", 2.0 - 1e-3, above=False)).verdict == "refuted"
+    assert prove(orthoglide, domain, [Inside(), NoSingularity()]).ok
+
+
+def test_six_legs_cross_a_singularity_on_a_published_path_and_seven_do_not():
+    domain = Domain.of_path(START, END)
+    six = Kinematics(load_mechanism("gough_stewart"))
+    found = prove(six, domain, NoSingularity())
+    assert found.verdict == "refuted"
+    along = (found.point - START)[0] / (END - START)[0]
+    assert along == pytest.approx(0.7005, abs=1e-3)
+    np.testing.assert_allclose(found.point, START + along * (END - START), atol=1e-12)
+    assert six.singularity(found.point).slowest_actuation < 1e-9
+    assert prove(six, domain, Inside()).ok
+    seven = Kinematics(load_mechanism("gough_stewart_7"))
+    assert prove(seven, domain, NoSingularity()).ok
+    least = seven.singularity(domain.coordinates(np.linspace(0.0, 1.0, 300)[:, None])).slowest_actuation.min()
+    assert prove(seven, domain, Margin("type2", 0.98 * least, above=True)).ok
+    assert prove(seven, domain, Margin("type2", 1.02 * least, above=True)).verdict == "refuted"
+
+
+INSIDE = {  # half widths around home, in metres and radians
+    "delta": 0.1,
+    "orthoglide": 0.05,
+    "five_bar": 0.05,
+    "planar_3rrr": 0.03,
+    "gough_stewart": 0.01,
+    "hexaglide": 0.005,
+    "agile_eye": 0.1,
+    "tripteron": 0.05,
+    "linear_delta": 0.05,
+    "delta_rr": 0.03,
+    "quattro": 0.005,
+    "irsbot2": 0.02,
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_no_random_pose_of_a_box_that_was_proved_inside_is_outside(name):
+    kinematics = Kinematics(load_mechanism(name))
+    home = kinematics.engine.task.chain["home"][1:]
+    half = INSIDE[name]
+    domain = Domain.of_box(np.array([home - half, home + half]).T)
+    found = prove(kinematics, domain, Inside())
+    assert found.ok, found
+    poses = _random(domain, 100_000 if not kinematics.engine.iterated else 5_000)
+    assert (kinematics.inverse(poses).status == Status.CONVERGED).all()
+
+
+@pytest.mark.parametrize(
+    ("requirement", "stricter"),
+    [
+        (Margin("type1", 0.2, above=True), Margin("type1", 0.23, above=True)),
+        (Margin("type2", 1.5, above=True), Margin("type2", 1.7, above=True)),
+        (Margin("margin", 0.2, above=True), Margin("margin", 0.3, above=True)),
+        (Accuracy((1e-4,), 1.2e-4), Accuracy((1e-4,), 0.8e-4)),
+    ],
+)
+def test_what_is_proved_holds_at_random_poses_and_what_is_refuted_fails_at_its_point(delta, requirement, stricter):
+    domain = Domain.of_box([[-0.2, 0.2], [-0.2, 0.2], [-1.0, -0.8]])
+    found = prove(delta, domain, requirement)
+    assert found.ok, found
+    slack = requirement.at(delta, _random(domain, 20_000), 0)
+    assert (slack > 0.0).all()
+    refuted = prove(delta, domain, stricter)
+    assert refuted.verdict == "refuted"
+    assert refuted.violated == str(stricter)
+    assert stricter.at(delta, refuted.point[None], 0)[0] == pytest.approx(refuted.slack)
+    assert refuted.slack < 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "half"),
+    [("delta", 0.05), ("orthoglide", 0.05), ("quattro", 2e-4), ("gough_stewart", 2e-4), ("gough_stewart_7", 2e-4)],
+)
+def test_efforts_at_rest_are_bounded_by_those_of_the_dynamics(name, half):
+    dynamics = Dynamics(load_mechanism(name))
+    kinematics = dynamics.kinematics
+    home = kinematics.engine.task.chain["home"][1:]
+    domain = Domain.of_box(np.array([home - half, home + half]).T)
+    poses, rest = _random(domain, 2000), np.zeros((2000, 6))
+    most = np.abs(dynamics.inverse(poses, rest, rest).effort).max()
+    assert prove(kinematics, domain, Effort(dynamics, (1.05 * most,))).ok
+    assert prove(kinematics, domain, Effort(dynamics, (0.97 * most,))).verdict == "refuted"
+
+
+def test_the_share_that_is_proved_and_the_boxes_that_are_not(delta):
+    # the corner of this box is farther than the limbs reach
+    domain = Domain.of_box([[0.0, 0.8], [0.0, 0.2], [-1.2, -1.0]])
+    found = prove(delta, domain, Inside())
+    assert found.verdict == "refuted"
+    assert delta.inverse(found.point).status != Status.CONVERGED
+    # a bound that is met exactly somewhere is not decided there
+    least = Margin("type1", 0.25, above=True).at(delta, np.array([[0.2, 0.2, -0.8]]), 0)
+    exact = Margin("type1", 0.25 + float(least[0]), above=True)
+    corner = Domain.of_box([[0.1, 0.2], [0.1, 0.2], [-0.9, -0.8]])
+    found = prove(delta, corner, exact, resolution=2.0**-6)
+    if found.verdict == "undecided":
+        assert 0.5 < found.share < 1.0
+        assert (found.undecided[:, :, 1] - found.undecided[:, :, 0]).max() < 0.1 * 2.0**-6 * 1.001
+
+
+def test_questions_that_mean_nothing_are_refused(delta):
+    box = Domain.of_box([[-0.1, 0.1], [-0.1, 0.1], [-0.9, -0.8]])
+    with pytest.raises(AnalysisError, match="nothing to prove"):
+        prove(delta, box, [])
+    with pytest.raises(AnalysisError, match="lower bound is above"):
+        prove(delta, Domain(np.zeros(3), np.eye(3), np.array([[1.0, 0.0]] * 3)), Inside())
+    with pytest.raises(AnalysisError, match="no numbers"):
+        prove(delta, Domain.of_box([[-np.inf, 0.1], [-0.1, 0.1], [-0.9, -0.8]]), Inside())
+    with pytest.raises(AnalysisError, match="not positive"):
+        Margin("type2", 0.0, above=True)
