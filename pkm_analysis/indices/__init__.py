@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices of performance that hold for redundant actuation too: polytopes, ellipsoids, transmission, condition."""
+
+from pkm_analysis.indices.ellipsoid import largest_ellipsoid
+from pkm_analysis.indices.performance import Limits, PerformanceIndices, performance_indices
+from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope
+
+__all__ = [
+    "ForcePolytope",
+    "Limits",
+    "PerformanceIndices",
+    "VelocityPolytope",
+    "largest_ellipsoid",
+    "performance_indices",
+]

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indices of performance at many poses, with the worst pose beside the mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.indices.ellipsoid import largest_ellipsoid
+from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope
+from pkm_description.introduction import Introduced
+from pkm_description.mechanism import Array
+from pkm_kinematics.kinematics import Kinematics
+from pkm_kinematics.solve.constraints import scaling
+
+Part = Literal["all", "translation", "rotation"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of the actuators, one for each or one for all; those of the description where None.
+
+    A description without them stands for unit limits.
+    """
+
+    speed: tuple[float, ...] | None = None  # rad/s, m/s
+    effort: tuple[float, ...] | None = None  # N m, N
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PerformanceIndices(Introduced):
+    """Indices at poses (n,); NaN where there is no regular configuration.
+
+    Rotations count at `length`: a rotation of 1 rad/s is a speed of `length` m/s, a moment of 1 N m a force of
+    1 / `length` N.
+    """
+
+    _elsewhere: ClassVar[dict[str, str]] = {"manipulability gci": "see condition and transmission, and worst()"}
+
+    coordinates: Array  # (n, c) task coordinates, or poses (n, 7)
+    length: float  # m
+    part: Part
+    transmission: Array  # (n, f) platform speed by actuator speed along the principal directions, largest first
+    condition: Array  # (n,) smallest over largest transmission factor, 1 where isotropic
+    weighted_condition: Array  # (n,) 1 / (|J| |J^-1|) with |J|^2 = tr(J J^T) / f, 1 where isotropic
+    fastest: Array  # (n,) m/s: largest speed within the actuators' limits
+    slowest: Array  # (n,) m/s: largest speed possible in every direction
+    strongest: Array  # (n,) N: largest force within the limits
+    weakest: Array  # (n,) N: largest force possible in every direction
+    ellipsoid: Array  # (n, f) m/s: semi-axes of the largest ellipsoid of velocities, longest first, or NaN
+
+    @property
+    def speed_ratio(self) -> Array:
+        """Fastest over slowest (n,), 1 for a sphere."""
+        return np.asarray(self.fastest / self.slowest)
+
+    @property
+    def force_ratio(self) -> Array:
+        """Strongest over weakest (n,)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.strongest / self.weakest)
+
+    @property
+    def ellipsoid_ratio(self) -> Array:
+        """Longest over shortest semi-axis (n,) of the ellipsoid."""
+        return np.asarray(self.ellipsoid[:, 0] / self.ellipsoid[:, -1])
+
+    def worst(self) -> dict[str, tuple[float, Array, float]]:
+        """For each index its worst value, the coordinates (c,) where it has it, and its mean."""
+        small_is_bad = {
+            "condition": self.condition,
+            "weighted_condition": self.weighted_condition,
+            "smallest transmission": self.transmission[:, -1],
+            "slowest": self.slowest,
+            "weakest": self.weakest,
+        }
+        large_is_bad = {
+            "largest transmission": self.transmission[:, 0],
+            "speed_ratio": self.speed_ratio,
+            "force_ratio": self.force_ratio,
+            "ellipsoid_ratio": self.ellipsoid_ratio,
+        }
+        table = {}
+        for sign, group in ((1.0, small_is_bad), (-1.0, large_is_bad)):
+            for name, values in group.items():
+                known = np.isfinite(values) | np.isinf(values)
+                if known.any():
+                    at = int(np.nanargmin(sign * values))
+                    table[name] = (float(values[at]), self.coordinates[at], float(np.nanmean(values)))
+        return table
+
+    def _summary(self) -> str:
+        return f"of {len(self.coordinates)} poses, {self.part}, rotations at {self.length:.4g} m"
+
+    def _details(self) -> list[str]:
+        return [
+            f"{name}: worst {value:.6g} at {np.array2string(at, precision=6)}, mean {mean:.6g}"
+            for name, (value, at, mean) in self.worst().items()
+        ]
+
+
+def performance_indices(
+    kinematics: Kinematics,
+    poses: ArrayLike,
+    limits: Limits | None = None,
+    part: Part = "all",
+    *,
+    length: float | None = None,
+    ellipsoids: bool = True,
+    mode: int | None = None,
+) -> PerformanceIndices:
+    """Indices of performance at poses.
+
+    Args:
+        kinematics: of the robot.
+        poses: (..., 7), or task coordinates (..., c).
+        limits: of the actuators.
+        part: "translation" for velocities without rotation, and for forces whatever the moment; "rotation" likewise.
+        length: at which rotations count [m], the robot's characteristic length by default.
+        ellipsoids: whether the largest ellipsoids are looked for, about a millisecond each.
+        mode: number of a working mode, home's by default.
+
+    Returns:
+        The indices.
+
+    Raises:
+        AnalysisError: the part is empty, or a limit or the length is not positive.
+        ShapeError: an array of the wrong shape.
+        ModeError: no such working mode.
+    """
+    rows = np.atleast_2d(np.asarray(poses, dtype=float))
+    rows = rows.reshape(-1, rows.shape[-1])
+    L = kinematics.characteristic_length if length is None else float(length)
+    if not L > 0.0:
+        raise AnalysisError("characteristic length", f"{L:g} m is not positive", "take the size of the platform")
+    limits = Limits() if limits is None else limits
+    speeds = _limits(kinematics, limits.speed, "velocity")
+    efforts = _limits(kinematics, limits.effort, "effort")
+    S = _part_of(np.nan_to_num(kinematics.subspace(rows, mode=mode)), part, L)
+    K = kinematics.inverse_jacobian(rows, mode=mode) @ S
+    n, _, f = K.shape
+    transmission, weighted = np.full((n, f), np.nan), np.full(n, np.nan)
+    numbers, axes = np.full((4, n), np.nan), np.full((n, f), np.nan)
+    for k in np.flatnonzero(np.isfinite(K).all(axis=(1, 2))):
+        values = np.linalg.svd(K[k], compute_uv=False)[:f]
+        with np.errstate(divide="ignore"):
+            transmission[k] = 1.0 / values[::-1]
+        if values[-1] > 0.0:
+            weighted[k] = f / (np.linalg.norm(values) * np.linalg.norm(transmission[k]))
+        velocity, force = VelocityPolytope(K[k], speeds), ForcePolytope(K[k], efforts)
+        numbers[:, k] = velocity.fastest, velocity.slowest, force.strongest, force.weakest
+        if ellipsoids and values[-1] > 0.0:
+            axes[k], _ = largest_ellipsoid(velocity.rows)
+    fastest, slowest, strongest, weakest = numbers
+    return PerformanceIndices(
+        coordinates=rows,
+        length=L,
+        part=part,
+        transmission=transmission,
+        condition=transmission[:, -1] / transmission[:, 0],
+        weighted_condition=weighted,
+        fastest=fastest,
+        slowest=slowest,
+        strongest=strongest,
+        weakest=weakest,
+        ellipsoid=axes,
+    )
+
+
+def _limits(kinematics: Kinematics, given: tuple[float, ...] | None, what: str) -> Array:
+    m = len(kinematics.actuated_names)
+    if given is None:
+        mechanism = kinematics.mechanism
+        found = np.array([getattr(mechanism.joint_named[name].limits, what) for name in kinematics.actuated_names])
+        return np.where(np.isfinite(found) & (found > 0.0), found, 1.0)
+    if len(given) not in (1, m) or not min(given) > 0.0:
+        raise AnalysisError(f"limits of {what}", f"{given} are none", f"give one positive number, or {m}")
+    return np.broadcast_to(np.asarray(given, dtype=float), (m,))
+
+
+def _part_of(S: Array, part: Part, length: float) -> Array:
+    """Orthonormal velocities (n, 6, f) among those of the motion space (n, 6, d), angular ones as speeds at `length`.
+
+    Returned as twists. In coordinates that are orthonormal, speeds and singular values have the meaning that they say.
+    """
+    weights = scaling(length)
+    if part not in ("all", "translation", "rotation"):
+        raise AnalysisError(f"part '{part}'", "there is none of that name", "take all, translation or rotation")
+    other = {"all": slice(0, 0), "translation": slice(3, 6), "rotation": slice(0, 3)}[part]
+    found = []
+    for basis in S * weights[:, None]:
+        U, values, _ = np.linalg.svd(basis, full_matrices=False)
+        U = U[:, values > 1e-12]
+        if U[other].size:
+            _, values, Vt = np.linalg.svd(U[other])
+            rank = int((values > 1e-9).sum())
+            U = U @ Vt[rank:].T
+        found.append(U)
+    widths = {U.shape[1] for U in found}
+    if widths == {0} or len(widths) != 1:
+        raise AnalysisError(f"part '{part}'", "the platform has no such freedom of its own", "take another part")
+    return np.asarray(np.array([_aligned(U) for U in found]) / weights[:, None])
+
+
+def _aligned(U: Array) -> Array:
+    """The same space with axes of the base where it contains them."""
+    kept = [axis for axis in np.eye(6) if np.linalg.norm(axis - U @ (U.T @ axis)) < 1e-9]
+    return np.array(kept).T if len(kept) == U.shape[1] else U
