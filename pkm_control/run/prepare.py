@@ -68,8 +68,7 @@ def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.
     if pid == 0:
         code = 1
         try:
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a word: its parent says one
+            end_with_parent()
             load(build(text), specs, values)
             code = 0
         except BaseException:
@@ -78,6 +77,12 @@ def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.
             os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0:
         note_compiled(text, values["controller"], values["hardware"])
+
+
+def end_with_parent() -> None:
+    """Have a child end when its parent does, and by Ctrl-C without a word: its parent says one."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def note_compiled(text: str, controller: str, hardware: str) -> None:

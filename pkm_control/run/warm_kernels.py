@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import importlib
+import os
 import sys
 import tempfile
 import time
@@ -29,18 +30,45 @@ from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.shipped import AUTO
 from pkm_control.report.report import Report
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
-from pkm_control.run.prepare import exercise, note_compiled, rehearse_controller
+from pkm_control.run.prepare import end_with_parent, exercise, note_compiled, rehearse_controller
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
+from pkm_dynamics import Dynamics
+from pkm_kinematics.kernels.kept import COMPILING
 
 
 def warm_kernels(mechanism: Mechanism) -> float:
     """Call every compiled path of the library on one robot; return the seconds that it took."""
     started = time.perf_counter()
-    running = Robot(mechanism)
-    kinematics, dynamics = running.kinematics, running.dynamics
+    other = _in_other_process(mechanism) if len(os.sched_getaffinity(0)) > 1 else None
+    if other is None:
+        warm_modules()
+    _warm_library(Dynamics(mechanism))
+    if other is not None:
+        os.waitpid(other, 0)
+    _warm_run(Robot(mechanism))
+    return time.perf_counter() - started
+
+
+def _in_other_process(mechanism: Mechanism) -> int:
+    """Begin with the second half in a child, whose number is returned; what fails there fails again here."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            end_with_parent()
+            COMPILING.told_elsewhere = True
+            warm_modules()  # while kernels are compiled that both need
+            _warm_run(Robot(mechanism))
+        finally:
+            os._exit(0)
+    return pid
+
+
+def _warm_library(dynamics: Dynamics) -> None:
+    kinematics = dynamics.kinematics
     pose = np.asarray(kinematics.home)
     for poses in (pose, np.tile(pose, (8, 1))):
         twist = np.zeros((*poses.shape[:-1], 6))
@@ -53,25 +81,30 @@ def warm_kernels(mechanism: Mechanism) -> float:
     kinematics.inverse_all(pose)
     kinematics.forward_all(solution.actuated)
     kinematics.platform_twist(pose, np.zeros(len(kinematics.actuated_names)))
-    trajectory = plan_cycle(running.planner, motion_named(AUTO, kinematics)).cycle
+    exercise(dynamics)
+    rehearse_controller(dynamics, LAWS[0])
+
+
+def _warm_run(running: Robot) -> None:
+    trajectory = plan_cycle(running.planner, motion_named(AUTO, running.kinematics)).cycle
     running.start()
     sample = trajectory.sampled(running.rate)
     for k in range(3):
         reference = Reference(sample.pose[k], sample.twist[k], sample.acceleration[k])
         running.period(k / running.rate, reference, 1.0 / running.rate)
-    exercise(dynamics)
-    rehearse_controller(dynamics, LAWS[0])
-    return time.perf_counter() - started
 
 
-def compile_modules() -> None:
+def warm_modules() -> None:
     """Keep the bytecode of all modules, also where PYTHONDONTWRITEBYTECODE is set, as containers like to have it.
 
     There every process would compile all that it imports, which is a sixth of the way to the first inverse kinematics.
+    Matplotlib looks for all fonts once, when it is first used.
     """
     packages = Path(__file__).resolve().parents[2]
     for folder in sorted(packages.glob("pkm_*/")):
         compileall.compile_dir(folder, quiet=2)  # what cannot be written is left out
+    if find_spec("matplotlib") is not None:
+        importlib.import_module("matplotlib.font_manager")
 
 
 def warm_report(mechanism: Mechanism) -> None:
@@ -104,7 +137,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with making("building the robot"):
             mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
-        compile_modules()
         with making("compiling kernels"):
             took = warm_kernels(mechanism)
         with making("drawing a first report, for which fonts are looked for"):

@@ -30,6 +30,8 @@ from llvmlite import binding
 from numba import core
 from numba.core.runtime import rtsys
 
+from pkm_kinematics.kernels.turns import Turn
+
 caching: Any = core.caching
 codegen: Any = core.codegen
 config: Any = core.config
@@ -232,21 +234,31 @@ class KeptKernels(caching._Cache):
     def _kept(self) -> _OneKernel:
         return _OneKernel(self._function)
 
+    @cached_property
+    def _turn(self) -> Turn:
+        return Turn(self.cache_path, self._kept._impl.filename_base)
+
     @property
     def cache_path(self) -> str:
         """The folder."""
         return str(self._kept.cache_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled kernel for a signature, or None."""
+        """The compiled kernel for a signature, or None: then it is this process that compiles it."""
         kernel = self._kept.load_overload(sig, target_context)
         if kernel is None:
-            COMPILING.begins(self._function.__module__)
+            waited = self._turn.take()
+            kernel = self._kept.load_overload(sig, target_context) if waited else None
+            if kernel is None:
+                COMPILING.begins(self._function.__module__)
+            else:
+                self._turn.give()
         return kernel
 
     def save_overload(self, sig: Any, cres: Any) -> None:
         """Keep a compiled kernel."""
         self._kept.save_overload(sig, cres)
+        self._turn.give()
         COMPILING.ends()
 
     def enable(self) -> None:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 from pkm_kinematics.check import _Progress
+from pkm_kinematics.kernels import turns
 from pkm_kinematics.kernels.kept import COMPILING, PURPOSES, Compiling
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +65,35 @@ def closed(tmp_path: Path) -> dict[str, str]:
 def test_kernels_are_kept_beside_their_sources(tmp_path: Path) -> None:
     assert call(tmp_path) == (0, 2, tmp_path / "__pycache__", [])
     assert call(tmp_path) == (2, 0, tmp_path / "__pycache__", [])
+
+
+def test_of_two_processes_one_compiles(tmp_path: Path) -> None:
+    slow = """
+import time
+keep = kept.KeptKernels.save_overload
+kept.KeptKernels.save_overload = lambda *what: (time.sleep(1.0), keep(*what))
+"""
+    with ThreadPoolExecutor() as pool:
+        (first, second) = [pool.submit(call, tmp_path, slow) for _ in range(2)]
+    assert sorted(process.result()[:2] for process in (first, second)) == [(0, 2), (2, 0)]
+
+
+def test_who_waits_in_vain_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process lives on, but could not compile the kernel."""
+    monkeypatch.setattr(turns, "_PATIENCE", 0.2)
+    holding = (
+        "import sys; from pkm_kinematics.kernels.turns import Turn; Turn(sys.argv[1], 'a').take(); print(); input()"
+    )
+    command = [sys.executable, "-c", holding, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert not turns.Turn(str(tmp_path), "b").take()
+        started = time.monotonic()
+        assert turns.Turn(str(tmp_path), "a").take()
+        assert time.monotonic() - started > 0.2
+        other.kill()
+    assert not turns.Turn(str(tmp_path), "a").take()  # whatever its end, nothing is left locked
 
 
 def test_a_kernel_is_compiled_after_another_was_loaded(tmp_path: Path) -> None:
