@@ -118,6 +118,7 @@ setup(
     install_requires=[*LIBRARIES, "matplotlib>=3.8,<3.12"],
     extras_require={
         "page": ["viser==1.1.1", "trimesh>=4.6,<6"],
+        "analysis": ["scikit-image>=0.22,<0.27", "trimesh>=4.6,<6"],
         "identification": ["clarabel>=0.9,<1"],
         "dynamixel": ["dynamixel-sdk>=4.1,<5"],
         "completion": ["shtab"],

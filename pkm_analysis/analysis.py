@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a robot can do, and how well: the class that people use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import ClassVar
+
+from pkm_analysis.domain import Domain, Range
+from pkm_analysis.requirements.membership import Membership
+from pkm_analysis.requirements.quantities import Quantity, find_quantity, quantities
+from pkm_analysis.requirements.requirement import Requirement, requirement
+from pkm_analysis.robot import Robot
+from pkm_analysis.workspace.workspace import Workspace, workspace
+from pkm_description import Mechanism
+from pkm_description.introduction import Introduced
+from pkm_kinematics import Kinematics
+
+ANY: Range = (-1.0, 1.0)  # a range that stands for one that is still to be found
+
+
+class Analysis(Introduced):
+    """Questions about a robot as a whole.
+
+    Args:
+        robot: its description, or its kinematics.
+        mode: number of a working mode; home's where None.
+        stiffness: of its drives [N m/rad or N/m], which natural frequencies need.
+
+    Raises:
+        PkmError: it is neither.
+        ModeError: no such working mode.
+    """
+
+    _internal: ClassVar[frozenset[str]] = frozenset({"robot"})
+
+    def __init__(self, robot: Mechanism | Kinematics, mode: int | None = None, stiffness: float | None = None) -> None:
+        self.robot = Robot(robot, mode)
+        self.stiffness = stiffness
+
+    def _summary(self) -> str:
+        return self.robot.mechanism._summary()
+
+    @cached_property
+    def quantities(self) -> dict[str, Quantity]:
+        """What can be asked of a pose, by name; `joint:NAME` is the position of a joint, beside these."""
+        return quantities(self.robot, self.stiffness)
+
+    def quantity(self, name: str) -> Quantity:
+        """A quantity.
+
+        Args:
+            name: of `quantities`, or `joint:NAME`.
+
+        Returns:
+            The quantity.
+
+        Raises:
+            AnalysisError: there is none of that name.
+        """
+        return find_quantity(self.robot, name, self.stiffness)
+
+    def requirement(self, text: str) -> Requirement:
+        """A bound on a quantity.
+
+        Args:
+            text: such as "type2 > 0.2 rad/m".
+
+        Returns:
+            The requirement.
+
+        Raises:
+            AnalysisError: it cannot be read, or has no unit, or a wrong one.
+        """
+        return requirement(self.robot, text, self.stiffness)
+
+    def conditions(
+        self,
+        vary: Iterable[str] | None = None,
+        hold: Mapping[str, float] | None = None,
+        requirements: Iterable[str | Requirement] = (),
+        joint_limits: bool = True,
+        platform_limits: bool = True,
+    ) -> Membership:
+        """What a workspace is made of.
+
+        Args:
+            vary: task coordinates that vary; the robot's own freedoms where None, of more than three the first three.
+            hold: values of others [m, rad]; home's by default.
+            requirements: beside what limbs and joints allow.
+            joint_limits: False to do without limits of joints.
+            platform_limits: False to do without the limits that the description sets the platform.
+
+        Returns:
+            The conditions, over ranges that do not matter.
+
+        Raises:
+            AnalysisError: no such coordinate, or a requirement that cannot be read.
+        """
+        names = [c.name for c in self.robot.coordinates.free[:3]] if vary is None else list(vary)
+        domain = Domain(self.robot.coordinates, dict.fromkeys(names, ANY), hold)
+        bounds = [self.requirement(one) if isinstance(one, str) else one for one in requirements]
+        return Membership(self.robot, domain, bounds, joint_limits, platform_limits)
+
+    def workspace(
+        self,
+        ranges: Mapping[str, Range] | None = None,
+        *,
+        vary: Iterable[str] | None = None,
+        hold: Mapping[str, float] | None = None,
+        requirements: Iterable[str | Requirement] = (),
+        joint_limits: bool = True,
+        platform_limits: bool = True,
+        tolerance: float | None = None,
+        resolution: int | None = None,
+    ) -> Workspace:
+        """Where the robot can be: of a robot with more than three freedoms, at the orientation that is held.
+
+        Args:
+            ranges: of coordinates [m, rad], by name; the workspace's own extent for those that are not named.
+            vary: task coordinates that vary, as in `conditions`.
+            hold: values of others [m, rad].
+            requirements: beside what limbs and joints allow, such as "type2 > 0.2 rad/m".
+            joint_limits: False to do without limits of joints.
+            platform_limits: False to do without the limits that the description sets the platform.
+            tolerance: how far the border may be off [m]; a five-hundredth of the extent where None.
+            resolution: nodes along each coordinate of the grid that parts of the workspace are found on.
+
+        Returns:
+            The workspace.
+
+        Raises:
+            AnalysisError: it is empty, has no end, or the question has a fault.
+        """
+        conditions = self.conditions(vary, hold, requirements, joint_limits, platform_limits)
+        return workspace(conditions, ranges, tolerance, resolution)

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a question is asked: which task coordinates of the robot vary, over which ranges, where the others are held.
+
+Task coordinates are those of the robot's own description (`task.names`), called by the last part of their names: x y z
+of a Delta, with yaw pitch roll of a Gough-Stewart platform. A platform without a branch of its own has x y z [m] and
+yaw pitch roll [rad] counted from home, in the axes that it has there. Where the motion space turns with the pose, the
+coordinates that are named vary, the others follow.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy  # whose parts load when they are first used
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_description.introduction import listed, measure
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics, Status
+
+Range = tuple[float, float]
+UNLIMITED = 1e12  # rad or m
+INDEPENDENT = 1e-6  # of unit velocities
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """A task coordinate."""
+
+    name: str  # in the robot's description
+    label: str  # its last part: x, yaw
+    unit: str  # m or rad
+    home: float
+    lower: float  # what the description allows the platform, -inf where it says nothing
+    upper: float
+
+
+class TaskCoordinates:
+    """The task coordinates of a robot, and poses at them.
+
+    Args:
+        kinematics: of the robot.
+    """
+
+    def __init__(self, kinematics: Kinematics) -> None:
+        self.kinematics = kinematics
+        engine, task = kinematics.engine, kinematics.task
+        at_home = engine.branch_at(engine.home)
+        if task.names:
+            chain = task.chain[1:]
+            slides, lower, upper = chain["prismatic"] == 1, chain["lower"], chain["upper"]
+        else:
+            slides, lower, upper = np.arange(6) < 3, np.full(6, -np.inf), np.full(6, np.inf)
+        self.all = tuple(
+            Coordinate(
+                name,
+                name.replace("/", "_").rpartition("_")[2],
+                "m" if slide else "rad",
+                float(home),
+                float(low) if low > -UNLIMITED else -np.inf,
+                float(high) if high < UNLIMITED else np.inf,
+            )
+            for (name, home), slide, low, high in zip(at_home.items(), slides, lower, upper, strict=True)
+        )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Short names, in order."""
+        return tuple(c.label for c in self.all)
+
+    def find(self, name: str) -> Coordinate:
+        """A coordinate by its name or its label.
+
+        Args:
+            name: such as x.
+
+        Returns:
+            The coordinate.
+
+        Raises:
+            AnalysisError: there is none.
+        """
+        for coordinate in self.all:
+            if name in (coordinate.name, coordinate.label):
+                return coordinate
+        known = listed(self.labels) if self.all else "none"
+        raise AnalysisError(f"coordinate {name}", "the robot has none of that name", f"choose one of: {known}")
+
+    @cached_property
+    def free(self) -> tuple[Coordinate, ...]:
+        """The robot's own freedoms: as many coordinates as it has, that determine the others."""
+        mobility = self.kinematics.mobility
+        if self.kinematics.task.names and len(self.all) == mobility:
+            return self.all
+        rates = self._rates()  # of the coordinates per velocity of the platform
+        order = sorted(range(len(self.all)), key=lambda k: -np.linalg.norm(rates[k]))
+        chosen: list[int] = []
+        for k in order:
+            rows = rates[[*chosen, k]]
+            if np.linalg.svd(rows, compute_uv=False)[-1] > INDEPENDENT and len(chosen) < mobility:
+                chosen.append(k)
+        return tuple(self.all[k] for k in sorted(chosen))
+
+    def _rates(self) -> Array:
+        """Rates (k, f) of the coordinates at home, of turning ones at the characteristic length."""
+        engine = self.kinematics.engine
+        choice = self.kinematics.modes.choose(engine.home_row)
+        space = np.nan_to_num(engine.spaces_at(engine.home_row, choice)[0][0])
+        unit = space / np.maximum(np.linalg.norm(space, axis=0), 1e-300)
+        turns = scipy.spatial.transform.Rotation.from_quat(engine.home[3:]).as_matrix()
+        if self.kinematics.task.names and len(self.all) == space.shape[1]:
+            return np.eye(len(self.all))
+        local = np.vstack([turns.T @ unit[:3], (turns.T @ unit[3:])[::-1]])  # x y z, yaw pitch roll
+        if len(self.all) != 6:
+            problem = f"the platform's branch has {len(self.all)} joints for {self.kinematics.mobility} freedoms"
+            raise AnalysisError("domain", problem, "name the coordinates that vary")
+        return np.asarray(local)
+
+    def poses(self, values: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Poses at task coordinates.
+
+        Args:
+            values: (n, k), all of them, in order.
+
+        Returns:
+            Poses (n, 7); where they are known: everywhere.
+        """
+        if self.kinematics.task.names:
+            return self.kinematics.engine.poses_at(values), np.ones(len(values), dtype=bool)
+        Rotation = scipy.spatial.transform.Rotation
+        home = Rotation.from_quat(self.kinematics.engine.home[3:])
+        poses = np.empty((len(values), 7))
+        poses[:, :3] = self.kinematics.engine.home[:3] + home.apply(values[:, :3])
+        poses[:, 3:] = (home * Rotation.from_euler("ZYX", values[:, 3:])).as_quat()
+        return poses, np.ones(len(values), dtype=bool)
+
+
+class Domain:
+    """Points of some task coordinates, the others held or following.
+
+    Args:
+        coordinates: of the robot.
+        ranges: lower and upper end [m, rad] of each coordinate that varies, by name or label.
+        held: values of coordinates that do not, by name or label; home's by default.
+
+    Raises:
+        AnalysisError: a name that is none, a range that is empty, a coordinate that both varies and is held, more
+            coordinates than the robot has freedoms.
+    """
+
+    def __init__(
+        self, coordinates: TaskCoordinates, ranges: Mapping[str, Range], held: Mapping[str, float] | None = None
+    ) -> None:
+        self.task = coordinates
+        self.coordinates = tuple(coordinates.find(name) for name in ranges)
+        self.lower = np.array([float(low) for low, _ in ranges.values()])
+        self.upper = np.array([float(high) for _, high in ranges.values()])
+        given = {coordinates.find(name).name: float(value) for name, value in (held or {}).items()}
+        for c, low, high in zip(self.coordinates, self.lower, self.upper, strict=True):
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise AnalysisError(f"range of {c.label}", f"{low:g} to {high:g} is none", "give the lower end first")
+            if c.name in given:
+                raise AnalysisError(f"coordinate {c.label}", "it is to vary and to be held", "choose one of these")
+        if len({c.name for c in self.coordinates}) < len(self.coordinates) or not self.coordinates:
+            raise AnalysisError("domain", "no coordinate varies, or one of them twice", "name each that varies once")
+        self._turning = not coordinates.kinematics.engine.constant_space
+        self.held = self._follow(given) if self._turning else self._hold(given)
+
+    def _hold(self, given: dict[str, float]) -> dict[str, float]:
+        """Values of all coordinates that do not vary."""
+        return {c.name: given.get(c.name, c.home) for c in self.task.all if c not in self.coordinates}
+
+    def _follow(self, given: dict[str, float]) -> dict[str, float]:
+        """Values of as many coordinates as the robot then has freedoms; the others follow."""
+        mobility = self.task.kinematics.mobility
+        taken = len(self.coordinates) + len(given)
+        if taken > mobility:
+            problem = f"{taken} coordinates are given, and the platform has {mobility} freedoms"
+            raise AnalysisError("domain", problem, f"vary or hold {listed(c.label for c in self.task.free)}")
+        rest = [c for c in self.task.free if c not in self.coordinates and c.name not in given]
+        return {**given, **{c.name: c.home for c in rest[: mobility - taken]}}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Short names of what varies."""
+        return tuple(c.label for c in self.coordinates)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """m or rad, of what varies."""
+        return tuple(c.unit for c in self.coordinates)
+
+    @property
+    def dimension(self) -> int:
+        """How many coordinates vary."""
+        return len(self.coordinates)
+
+    def within(self, ranges: Mapping[str, Range], held: Mapping[str, float] | None = None) -> Domain:
+        """A part of it: other ranges, some of its coordinates held.
+
+        Args:
+            ranges: of the coordinates that go on varying.
+            held: values of others.
+
+        Returns:
+            The domain.
+        """
+        vary = {self.task.find(name).name for name in ranges}
+        kept = {name: value for name, value in self.held.items() if name not in vary}
+        return Domain(self.task, ranges, {**kept, **{self.task.find(name).name: v for name, v in (held or {}).items()}})
+
+    def grid(self, shape: Iterable[int]) -> list[Array]:
+        """Values of each coordinate at the nodes of a grid.
+
+        Args:
+            shape: nodes along each coordinate.
+
+        Returns:
+            An array for each.
+        """
+        return [np.linspace(a, b, n) for a, b, n in zip(self.lower, self.upper, shape, strict=True)]
+
+    def inside(self, points: Array) -> NDArray[np.bool_]:
+        """Which points (n, d) are within the ranges, rounding allowed for."""
+        slack = 1e-12 * (self.upper - self.lower)
+        return np.asarray(((points >= self.lower - slack) & (points <= self.upper + slack)).all(axis=1))
+
+    def values(self, points: Array) -> Array:
+        """All task coordinates (n, k) at points (n, d); NaN where they follow."""
+        values = np.full((len(points), len(self.task.all)), np.nan)
+        column = {c.name: k for k, c in enumerate(self.task.all)}
+        for name, value in self.held.items():
+            values[:, column[name]] = value
+        for c, at in zip(self.coordinates, points.T, strict=True):
+            values[:, column[c.name]] = at
+        return values
+
+    def poses(self, points: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Poses of points.
+
+        Args:
+            points: (n, d) [m, rad].
+
+        Returns:
+            Poses (n, 7), home's where there is none, and where there is one.
+        """
+        if not self._turning:
+            if all(unit == "m" for unit in self.units):
+                start, along = self._straight
+                poses = np.empty((len(points), 7))
+                np.matmul(points, along, out=poses[:, :3])
+                poses[:, :3] += start[:3]
+                poses[:, 3:] = start[3:]
+                return poses, np.ones(len(points), dtype=bool)
+            return self.task.poses(self.values(points))
+        values = self.values(points)
+        engine = self.task.kinematics.engine
+        graph = engine.whole_graph
+        names = [*(c.name for c in self.coordinates), *self.held]
+        columns = [next(k for k, c in enumerate(self.task.all) if c.name == name) for name in names]
+        at_home = {**engine.home_by_name, **engine.branch_at(engine.home)}
+        home = np.array(
+            [at_home.get(n, float(q)) for n, q in zip(graph.names, graph.tables.bodies["home"], strict=True)]
+        )
+        found = graph.follow_many(np.tile(home, (len(points), 1)), names, values[:, columns], engine.size)
+        ok = np.asarray(found.status == Status.CONVERGED) & np.isfinite(found.poses).all(axis=1)
+        return np.where(ok[:, None], found.poses, engine.home), ok
+
+    @cached_property
+    def _straight(self) -> tuple[Array, Array]:
+        """Where slides alone vary: the pose (7,) with all of them at zero, and where each leads per metre (d, 3)."""
+        poses, _ = self.task.poses(self.values(np.vstack([np.zeros(self.dimension), np.eye(self.dimension)])))
+        return poses[0], poses[1:, :3] - poses[0, :3]
+
+    def in_words(self) -> str:
+        """What varies, and what is held."""
+        vary = ", ".join(
+            f"{c.label} {measure(low)} to {measure(high)} {c.unit}"
+            for c, low, high in zip(self.coordinates, self.lower, self.upper, strict=True)
+        )
+        held = ", ".join(
+            f"{self.task.find(name).label} {measure(value)} {self.task.find(name).unit}"
+            for name, value in self.held.items()
+        )
+        return vary + (f"; held: {held}" if held else "")
+
+
+def corners(lower: Array, upper: Array) -> Array:
+    """Corners (2^d, d) of a box."""
+    return np.array(list(itertools.product(*zip(lower, upper, strict=True))))

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries that only some questions need."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from pkm_analysis.analysis_errors import AnalysisError
+
+
+def optional_library(module: str, package: str, purpose: str) -> Any:
+    """A module of a library that may be missing.
+
+    Args:
+        module: that is imported.
+        package: by which pip knows the library.
+        purpose: what needs it.
+
+    Returns:
+        The module.
+
+    Raises:
+        AnalysisError: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise AnalysisError(
+            purpose, f"they need {package}, which is not installed", f"pip install {package}"
+        ) from error

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a robot can be somewhere, and if not, what stops it: one code for each point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.domain import Domain
+from pkm_analysis.kernels.pose_quantities import LIMIT, LIMIT_AT, REACH, REACH_AT
+from pkm_analysis.requirements.quantities import Batch
+from pkm_analysis.requirements.requirement import Requirement
+from pkm_analysis.robot import Robot
+from pkm_analysis.sweep import CORES, map_chunks, slices
+from pkm_description.mechanism import Array
+
+CHUNK = 1 << 15  # points in a task of a core
+FEW = 1 << 13  # points that are not worth a second core
+INSIDE, RANGE, NOWHERE, FIRST = range(4)  # codes; what follows depends on the robot
+KINDS = ("range", "platform limit", "reach", "joint limit", "requirement")
+
+
+class Stop(NamedTuple):
+    """What stops a robot: one of `KINDS`, and in words."""
+
+    kind: str
+    text: str
+
+
+class Membership:
+    """The conditions that a workspace is made of, over a domain. Calls may run in several threads at once.
+
+    A point is inside where the platform is within the limits that the description sets it, the limbs reach, all joints,
+    passive ones too, are within theirs, and all requirements hold. The code of a point outside names the first of these
+    that does not, in this order.
+
+    Args:
+        robot: whose.
+        domain: where.
+        requirements: beside what the limbs allow.
+        joint_limits: False to do without limits of joints.
+        platform_limits: False to do without the limits that the description sets the platform itself.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        domain: Domain,
+        requirements: Sequence[Requirement] = (),
+        joint_limits: bool = True,
+        platform_limits: bool = True,
+    ) -> None:
+        self.robot, self.domain, self.requirements = robot, domain, tuple(requirements)
+        self.joint_limits, self.platform_limits = joint_limits, platform_limits
+        tables = robot.kinematics.tables
+        self._blocks, self._bodies = len(tables.blocks), len(tables.bodies)
+        self._platform = FIRST
+        self._reach = self._platform + 2 * len(robot.coordinates.all)
+        self._limit = self._reach + self._blocks
+        self._required = self._limit + 2 * self._bodies
+        needs = [REACH, REACH_AT, *([LIMIT, LIMIT_AT] if joint_limits else [])]
+        self._needs = tuple(dict.fromkeys(needs + [n for one in self.requirements for n in one.quantity.needs]))
+
+    def over(self, domain: Domain) -> Membership:
+        """The same conditions over another domain."""
+        return Membership(self.robot, domain, self.requirements, self.joint_limits, self.platform_limits)
+
+    def codes(self, points: Array) -> NDArray[np.int32]:
+        """Codes of points.
+
+        Args:
+            points: (n, d) of the domain [m, rad].
+
+        Returns:
+            (n,): INSIDE, or what `stop` puts in words.
+        """
+        if not len(points):
+            return np.empty(0, dtype=np.int32)
+        if len(points) <= FEW or not self.robot.evaluator.quick:
+            return self._codes(points)
+        self._codes(points[:1])  # code is made once
+        size = min(CHUNK, -(-len(points) // CORES))
+        parts = map_chunks(lambda at: self._codes(points[at]), slices(len(points), size))
+        return np.concatenate(list(parts))
+
+    def inside(self, points: Array) -> NDArray[np.bool_]:
+        """Which points (n, d) the robot can be at."""
+        return np.asarray(self.codes(points) == INSIDE)
+
+    def stop(self, code: int) -> Stop:
+        """What a code stands for.
+
+        Args:
+            code: other than INSIDE.
+
+        Returns:
+            What stops the robot.
+        """
+        if code == RANGE:
+            return Stop("range", "end of the range that was asked for")
+        if code == NOWHERE:
+            return Stop("reach", "no configuration follows from home")
+        if code < self._reach:
+            k, side = divmod(code - self._platform, 2)
+            c = self.robot.coordinates.all[k]
+            limit = (c.lower, c.upper)[side]
+            return Stop(
+                "platform limit",
+                f"the description lets the platform's {c.label} be {_least(side)} {limit:.4g} {c.unit}",
+            )
+        if code < self._limit:
+            return Stop("reach", self._limb_of(code - self._reach))
+        if code < self._required:
+            body, side = divmod(code - self._limit, 2)
+            tables = self.robot.kinematics.tables
+            name, row = tables.names[body], tables.bodies[body]
+            unit = self.robot.kinematics.engine.names.units[name]
+            return Stop("joint limit", f"{name} {_least(side)} {float(row[('lower', 'upper')[side]]):.4g} {unit}")
+        return Stop("requirement", str(self.requirements[code - self._required]))
+
+    def _limb_of(self, block: int) -> str:
+        tables = self.robot.kinematics.tables
+        row = tables.blocks[block]
+        names = [tables.names[b] for b in range(row["start"], row["start"] + row["count"])]
+        of = next((n for n in names if n in self.robot.kinematics.actuated_names), names[0] if names else "closure")
+        return f"the limb of {of} is stretched or folded"
+
+    def _codes(self, points: Array) -> NDArray[np.int32]:
+        domain, n = self.domain, len(points)
+        codes = np.zeros(n, dtype=np.int32)
+        poses, known = domain.poses(points)
+        batch = Batch(self.robot, poses, self._needs)
+        for k in reversed(range(len(self.requirements))):
+            codes[self.requirements[k].slack(batch) < 0.0] = self._required + k
+        if self.joint_limits:
+            beyond = batch.number(LIMIT) < 0.0
+            codes[beyond] = self._limit + batch.number(LIMIT_AT)[beyond].astype(np.int32)
+        out = ~(batch.number(REACH) >= 0.0)
+        codes[out] = self._reach + np.nan_to_num(batch.number(REACH_AT)[out]).astype(np.int32)
+        codes[~known] = NOWHERE
+        codes[~domain.inside(points)] = RANGE
+        if self.platform_limits:
+            self._beyond_platform_limits(points, poses, codes)
+        return codes
+
+    def _beyond_platform_limits(self, points: Array, poses: Array, codes: NDArray[np.int32]) -> None:
+        values = None
+        for k, c in enumerate(self.robot.coordinates.all):
+            if c in self.domain.coordinates:
+                at = points[:, self.domain.coordinates.index(c)]
+            elif c.name in self.domain.held:
+                at = np.array(self.domain.held[c.name])
+            else:  # it follows
+                if np.isinf(c.lower) and np.isinf(c.upper):
+                    continue
+                if values is None:
+                    read = self.robot.kinematics.engine.branch_at
+                    values = np.array([list(read(pose).values()) for pose in poses])
+                at = values[:, k]
+            slack = 1e-9
+            codes[np.broadcast_to(at < c.lower - slack, codes.shape)] = self._platform + 2 * k
+            codes[np.broadcast_to(at > c.upper + slack, codes.shape)] = self._platform + 2 * k + 1
+
+
+def _least(side: int) -> str:
+    return ("at least", "at most")[side]

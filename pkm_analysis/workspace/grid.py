@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The workspace on a grid, and how far it reaches: where borders begin to be looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import pi
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Coordinate, Range
+from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_analysis.sweep import slices
+from pkm_description.introduction import listed
+from pkm_description.mechanism import Array
+
+REACHES = (2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.1, 0.02)  # of the robot's size: how far from home is looked, in this order
+COARSE = {1: 401, 2: 61, 3: 25}  # nodes along each coordinate while the extent is looked for
+SLOW_COARSE = {1: 81, 2: 21, 3: 9}  # the same where poses are solved by iteration
+ROUNDS = 2  # the second with nodes where the first found something
+ROWS = 1 << 20  # nodes whose codes are found at once
+
+
+def codes_on_grid(membership: Membership, axes: list[Array]) -> NDArray[np.int32]:
+    """Codes of all nodes of a grid.
+
+    Args:
+        membership: that gives the codes.
+        axes: values of each coordinate.
+
+    Returns:
+        An array with an axis for each coordinate.
+    """
+    shape = tuple(len(axis) for axis in axes)
+    codes = np.empty(int(np.prod(shape)), dtype=np.int32)
+    for at in slices(len(codes), ROWS):
+        index = np.unravel_index(np.arange(at.start, at.stop), shape)
+        points = np.stack([axis[i] for axis, i in zip(axes, index, strict=True)], axis=1)
+        codes[at] = membership.codes(points)
+    return codes.reshape(shape)
+
+
+def extent(conditions: Membership, given: Mapping[str, Range]) -> dict[str, Range]:
+    """How far a workspace reaches along its coordinates, with a little room.
+
+    Args:
+        conditions: of the workspace, over any ranges of its coordinates.
+        given: ranges that the caller wants, by name; what is not among them is looked for.
+
+    Returns:
+        A range for each coordinate, by name.
+
+    Raises:
+        AnalysisError: nothing bounds the workspace along a coordinate, or it is empty wherever it was looked for.
+    """
+    coordinates = conditions.domain.coordinates
+    if all(c.name in given for c in coordinates):
+        return {c.name: given[c.name] for c in coordinates}
+    size = conditions.robot.kinematics.engine.size
+    endless: list[Coordinate] = []
+    asked: dict[str, Range] = {}
+    for reach in REACHES:
+        asked = {c.name: given.get(c.name, _asked(c, reach * size, conditions.platform_limits)) for c in coordinates}
+        found = _box(conditions, asked)
+        if found is None:
+            continue
+        endless = [
+            c
+            for c in coordinates
+            if c.name not in given and c.unit == "m" and _goes_on(c, found[c.name], asked[c.name], conditions)
+        ]
+        if not endless:
+            inner = {name: (max(a, asked[name][0]), min(b, asked[name][1])) for name, (a, b) in found.items()}
+            return {c.name: given.get(c.name, inner[c.name]) for c in coordinates}
+    if endless:
+        raise AnalysisError(
+            "workspace",
+            f"it has no end along {listed(c.label for c in endless)}: up to {REACHES[4] * size:.4g} m from home "
+            "no joint limit and no limb stops the robot",
+            "give a range, or limits of joints in the description",
+        )
+    where = ", ".join(f"{c.label} {asked[c.name][0]:.4g} to {asked[c.name][1]:.4g} {c.unit}" for c in coordinates)
+    raise AnalysisError(
+        "workspace",
+        f"it is empty: nowhere within {where} do all conditions hold",
+        "loosen a requirement, or give ranges near to where it is thought to be",
+    )
+
+
+def _asked(c: Coordinate, reach: float, limited: bool) -> Range:
+    room = reach if c.unit == "m" else pi
+    low, high = c.home - room, c.home + room
+    if limited:
+        low, high = max(low, min(c.lower, high)), min(high, max(c.upper, low))
+    return (low, high) if low < high else (c.home - room, c.home + room)
+
+
+def _goes_on(c: Coordinate, found: Range, asked: Range, conditions: Membership) -> bool:
+    """Whether the workspace reaches an end of what was asked that is no limit of the description's."""
+    hard = (asked[0] <= c.lower, asked[1] >= c.upper) if conditions.platform_limits else (False, False)
+    return (found[0] < asked[0] and not hard[0]) or (found[1] > asked[1] and not hard[1])
+
+
+def _box(conditions: Membership, ranges: dict[str, Range]) -> dict[str, Range] | None:
+    """The box of the nodes inside, a step larger; None where there are none."""
+    nodes = (COARSE if conditions.robot.evaluator.quick else SLOW_COARSE)[min(len(ranges), 3)]
+    box, found = dict(ranges), None
+    for _ in range(ROUNDS):
+        domain = conditions.domain.within(box)
+        axes = domain.grid([nodes] * domain.dimension)
+        inside = codes_on_grid(conditions.over(domain), axes) == INSIDE
+        if not inside.any():
+            return found
+        found = {}
+        for k, (name, axis) in enumerate(zip(ranges, axes, strict=True)):
+            here = np.flatnonzero(inside.any(axis=tuple(j for j in range(inside.ndim) if j != k)))
+            step = float(axis[1] - axis[0])
+            found[name] = (float(axis[here[0]]) - step, float(axis[here[-1]]) + step)
+            box[name] = (max(ranges[name][0], found[name][0]), min(ranges[name][1], found[name][1]))
+    return found

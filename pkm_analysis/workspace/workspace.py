@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A workspace: how large it is, where its border is, and what stops the robot there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Domain, Range
+from pkm_analysis.optional_library import optional_library
+from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
+from pkm_analysis.workspace.border import Codes, bisect
+from pkm_analysis.workspace.contour import first_border
+from pkm_analysis.workspace.grid import codes_on_grid, extent
+from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
+from pkm_description.introduction import Introduced, measure
+from pkm_description.mechanism import Array
+
+NODES = {1: 4001, 2: 401, 3: 72}  # along each coordinate, of the grid that borders are looked for on
+SLOW_NODES = {1: 401, 2: 61, 3: 25}  # the same where poses are solved by iteration
+SAMPLES, SLOW_SAMPLES = 200_000, 4_000  # random points that the size is compared with
+DEVIATIONS = 4.0  # standard deviations that sampling may be off by
+FINE = 2e-3  # of the domain's extent: the tolerance where none is given
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Workspace(Introduced):
+    """The set of points of a domain where all conditions hold.
+
+    Attributes:
+        membership: the conditions.
+        size: volume, area or length, in `unit`.
+        error: that the size may be off by, as far as features are larger than the grid's `pitch`.
+        unit: of the size.
+        tolerance: how far the border may be off [m], angles counted at the characteristic length.
+        pitch: step of the grid [m] that parts of the workspace were found on.
+        corners: (n, d) of the border [m, rad].
+        simplices: (k, d) triangles of the border, or sides.
+        stops: (n,) codes of what stops the robot beyond each corner.
+        sampled: size found by random points, and its standard deviation.
+        caution: why not to trust the size, empty where nothing speaks against it.
+    """
+
+    membership: Membership
+    size: float
+    error: float
+    unit: str
+    tolerance: float
+    pitch: float
+    corners: Array
+    simplices: NDArray[np.int64]
+    stops: NDArray[np.int32]
+    sampled: tuple[float, float]
+    caution: str = ""
+
+    @property
+    def domain(self) -> Domain:
+        """Where it was looked for."""
+        return self.membership.domain
+
+    def _summary(self) -> str:
+        return f"{self.membership.robot.name}: {measure(self.size)} +- {measure(self.error)} {self.unit}"
+
+    def _details(self) -> list[str]:
+        lines = [self.domain.in_words(), f"border to {measure(1e3 * self.tolerance)} mm, {len(self.simplices)} facets"]
+        lines += [f"{100.0 * share:.3g} % of the border: {stop.text}" for stop, share in self.stopped_by]
+        return lines + ([self.caution] if self.caution else [])
+
+    @cached_property
+    def stopped_by(self) -> list[tuple[Stop, float]]:
+        """What stops the robot at the border, with the share of the border, the largest first."""
+        sizes = facet_sizes(self._scaled, self.simplices)
+        shares: dict[int, float] = {}
+        for code in np.unique(self.stops[self.stops != INSIDE]):
+            part = (self.stops[self.simplices] == code).mean(axis=1)
+            shares[int(code)] = float(np.sum(sizes * part)) / max(float(sizes.sum()), 1e-300)
+        order = sorted(shares.items(), key=lambda pair: -pair[1])
+        return [(self.membership.stop(code), share) for code, share in order]
+
+    @property
+    def _scaled(self) -> Array:
+        return np.asarray(self.corners * scales(self.domain))
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lowest and highest corner (d,) of the box that it fits in."""
+        return self.corners.min(axis=0), self.corners.max(axis=0)
+
+    def contains(self, points: Array) -> NDArray[np.bool_]:
+        """Which points are in it, asked of the robot, not of the border.
+
+        Args:
+            points: (n, d) [m, rad].
+
+        Returns:
+            (n,).
+        """
+        return self.membership.inside(np.atleast_2d(np.asarray(points, dtype=np.float64)))
+
+    def slice_at(self, label: str, value: float) -> Workspace:
+        """The part of it where a coordinate has a value.
+
+        Args:
+            label: of the coordinate.
+            value: of it [m, rad].
+
+        Returns:
+            A workspace of one dimension less.
+
+        Raises:
+            AnalysisError: it is empty there.
+        """
+        coordinate = self.domain.task.find(label)
+        low, high = self.bounds
+        step = 0.02 * (high - low)
+        low, high = np.maximum(low - step, self.domain.lower), np.minimum(high + step, self.domain.upper)
+        ranges = {c.name: (a, b) for c, a, b in zip(self.domain.coordinates, low, high, strict=True) if c != coordinate}
+        return measured(self.membership.over(self.domain.within(ranges, {coordinate.name: value})), self.tolerance)
+
+    def save(self, path: str | Path) -> None:
+        """Write the border as a mesh.
+
+        Args:
+            path: of a file whose ending says how: .stl, .ply, .obj.
+
+        Raises:
+            AnalysisError: it is no surface.
+        """
+        if self.domain.dimension != 3:
+            raise AnalysisError(
+                "mesh", f"the border is no surface in {self.domain.dimension} coordinates", "vary three"
+            )
+        trimesh = optional_library("trimesh", "trimesh", "files of meshes")
+        trimesh.Trimesh(self.corners, self.simplices, process=False).export(str(path))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        low, high = self.bounds
+        return {
+            "robot": self.membership.robot.name,
+            "domain": self.domain.in_words(),
+            "coordinates": list(self.domain.labels),
+            "units": list(self.domain.units),
+            "requirements": [str(one) for one in self.membership.requirements],
+            "size": self.size,
+            "error": self.error,
+            "unit": self.unit,
+            "tolerance": self.tolerance,
+            "pitch": self.pitch,
+            "lower": low.tolist(),
+            "upper": high.tolist(),
+            "facets": len(self.simplices),
+            "sampled": list(self.sampled),
+            "stopped_by": [{"kind": s.kind, "what": s.text, "share": share} for s, share in self.stopped_by],
+            "caution": self.caution,
+        }
+
+
+def workspace(
+    conditions: Membership,
+    ranges: Mapping[str, Range] | None = None,
+    tolerance: float | None = None,
+    resolution: int | None = None,
+) -> Workspace:
+    """The workspace in which conditions hold.
+
+    Args:
+        conditions: over a domain, whose ranges do not matter.
+        ranges: of coordinates, by name; as far as the workspace reaches for those that are not named.
+        tolerance: how far the border may be off [m]; a five-hundredth of its extent where None.
+        resolution: nodes of the grid along each coordinate.
+
+    Returns:
+        The workspace.
+
+    Raises:
+        AnalysisError: it is empty, or has no end, or there are more than three coordinates.
+    """
+    task = conditions.domain.task
+    given = {task.find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
+    if conditions.domain.dimension > 3:
+        raise AnalysisError("workspace", "it has more than three coordinates", "hold some of them")
+    return measured(conditions.over(conditions.domain.within(extent(conditions, given))), tolerance, resolution)
+
+
+def measured(membership: Membership, tolerance: float | None = None, resolution: int | None = None) -> Workspace:
+    """The workspace within the ranges of a domain.
+
+    Args:
+        membership: the conditions, over the domain.
+        tolerance: as for `workspace`.
+        resolution: as for `workspace`.
+
+    Returns:
+        The workspace.
+
+    Raises:
+        AnalysisError: it is empty.
+    """
+    domain, quick = membership.domain, membership.robot.evaluator.quick
+    scale = scales(domain)
+    span = scale * (domain.upper - domain.lower)
+    tolerance = FINE * float(span.max()) if tolerance is None else tolerance
+    nodes = resolution or (NODES if quick else SLOW_NODES)[domain.dimension]
+    # cells are cubes, as far as whole numbers of them fit
+    counts = np.maximum(np.ceil(nodes * (span / np.prod(span) ** (1.0 / len(span)))).astype(int), 8)
+    axes = domain.grid(counts)
+    on_grid = codes_on_grid(membership, axes)
+    if not (on_grid == INSIDE).any():
+        raise AnalysisError(
+            "workspace",
+            f"it is empty: at none of {on_grid.size} points over {domain.in_words()} do all conditions hold; "
+            f"what most of them fail by: {membership.stop(int(np.bincount(on_grid.ravel()).argmax())).text}",
+            "loosen a requirement, or give other ranges",
+        )
+
+    def codes(points: Array) -> NDArray[np.int32]:
+        return membership.codes(points / scale)
+
+    scaled = [axis * s for axis, s in zip(axes, scale, strict=True)]
+    border = _refined(codes, on_grid, scaled, tolerance)
+    size = enclosed(border.corners, border.simplices)
+    length = float(facet_sizes(border.corners, border.simplices).sum()) if domain.dimension > 1 else len(border.corners)
+    error = length * tolerance + border.doubt
+    per = float(np.prod(scale))
+    pitch = float(max(axis[1] - axis[0] for axis in scaled))
+    sampled = sample_size(membership, SAMPLES if quick else SLOW_SAMPLES)
+    caution = "" if border.complete else "the border was not refined to the tolerance everywhere"
+    if abs(sampled[0] - size / per) > error / per + DEVIATIONS * sampled[1]:
+        caution = (
+            f"random points say {measure(sampled[0])} +- {measure(sampled[1])}: parts are finer than {measure(pitch)} m"
+        )
+    return Workspace(
+        membership,
+        size / per,
+        error / per,
+        size_unit(domain),
+        tolerance,
+        pitch,
+        border.corners / scale,
+        border.simplices,
+        border.stops,
+        sampled,
+        caution,
+    )
+
+
+def _refined(codes: Codes, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float) -> Refined:
+    if len(axes) == 1:
+        corners, simplices, stops = ends(codes, on_grid, axes[0], tolerance)
+        return Refined(corners, simplices, stops, 0.0, True)
+    return refine(codes, *first_border(codes, on_grid, axes, 0.5 * tolerance), tolerance)
+
+
+def ends(
+    codes: Codes, on_grid: NDArray[np.int32], axis: Array, tolerance: float
+) -> tuple[Array, NDArray[np.int64], NDArray[np.int32]]:
+    """Ends of the intervals that a workspace of one coordinate consists of; see `first_border`."""
+    from_step = np.concatenate([[axis[0] - (axis[1] - axis[0])], axis, [axis[-1] + (axis[1] - axis[0])]])
+    solid = np.concatenate([[False], on_grid == INSIDE, [False]])
+    change = np.flatnonzero(solid[1:] != solid[:-1])
+    first, second = from_step[change][:, None], from_step[change + 1][:, None]
+    low_inside = solid[change][:, None]
+    corners, stops = bisect(codes, np.where(low_inside, first, second), np.where(low_inside, second, first), tolerance)
+    return corners, np.arange(len(corners), dtype=np.int64)[:, None], stops
+
+
+def scales(domain: Domain) -> Array:
+    """What coordinates (d,) are multiplied by to be lengths: angles by the characteristic length."""
+    length = domain.task.kinematics.characteristic_length
+    return np.array([1.0 if unit == "m" else length for unit in domain.units])
+
+
+def size_unit(domain: Domain) -> str:
+    """Unit of a size, such as m^2 rad."""
+    lengths, angles = domain.units.count("m"), domain.units.count("rad")
+    parts = [f"{unit}^{n}" if n > 1 else unit for unit, n in (("m", lengths), ("rad", angles)) if n]
+    return " ".join(parts)
+
+
+def enclosed(corners: Array, simplices: NDArray[np.int64]) -> float:
+    """Volume or area within a closed border, or total length of intervals between pairs of ends."""
+    middle = corners.mean(axis=0)
+    if simplices.shape[1] == 1:
+        ordered = np.sort(corners[:, 0])
+        return float(np.sum(ordered[1::2] - ordered[::2]))
+    p = [corners[simplices[:, k]] - middle for k in range(simplices.shape[1])]
+    if len(p) == 2:
+        return abs(float(np.sum(p[0][:, 0] * p[1][:, 1] - p[0][:, 1] * p[1][:, 0]))) / 2.0
+    return abs(float(np.sum(p[0] * np.cross(p[1], p[2])))) / 6.0
+
+
+def sample_size(membership: Membership, n: int) -> tuple[float, float]:
+    """Size of a workspace by random points, and its standard deviation."""
+    domain = membership.domain
+    points = np.random.default_rng(0).uniform(domain.lower, domain.upper, (n, domain.dimension))
+    share = float(np.mean(membership.inside(points)))
+    whole = float(np.prod(domain.upper - domain.lower))
+    return share * whole, whole * float(np.sqrt(max(share * (1.0 - share), 1.0 / n) / n))
