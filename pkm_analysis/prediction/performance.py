@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a motion asks of every joint, against the limits in the description.
+
+The motion is given by samples. Between them everything is taken to be linear, so that integrals are those of the
+trapezoidal rule, and a peak is that of the samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_description.introduction import Introduced, measure
+from pkm_description.mechanism import Array, Inertial
+from pkm_dynamics import Dynamics
+from pkm_dynamics.distribution import Distribution
+from pkm_kinematics.status import Status
+
+
+@dataclass(frozen=True)
+class Exceeded:
+    """A limit that a motion exceeds."""
+
+    joint: str
+    what: str  # "position", "velocity" or "effort"
+    value: float
+    limit: float
+    time: float  # s, of the peak
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Prediction(Introduced):
+    """What a motion asks of the actuators (m) at its samples (n), and of all joints."""
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "torque torques": "effort has what the actuators exert",
+        "ok success limits": "exceeded lists the limits that the motion exceeds",
+    }
+
+    times: Array  # (n,) s
+    names: tuple[str, ...]  # of the actuators
+    units: tuple[str, ...]  # "rad" or "m", of their positions
+    velocity: Array  # (n, m) rad/s, m/s
+    acceleration: Array  # (n, m)
+    effort: Array  # (n, m) N m, N: what the actuators exert on their joints, rotors accelerated
+    load: Array  # (n, m) the same without the rotors of the description
+    effort_limits: Array  # (m,)
+    velocity_limits: Array  # (m,)
+    exceeded: tuple[Exceeded, ...]  # of all joints, the passive ones' positions too
+    joint_names: tuple[str, ...]  # all limb joints, then loops
+    force: Array  # (j,) N: largest force that each transmits
+    moment: Array  # (j,) N m
+    base: Array  # (2,) N and N m: largest force and moment on the ground
+
+    @property
+    def duration(self) -> float:
+        """Of the motion [s]."""
+        return float(self.times[-1] - self.times[0])
+
+    @property
+    def power(self) -> Array:
+        """Mechanical power (n, m) [W] of each actuator; negative where it brakes."""
+        return np.asarray(self.effort * self.velocity)
+
+    @property
+    def peak_effort(self) -> Array:
+        """(m,) N m, N."""
+        return np.asarray(np.abs(self.effort).max(axis=0))
+
+    @property
+    def rms_effort(self) -> Array:
+        """(m,) N m, N: what heats a motor."""
+        return self.rms(self.effort)
+
+    @property
+    def peak_velocity(self) -> Array:
+        """(m,) rad/s, m/s."""
+        return np.asarray(np.abs(self.velocity).max(axis=0))
+
+    @property
+    def rms_velocity(self) -> Array:
+        """(m,) rad/s, m/s."""
+        return self.rms(self.velocity)
+
+    @property
+    def peak_power(self) -> Array:
+        """(m,) W: largest of the power that each gives."""
+        return np.asarray(self.power.max(axis=0))
+
+    @property
+    def peak_total_power(self) -> float:
+        """Of all actuators together [W]: what the supply must give, losses apart."""
+        return float(self.power.sum(axis=1).max())
+
+    @cached_property
+    def work_given(self) -> Array:
+        """(m,) J: that each actuator gives over the motion, without what it takes back."""
+        return self.integral(np.maximum(self.power, 0.0))
+
+    @cached_property
+    def work_taken(self) -> Array:
+        """(m,) J: that each actuator takes back, to be burnt or fed back."""
+        return self.integral(np.maximum(-self.power, 0.0))
+
+    @property
+    def energy(self) -> float:
+        """That the actuators give over the motion less what they take back [J]."""
+        return float((self.work_given - self.work_taken).sum())
+
+    @property
+    def effort_use(self) -> Array:
+        """(m,) peak effort by its limit."""
+        return np.asarray(self.peak_effort / self.effort_limits)
+
+    @property
+    def velocity_use(self) -> Array:
+        """(m,) peak speed by its limit."""
+        return np.asarray(self.peak_velocity / self.velocity_limits)
+
+    def duty(self, continuous: ArrayLike, rest: float = 0.0) -> Array:
+        """Thermal duty: mean square of the effort by that of the continuous one; above 1 a motor becomes too hot.
+
+        Args:
+            continuous: effort that each actuator can exert for ever (m,), or one for all [N m, N].
+            rest: time [s] after each run of the motion, in which the actuators hold the last pose.
+
+        Returns:
+            (m,).
+        """
+        squares = self.rms_effort**2 * self.duration + self.effort[-1] ** 2 * rest
+        return np.asarray(squares / (self.duration + rest) / np.asarray(continuous, dtype=float) ** 2)
+
+    def integral(self, values: Array) -> Array:
+        """Integral over the motion of values (n, ...)."""
+        return np.asarray(np.trapezoid(values, self.times, axis=0))
+
+    def rms(self, values: Array) -> Array:
+        """Root mean square over the motion of values (n, ...) that are linear between samples."""
+        a, b = values[:-1], values[1:]
+        squares = (a * a + a * b + b * b) / 3.0
+        steps = np.diff(self.times)
+        return np.asarray(np.sqrt(np.einsum("n,n...->...", steps, squares) / steps.sum()))
+
+    def _summary(self) -> str:
+        use = int(np.nanargmax(np.maximum(self.effort_use, self.velocity_use)))
+        limits = f"{len(self.exceeded)} limits exceeded" if self.exceeded else "within all limits"
+        return f"{self.duration:.4g} s, {limits}, {self.names[use]} is loaded most"
+
+    def _details(self) -> list[str]:
+        lines = []
+        for k, name in enumerate(self.names):
+            effort, speed = ("N", "m/s") if self.units[k] == "m" else ("N m", "rad/s")
+            lines.append(
+                f"{name}: effort peak {measure(self.peak_effort[k])} {effort}, RMS {measure(self.rms_effort[k])}; "
+                f"speed peak {measure(self.peak_velocity[k])} {speed}; power peak {measure(self.peak_power[k])} W; "
+                f"work given {measure(self.work_given[k])} J, taken back {measure(self.work_taken[k])} J"
+            )
+        lines.append(f"all together: peak {measure(self.peak_total_power)} W, energy {measure(self.energy)} J")
+        lines += [f"{e.joint}: {e.what} {e.value:.6g} beyond {e.limit:.6g} at {e.time:.4g} s" for e in self.exceeded]
+        return lines
+
+
+def predict(
+    dynamics: Dynamics,
+    times: ArrayLike,
+    poses: ArrayLike,
+    twists: ArrayLike,
+    accelerations: ArrayLike,
+    *,
+    payload: Inertial | None = None,
+    distribution: Distribution | None = None,
+    mode: int | None = None,
+) -> Prediction:
+    """What a motion asks of a robot.
+
+    Args:
+        dynamics: of the robot, with friction as it has it.
+        times: of the samples (n,) [s], increasing.
+        poses: (n, 7), or task coordinates (n, c).
+        twists: of the platform (n, 6) [m/s, rad/s].
+        accelerations: of the platform (n, 6) [m/s^2, rad/s^2].
+        payload: what the platform carries.
+        distribution: how redundant actuators share.
+        mode: number of a working mode, home's by default.
+
+    Returns:
+        The prediction.
+
+    Raises:
+        AnalysisError: fewer than two samples, times that do not increase, or a sample that the robot cannot reach.
+        ShapeError: an array of the wrong shape.
+        ModeError: no such working mode.
+    """
+    at = np.asarray(times, dtype=float)
+    if at.ndim != 1 or len(at) < 2 or not np.isfinite(at).all() or (np.diff(at) <= 0.0).any():
+        raise AnalysisError("times of the motion", "they are not two or more that increase", "give one for each sample")
+    k = dynamics.kinematics
+    found = k.motion(poses, twists, accelerations, mode=mode)
+    reached = np.isin(found.status, (Status.CONVERGED, Status.JOINT_LIMIT))
+    if np.shape(found.status) != at.shape:
+        raise AnalysisError(
+            "motion", f"{np.size(found.status)} samples go with {len(at)} times", "give as many of both"
+        )
+    if not reached.all():
+        first = int(np.argmin(reached))
+        raise AnalysisError("motion", f"at {at[first]:.4g} s: {found.reason(first)}", "keep it inside the workspace")
+    # efforts that are beyond joint limits are efforts as well: the seeds are the joints themselves
+    loads = dynamics.reactions(
+        poses, twists, accelerations, payload=payload, seed=found.joints, distribution=distribution
+    )
+    effort = dynamics.inverse(
+        poses, twists, accelerations, payload=payload, seed=found.joints, distribution=distribution
+    ).effort
+    mechanism = k.mechanism
+    joints = [mechanism.joint_named[name] for name in k.actuated_names]
+    armature = np.array([0.0 if joint.drive is None else joint.drive.armature for joint in joints])
+    velocity, acceleration = found.actuated_velocities, found.actuated_accelerations
+    force, moment = (np.linalg.norm(loads.wrench[..., part], axis=-1) for part in (slice(0, 3), slice(3, 6)))
+    base = [np.linalg.norm(loads.base[:, part], axis=-1).max() for part in (slice(0, 3), slice(3, 6))]
+    effort_limits = np.array([joint.limits.effort for joint in joints])
+    velocity_limits = np.array([joint.limits.velocity for joint in joints])
+    lower, upper = k.engine.limits
+    beyond = [
+        *_beyond(k.joint_names, "position", found.joints, lower, upper, at),
+        *_beyond(k.actuated_names, "velocity", velocity, -velocity_limits, velocity_limits, at),
+        *_beyond(k.actuated_names, "effort", effort, -effort_limits, effort_limits, at),
+    ]
+    return Prediction(
+        times=at,
+        names=k.actuated_names,
+        units=tuple(k.engine.names.units[name] for name in k.actuated_names),
+        velocity=velocity,
+        acceleration=acceleration,
+        effort=effort,
+        load=effort - armature * acceleration,
+        effort_limits=effort_limits,
+        velocity_limits=velocity_limits,
+        exceeded=tuple(beyond),
+        joint_names=loads.names,
+        force=force.max(axis=0),
+        moment=moment.max(axis=0),
+        base=np.array(base),
+    )
+
+
+def _beyond(names: tuple[str, ...], what: str, values: Array, lower: Array, upper: Array, at: Array) -> list[Exceeded]:
+    """What is beyond its limits at its worst sample."""
+    found = []
+    for k, name in enumerate(names):
+        over = np.maximum(values[:, k] - upper[k], lower[k] - values[:, k])
+        worst = int(np.argmax(over))
+        if over[worst] > 0.0:
+            value = float(values[worst, k])
+            limit = upper[k] if value > upper[k] else lower[k]
+            found.append(Exceeded(name, what, value, float(limit), float(at[worst])))
+    return found
