@@ -22,13 +22,13 @@ from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENC
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
-from pkm_control.loop.follower import Action, Mode, Outcome, TrajectoryFollower, rehearse
+from pkm_control.loop.follower import Action, Mode, Outcome, Tolerances, TrajectoryFollower, rehearse
 from pkm_control.loop.guard import guard_of
 from pkm_control.nodes import motion_messages
-from pkm_control.nodes.controls import Controls
-from pkm_control.nodes.goal_desk import Application, GoalDesk
 from pkm_control.nodes.operator_services import OperatorServices
 from pkm_control.nodes.realtime import RealTime
+from pkm_control.operation.controls import Controls
+from pkm_control.operation.goal_desk import START_DELAY, START_TOLERANCE, Application, GoalDesk
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
@@ -66,8 +66,8 @@ class ControllerNode(Node):
         text = "topic of a forward controller of ros2_control that takes the commands; empty: they go to the machine"
         declare(self, "forward_to", "", text, fixed=True)
         declare(self, "hardware_file", "", "path of the machine's file, for its limits (docs/hardware.md)", fixed=True)
-        declare(self, "start_delay", 0.05, "from a motion that is to begin at once to its beginning, s", (0.0, 10.0))
-        declare(self, "start_tolerance", 0.005, "largest jump at the start of a motion, m and rad", (0.0, 1.0))
+        declare(self, "start_delay", START_DELAY, "from a motion to be run at once to its beginning, s", (0.0, 10.0))
+        declare(self, "start_tolerance", START_TOLERANCE, "largest jump at a motion's start, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
         self._realtime = RealTime(self)
         self._controls = Controls()
@@ -265,14 +265,23 @@ class ControllerNode(Node):
         self.get_logger().error(f"trajectory refused: {problem}")
 
     def _take(self, message: PlatformTrajectory) -> None:
+        self._apply(message, Tolerances())
+
+    def _apply(self, message: PlatformTrajectory, tolerances: Tolerances) -> Application:
+        """Hand a trajectory to the desk, if it can be read at all."""
         self._controls.problem = self._description.problem
-        self._desk.apply(Application(message))
+        application = Application(lambda: motion_messages.points_of(message), tolerances)
+        try:
+            motion_messages.require_readable(message, self._controls.kinematics.mechanism.base_link)
+        except PkmError as error:
+            self._desk.refuse(application, error)
+        else:
+            self._desk.apply(application)
+        return application
 
     async def _execute(self, goal: Any) -> FollowPlatformTrajectory.Result:
-        self._controls.problem = self._description.problem
         request = goal.request
-        application = Application(request.trajectory, motion_messages.tolerances_of(request))
-        self._desk.apply(application)
+        application = self._apply(request.trajectory, motion_messages.tolerances_of(request))
         if not application.problem:
             over: Future = Future()
             self._goals.append((goal, application, over))
@@ -297,21 +306,14 @@ class ControllerNode(Node):
         for goal, application, over in self._goals:
             motion = application.motion
             if goal.is_cancel_requested:
-                self._cancel(follower, application)
-            if (application.done and motion is None) or (motion is not None and motion.outcome is not None):
+                self._desk.withdraw(application)
+            if application.over:
                 over.set_result(True)
             elif motion is not None and action is not None:
                 goal.publish_feedback(motion_messages.feedback_message(motion, action, self._kinematics))
         self._goals = [
             goal for goal in self._goals if not goal[2].done()
         ]  # not: without outcome, one may just have come
-
-    def _cancel(self, follower: TrajectoryFollower, application: Application) -> None:
-        """Bring a cancelled motion to rest on its path, or keep it from being followed at all."""
-        application.withdrawn = True
-        with self._lock:
-            if application.motion is not None and follower.motion is application.motion:
-                follower.stop("cancelled")
 
     def destroy_node(self) -> None:
         """End the control thread before its publishers go."""

@@ -11,19 +11,16 @@ from builtin_interfaces.msg import Duration
 from numpy.typing import NDArray
 
 from pkm_control.loop.follower import Action, Motion, Tolerances
-from pkm_control.motion.curve_check import rounded
-from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.motion.trajectory import TrajectorySample
+from pkm_control.motion.point_trajectory import PointTrajectoryError
+from pkm_control.operation.motion_points import MOST_POINTS, MotionPoints
 from pkm_description.ros import messages
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory, PlatformTrajectoryPoint
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
-from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
 
-MOST_POINTS = 50_000  # of one trajectory
 REFERENCE_NUMBERS = 19  # of one reference: pose, twist, acceleration
 
 
@@ -38,9 +35,17 @@ def duration_message(value: float) -> Duration:
     return Duration(sec=whole, nanosec=min(999_999_999, round((value - whole) * 1e9)))
 
 
-def trajectory_message(sample: TrajectorySample, base_link: str, repetitions: int = 1) -> PlatformTrajectory:
-    """Return sampled motion as a message."""
-    message = PlatformTrajectory(repetitions=repetitions)
+def trajectory_message(motion: MotionPoints, base_link: str) -> PlatformTrajectory:
+    """The message of a motion.
+
+    Args:
+        motion: its points, in the base frame.
+        base_link: name of that frame.
+
+    Returns:
+        The message.
+    """
+    message = PlatformTrajectory(repetitions=motion.repetitions)
     message.header.frame_id = base_link
     message.points = [
         PlatformTrajectoryPoint(
@@ -50,7 +55,7 @@ def trajectory_message(sample: TrajectorySample, base_link: str, repetitions: in
             time_from_start=duration_message(float(time)),
         )
         for time, pose, twist, acceleration in zip(
-            sample.times, sample.pose, sample.twist, sample.acceleration, strict=True
+            motion.times, motion.poses, motion.twists, motion.accelerations, strict=True
         )
     ]
     return message
@@ -76,48 +81,24 @@ def require_readable(message: PlatformTrajectory, base_link: str) -> None:
         )
 
 
-def trajectory_of(
-    message: PlatformTrajectory, kinematics: Kinematics, pose: Array, start_tolerance: float
-) -> PointTrajectory:
-    """The trajectory of a message, from where the platform is.
+def points_of(message: PlatformTrajectory) -> MotionPoints:
+    """The points of a message that is readable.
 
     Args:
-        message: whose first point may lie in the future; the way there is then part of the motion.
-        kinematics: of the robot.
-        pose: of the platform (7,), base frame.
-        start_tolerance: from there to a first point that is to be taken at once [m and rad].
+        message: the trajectory, in the base frame.
 
     Returns:
-        The trajectory, whose points can be reached; what lies between them is judged elsewhere.
-
-    Raises:
-        RequestError: the frame is another one.
-        PointTrajectoryError: the points are no motion, one is out of reach, or the first is too far away.
+        Its points.
     """
-    require_readable(message, kinematics.mechanism.base_link)
     points = message.points
-    times = [seconds(point.time_from_start) for point in points]
-    poses = [messages.pose_of(point.pose) for point in points]
-    twists = [messages.twist_of(point.twist) for point in points]
-    accelerations = [messages.twist_of(point.acceleration) for point in points]
-    inserted = times[0] > 0.0
-    if inserted:  # the way to the first point is part of the motion
-        times, poses = [0.0, *times], [pose, *poses]
-        twists, accelerations = [np.zeros(6), *twists], [np.zeros(6), *accelerations]
-    trajectory = PointTrajectory(
-        np.array(times), np.array(poses), np.array(twists), np.array(accelerations), max(1, message.repetitions)
+    return MotionPoints(
+        times=np.array([seconds(point.time_from_start) for point in points]),
+        poses=np.array([messages.pose_of(point.pose) for point in points]),
+        twists=np.array([messages.twist_of(point.twist) for point in points]),
+        accelerations=np.array([messages.twist_of(point.acceleration) for point in points]),
+        repetitions=max(1, message.repetitions),
+        start=seconds(message.header.stamp),
     )
-    jump = displacement_between(pose, trajectory.poses[0])
-    if np.linalg.norm(jump[:3]) > start_tolerance or np.linalg.norm(jump[3:]) > start_tolerance:
-        raise PointTrajectoryError(
-            f"point 0 is {1e3 * np.linalg.norm(jump[:3]):.1f} mm and {np.linalg.norm(jump[3:]):.3g} rad from where the"
-            " platform is; begin there, or give the first point a time greater than zero"
-        )
-    answer = kinematics.inverse(rounded(kinematics, trajectory.poses))
-    bad = np.flatnonzero(~closes(answer.status))
-    if bad.size:
-        raise PointTrajectoryError(f"point {bad[0] - inserted}: {answer.reason(int(bad[0]))}")
-    return trajectory
 
 
 def tolerances_of(goal: FollowPlatformTrajectory.Goal) -> Tolerances:

@@ -19,9 +19,10 @@ from sensor_msgs.msg import JointState
 
 from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.page.page_operations import PageOperations
+from pkm_control.operation.answer import Answer
 from pkm_control.view.admission import OPERATE
 from pkm_control.view.jog_space import JogSpace
-from pkm_control.view.operations import IDLE, Answer, Motion, Readings
+from pkm_control.view.operations import IDLE, Motion, Readings
 from pkm_control.view.page_server import THIS_COMPUTER
 from pkm_control.view.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism

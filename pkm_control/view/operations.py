@@ -10,17 +10,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.operation.answer import Answer
+
 Array = NDArray[np.float64]
 
 IDLE = ("HOLDING", "JOGGING")  # modes of the controller in which it takes targets to jog to
-
-
-@dataclass(frozen=True)
-class Answer:
-    """Whether something is done, and what there is to say about it."""
-
-    success: bool
-    message: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.operation.answer import Answer
 from pkm_control.view.jog_space import JogSpace
-from pkm_control.view.operations import IDLE, Answer, Operations, Readings
+from pkm_control.view.operations import IDLE, Operations, Readings
 from pkm_control.view.page_server import THIS_COMPUTER, PageServer
 from pkm_control.view.panels import markup
 from pkm_control.view.panels.asking import Desk

@@ -15,8 +15,9 @@ from scipy.spatial.transform import Rotation
 
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 
+from pkm_control.operation.answer import Answer
 from pkm_control.view.jog_space import JogSpace
-from pkm_control.view.operations import Answer, Motion, Readings
+from pkm_control.view.operations import Motion, Readings
 from pkm_control.view.panels.jogging import HANDS_OFF
 from pkm_control.view.viewer import RobotViewer
 from pkm_description.mechanism import Mechanism

@@ -15,9 +15,9 @@ viser = pytest.importorskip("viser")
 
 from websockets.sync.client import connect  # noqa: E402
 
+from pkm_control.operation.answer import Answer  # noqa: E402
 from pkm_control.view.admission import is_admitted, may_operate  # noqa: E402
 from pkm_control.view.jog_space import JogSpace  # noqa: E402
-from pkm_control.view.operations import Answer  # noqa: E402
 from pkm_control.view.page_server import free_port  # noqa: E402
 from pkm_control.view.viewer import RobotViewer  # noqa: E402
 

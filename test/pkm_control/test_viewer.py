@@ -21,9 +21,10 @@ import trimesh  # noqa: E402
 from websockets.exceptions import InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
+from pkm_control.operation.answer import Answer  # noqa: E402
 from pkm_control.view import page_server  # noqa: E402
 from pkm_control.view.fitting import view_of  # noqa: E402
-from pkm_control.view.operations import Answer, Readings  # noqa: E402
+from pkm_control.view.operations import Readings  # noqa: E402
 from pkm_control.view.page_server import PageServer, refusal  # noqa: E402
 from pkm_control.view.panels.asking import Desk  # noqa: E402
 from pkm_control.view.panels.run import RunPanel  # noqa: E402

@@ -16,17 +16,16 @@ from pkm_control.loop.follower import Outcome
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.motion_player.run_streams import RunStreams
+from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.report.run_recorder import RunRecorder
 from pkm_control.run.main_job import Plan
 from pkm_description.errors import PkmError
 from pkm_interfaces.action import FollowPlatformTrajectory
-from pkm_interfaces.msg import PlatformTrajectory
 
 Array = NDArray[np.float64]
 
 _EVERYTHING = 20000  # messages: twice what the queues hold
 _SETTLING = 0.2  # s, for the last readings to come
-_POINT_PERIOD = 0.004  # s between two points that the controller gets; it interpolates
 
 
 @dataclass
@@ -109,8 +108,10 @@ class MotionRun:
 
     def _go(self, trajectory: Trajectory, cycles: int, then: Callable[[], None]) -> None:
         """Send a motion to the controller, and call `then` when it is done."""
+        base_link = self.plan.planner.kinematics.mechanism.base_link
         goal = FollowPlatformTrajectory.Goal(
-            trajectory=self._points(trajectory, cycles), path_position_tolerance=self._tolerance
+            trajectory=motion_messages.trajectory_message(MotionPoints.of(trajectory, cycles), base_link),
+            path_position_tolerance=self._tolerance,
         )
 
         def answered(sent: Any) -> None:
@@ -138,8 +139,3 @@ class MotionRun:
         if not self._told:
             self._told = True
             self.order.told(problem)
-
-    def _points(self, trajectory: Trajectory, cycles: int) -> PlatformTrajectory:
-        times = np.linspace(0.0, trajectory.duration, max(2, round(trajectory.duration / _POINT_PERIOD) + 1))
-        base_link = self.plan.planner.kinematics.mechanism.base_link
-        return motion_messages.trajectory_message(trajectory.sample(times), base_link, cycles)

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from pkm_control.view.operations import Answer, Operations
+from pkm_control.operation.answer import Answer
+from pkm_control.view.operations import Operations
 from pkm_control.view.page_server import PageServer
 
 

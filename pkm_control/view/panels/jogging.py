@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.operation.answer import Answer
 from pkm_control.view.fitting import round_length
 from pkm_control.view.jog_space import Coordinate, JogSpace, Target
-from pkm_control.view.operations import Answer
 from pkm_control.view.panels.asking import Desk, Newest
 
 Array = NDArray[np.float64]

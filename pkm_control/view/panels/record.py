@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pkm_control.view.operations import Answer
+from pkm_control.operation.answer import Answer
 from pkm_control.view.panels.asking import Desk
 from pkm_control.view.panels.capture import Capture
 

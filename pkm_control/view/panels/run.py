@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pkm_control.view.operations import Answer, Motion, Readings
+from pkm_control.operation.answer import Answer
+from pkm_control.view.operations import Motion, Readings
 from pkm_control.view.panels.asking import Desk, Newest
 
 _START, _PAUSE, _RESUME = "Start", "Pause", "Resume"

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pkm_control.view.operations import Answer, Readings
+from pkm_control.operation.answer import Answer
+from pkm_control.view.operations import Readings
 from pkm_control.view.page_server import PageServer
 from pkm_control.view.panels import markup
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where trajectories are admitted: in a thread of its own, so that neither control nor services wait for a check."""
+"""Where motions are admitted: in a thread of its own, so that neither control nor services wait for a check."""
 
 from __future__ import annotations
 
@@ -13,48 +13,64 @@ import numpy as np
 
 from pkm_control.loop.follower import CHANGING, Motion, Tolerances, TrajectoryFollower
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
-from pkm_control.nodes import motion_messages
-from pkm_control.nodes.controls import Controls
+from pkm_control.operation.controls import Controls
+from pkm_control.operation.motion_points import MotionPoints
 from pkm_description.errors import PkmError
-from pkm_description.ros import messages
-from pkm_description.ros.messages import RequestError
-from pkm_interfaces.msg import PlatformTrajectory
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
-WAITING = 16  # trajectories that may wait for their turn
+START_DELAY = 0.05  # s, from a motion that is to begin at once to its beginning
+START_TOLERANCE = 0.005  # m and rad: largest jump at the start of a motion
+WAITING = 16  # motions that may wait for their turn
 FARTHEST = 600.0  # s: a start later than that is taken for a mistake, such as that of another clock
 _REST = 10.0  # s, within which a platform comes to rest
 PAUSED = "the controller is paused: resume or stop first"
-_STALL = 0.3  # s, that readings may be silent before a trajectory is refused for it
+_STALL = 0.3  # s, that readings may be silent before a motion is refused for it
 _LOOK = 0.002  # s, between two looks whether it is
+
+
+class GoalError(PkmError):
+    """A motion that is not admitted; the message says why."""
 
 
 @dataclass(eq=False)
 class Application:
-    """A trajectory that asks to be followed: the `motion` it became, or the `problem` why not, once it is `done`."""
+    """A motion that asks to be followed: the `motion` it became, or the `problem` why not, once it is `done`.
 
-    message: PlatformTrajectory
+    `points` makes the points, in the thread of the desk.
+    """
+
+    points: Callable[[], MotionPoints]
     tolerances: Tolerances = field(default_factory=Tolerances)
     motion: Motion | None = None
     problem: str = ""
     withdrawn: bool = False
     done: bool = False
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will become of it."""
+        if self.motion is None:
+            return self.done
+        return self.motion.outcome is not None
+
 
 class GoalDesk:
-    """Admits trajectories one after the other.
+    """Admits motions one after the other.
 
-    A trajectory that comes while the platform moves is judged first. If it can be followed, the motion before it is
-    brought to rest on its path, and the new one begins from there, at rest.
+    A motion that comes while the platform moves is judged first. If it can be followed, the motion before it is brought
+    to rest on its path, and the new one begins from there, at rest.
 
     Args:
         controls: the follower.
-        settings: start delay [s] and start tolerance [m and rad], asked for with each trajectory.
-        report: told the problem of each trajectory that is refused.
+        settings: start delay [s] and start tolerance [m and rad], asked for with each motion.
+        report: told the problem of each motion that is refused.
     """
 
     def __init__(
-        self, controls: Controls, settings: Callable[[], tuple[float, float]], report: Callable[[str], None]
+        self,
+        controls: Controls,
+        settings: Callable[[], tuple[float, float]] = lambda: (START_DELAY, START_TOLERANCE),
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._controls = controls
         self._settings = settings
@@ -64,21 +80,41 @@ class GoalDesk:
         self._thread.start()
 
     def apply(self, application: Application) -> None:
-        """Take a trajectory, or refuse it at a glance.
+        """Take a motion, or refuse it at a glance.
 
         Args:
-            application: with the message; its other fields tell what became of it.
+            application: its fields tell what became of it.
         """
         try:
-            follower = self._controls.ready()
-            motion_messages.require_readable(application.message, self._controls.kinematics.mechanism.base_link)
-            self._require_ready(follower)
+            self._require_ready(self._controls.ready())
             if self._queue.qsize() >= WAITING:
-                raise RequestError(f"{WAITING} trajectories wait to be checked already")
+                raise GoalError(f"{WAITING} trajectories wait to be checked already")
         except PkmError as error:
-            self._refuse(application, error)
+            self.refuse(application, error)
             return
         self._queue.put(application)
+
+    def refuse(self, application: Application, error: Exception) -> None:
+        """Answer a motion that is not looked at.
+
+        Args:
+            application: that is refused.
+            error: why.
+        """
+        application.problem, application.done = str(error), True
+        self._report(application.problem)
+
+    def withdraw(self, application: Application) -> None:
+        """Bring a motion to rest on its path, or keep it from being followed at all.
+
+        Args:
+            application: that was applied.
+        """
+        application.withdrawn = True
+        follower = self._controls.follower
+        with self._controls.lock:
+            if follower is not None and application.motion is not None and follower.motion is application.motion:
+                follower.stop("cancelled")
 
     def close(self) -> None:
         """End the thread."""
@@ -90,14 +126,10 @@ class GoalDesk:
             try:
                 self._admit(application)
             except PkmError as error:
-                self._refuse(application, error)
-            except Exception as error:  # the desk stays open: whatever one trajectory breaks, others come
-                self._refuse(application, RuntimeError(f"the check failed: {error!r}"))
+                self.refuse(application, error)
+            except Exception as error:  # the desk stays open: whatever one motion breaks, others come
+                self.refuse(application, RuntimeError(f"the check failed: {error!r}"))
             application.done = True
-
-    def _refuse(self, application: Application, error: Exception) -> None:
-        application.problem, application.done = str(error), True
-        self._report(application.problem)
 
     def _require_free(self, follower: TrajectoryFollower, patience: float) -> None:
         until = time.monotonic() + patience  # a computer that is busy may stall readings for some periods
@@ -105,45 +137,43 @@ class GoalDesk:
             if time.monotonic() < until:
                 time.sleep(_LOOK)
                 continue
-            raise PkmError(f"no measured state to start from: {action.reason if action else 'none has come'}")
+            raise GoalError(f"no measured state to start from: {action.reason if action else 'none has come'}")
         self._require_ready(follower)
 
     @staticmethod
     def _require_ready(follower: TrajectoryFollower) -> None:
         if follower.change is not None:
-            raise PkmError(CHANGING)
+            raise GoalError(CHANGING)
         if follower.paused:
-            raise PkmError(PAUSED)
+            raise GoalError(PAUSED)
 
     def _admit(self, application: Application) -> None:
-        """Check a trajectory and have it followed; raise `PkmError` where it cannot be."""
+        """Check a motion and have it followed; raise `PkmError` where it cannot be."""
         follower = self._controls.ready()
         self._require_free(follower, _STALL)
         delay, tolerance = self._settings()
-        message = application.message
+        points = application.points()
+        kinematics = self._controls.kinematics
         if follower.moving:
-            own = motion_messages.trajectory_of(
-                message, self._controls.kinematics, messages.pose_of(message.points[0].pose), tolerance
-            )
-            self._require_runnable(follower, own)
+            self._require_runnable(follower, points.trajectory(kinematics, None, tolerance))
             self._bring_to_rest(follower)
         pose = follower.hold
-        trajectory = motion_messages.trajectory_of(message, self._controls.kinematics, pose, tolerance)
+        trajectory = points.trajectory(kinematics, pose, tolerance)
         self._require_runnable(follower, trajectory)
         braking = follower.check.braking(trajectory)
-        start = motion_messages.seconds(message.header.stamp)
+        start = points.start
         with self._controls.lock:
             self._require_ready(follower)
             moved = np.abs(displacement_between(pose, follower.hold)).max() > tolerance
             if follower is not self._controls.follower or follower.moving or moved:
-                raise PkmError("the platform was moved while the trajectory was checked")
+                raise GoalError("the platform was moved while the trajectory was checked")
             if application.withdrawn:
-                raise PkmError("cancelled")
+                raise GoalError("cancelled")
             now = follower.time
             if start != 0.0 and start < now:
-                raise RequestError(f"the trajectory should have started {now - start:.3f} s ago")
+                raise GoalError(f"the trajectory should have started {now - start:.3f} s ago")
             if start > now + FARTHEST:
-                raise RequestError(f"the trajectory starts in {start - now:.6g} s, more than {FARTHEST:g} s ahead")
+                raise GoalError(f"the trajectory starts in {start - now:.6g} s, more than {FARTHEST:g} s ahead")
             motion = Motion(trajectory, start or now + delay, application.tolerances, braking)
             follower.follow(motion)
         application.motion = motion
@@ -154,7 +184,7 @@ class GoalDesk:
         until = time.monotonic() + _REST
         while follower.moving:
             if time.monotonic() > until:
-                raise PkmError("the platform does not come to rest")
+                raise GoalError("the platform does not come to rest")
             time.sleep(_LOOK)
 
     @staticmethod

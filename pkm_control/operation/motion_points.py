@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A motion as it is asked for: points of the platform's path, wherever the platform is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.motion.curve_check import rounded
+from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
+from pkm_control.motion.trajectory import Trajectory
+from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_kinematics.status import closes
+
+Array = NDArray[np.float64]
+
+MOST_POINTS = 50_000  # of one motion
+_PERIOD = 0.004  # s, between two points of a plan; the controller interpolates
+_MOST_OF_PLANS = 40_000  # points
+
+
+@dataclass(frozen=True, eq=False)
+class MotionPoints:
+    """Points of a motion, run `repetitions` times without a pause.
+
+    `times` (n,) [s] from its start; `poses` (n, 7), `twists` and `accelerations` (n, 6), base frame. `start` is when it
+    begins [s, on the clock of the readings]; 0: at once. The first point may lie in the future: the way there from
+    where the platform is, is then part of the motion.
+    """
+
+    times: Array
+    poses: Array
+    twists: Array
+    accelerations: Array
+    repetitions: int = 1
+    start: float = 0.0
+
+    @staticmethod
+    def of(plan: Trajectory, repetitions: int = 1) -> MotionPoints:
+        """The points of a planned motion, close enough that what lies between them is the plan.
+
+        Args:
+            plan: from rest to rest.
+            repetitions: how often it is run; more than once it must end where it begins.
+
+        Returns:
+            The points.
+        """
+        n = min(max(2, round(plan.duration / _PERIOD) + 1), _MOST_OF_PLANS)
+        sample = plan.sample(np.linspace(0.0, plan.duration, n))
+        return MotionPoints(sample.times, sample.pose, sample.twist, sample.acceleration, repetitions)
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self.times)
+
+    def trajectory(self, kinematics: Kinematics, pose: Array | None, start_tolerance: float) -> PointTrajectory:
+        """The trajectory from where the platform is.
+
+        Args:
+            kinematics: of the robot.
+            pose: of the platform (7,), base frame; None: where the motion begins.
+            start_tolerance: from there to a first point that is to be taken at once [m and rad].
+
+        Returns:
+            The trajectory, whose points can be reached; what lies between them is judged elsewhere.
+
+        Raises:
+            PointTrajectoryError: the points are no motion, one is out of reach, or the first is too far away.
+        """
+        times, poses, twists, accelerations = self.times, self.poses, self.twists, self.accelerations
+        if not len(times):
+            raise PointTrajectoryError("the trajectory has no points")
+        pose = self.poses[0] if pose is None else pose
+        inserted = bool(times[0] > 0.0)
+        if inserted:  # the way to the first point is part of the motion
+            times, poses = np.concatenate([[0.0], times]), np.vstack([pose, poses])
+            twists, accelerations = np.vstack([np.zeros(6), twists]), np.vstack([np.zeros(6), accelerations])
+        trajectory = PointTrajectory(times, poses, twists, accelerations, max(1, self.repetitions))
+        jump = displacement_between(pose, trajectory.poses[0])
+        if np.linalg.norm(jump[:3]) > start_tolerance or np.linalg.norm(jump[3:]) > start_tolerance:
+            raise PointTrajectoryError(
+                f"point 0 is {1e3 * np.linalg.norm(jump[:3]):.1f} mm and {np.linalg.norm(jump[3:]):.3g} rad from where"
+                " the platform is; begin there, or give the first point a time greater than zero"
+            )
+        answer = kinematics.inverse(rounded(kinematics, trajectory.poses))
+        bad = np.flatnonzero(~closes(answer.status))
+        if bad.size:
+            raise PointTrajectoryError(f"point {bad[0] - inserted}: {answer.reason(int(bad[0]))}")
+        return trajectory
