@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.loop.guard import Guard
 from pkm_control.loop.jog import Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
+from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
 from pkm_control.loop.path_clock import RATE_CHANGE, PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.motion.curve_check import CurveCheck
@@ -30,28 +30,6 @@ _BACK = 1e-3  # m and rad: nearer than this to its path the platform is back
 _FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
 CHANGING = "the robot is changing its working mode"
 OTHER_MODE = "the robot is not in the working mode of the controller: bring it home and start anew"
-
-
-class Mode(IntEnum):
-    """What the controller is doing."""
-
-    WAITING = 0  # no reading yet
-    HOLDING = 1
-    TRACKING = 2
-    STOPPED = 3  # readings are silent or unusable
-    PAUSED = 4  # a motion is halted on its path
-    JOGGING = 5
-
-
-class Outcome(IntEnum):
-    """How a motion ended; the codes of the action FollowPlatformTrajectory."""
-
-    SUCCESSFUL = 0
-    INVALID_GOAL = -1
-    PATH_TOLERANCE_VIOLATED = -2
-    GOAL_TOLERANCE_VIOLATED = -3
-    PREEMPTED = -4
-    STATE_LOST = -5
 
 
 @dataclass(frozen=True)
@@ -75,6 +53,7 @@ class Motion:
     braking: float = RATE_CHANGE  # 1/s: how quickly its speed may be changed
     outcome: Outcome | None = None
     reason: str = ""
+    elapsed: float = 0.0  # s, on its path
     position_error: float = 0.0
     rotation_error: float = 0.0
     samples: int = 0
@@ -355,13 +334,13 @@ class TrajectoryFollower:
 
     def _unready_to_jog(self) -> str:
         if self.mode in (Mode.WAITING, Mode.STOPPED):
-            return f"the controller is {self.mode.name.lower()}"
+            return unready_to_jog(self.mode)
         if self._change is not None:
             return CHANGING
         if self._returning:
             return "the platform is on its way back to its path"
         if self.motion is not None and not self._jogging and not (self._paused and self._clock.at_rest):
-            return "a motion runs; pause or stop it first"
+            return unready_to_jog(Mode.TRACKING)
         return ""
 
     def _begin_jog(self) -> None:
@@ -566,6 +545,7 @@ class TrajectoryFollower:
         elapsed = self._clock.time
         if elapsed < 0.0:
             return
+        motion.elapsed = min(elapsed, motion.trajectory.duration)
         allowed = motion.tolerances
         if elapsed <= motion.trajectory.duration:
             motion.note(position, rotation)

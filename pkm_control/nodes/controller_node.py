@@ -22,8 +22,9 @@ from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENC
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
-from pkm_control.loop.follower import Action, Mode, Outcome, Tolerances, TrajectoryFollower, rehearse
+from pkm_control.loop.follower import Action, Tolerances, TrajectoryFollower, rehearse
 from pkm_control.loop.guard import guard_of
+from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.operator_services import OperatorServices
 from pkm_control.nodes.realtime import RealTime

@@ -101,6 +101,32 @@ def points_of(message: PlatformTrajectory) -> MotionPoints:
     )
 
 
+def goal_message(motion: MotionPoints, tolerances: Tolerances, base_link: str) -> FollowPlatformTrajectory.Goal:
+    """The goal of a motion.
+
+    Args:
+        motion: its points, in the base frame.
+        tolerances: infinite ones are not checked.
+        base_link: name of the base frame.
+
+    Returns:
+        The message.
+    """
+    t = tolerances
+    within = [
+        0.0 if math.isinf(value) else value
+        for value in (t.path_position, t.path_rotation, t.goal_position, t.goal_rotation)
+    ]
+    return FollowPlatformTrajectory.Goal(
+        trajectory=trajectory_message(motion, base_link),
+        path_position_tolerance=within[0],
+        path_rotation_tolerance=within[1],
+        goal_position_tolerance=within[2],
+        goal_rotation_tolerance=within[3],
+        goal_time_tolerance=duration_message(t.goal_time),
+    )
+
+
 def tolerances_of(goal: FollowPlatformTrajectory.Goal) -> Tolerances:
     """Return the tolerances of a goal, in which zero means: no check."""
     return Tolerances(
@@ -165,6 +191,7 @@ def feedback_message(motion: Motion, action: Action, kinematics: Kinematics) -> 
         position_error=motion.position_error, rotation_error=motion.rotation_error
     )
     message.header.frame_id = kinematics.mechanism.base_link
+    message.reference.time_from_start = duration_message(motion.elapsed)
     if action.reference is not None and action.measured is not None:
         message.reference.pose = messages.to_pose(action.reference.pose)
         message.reference.twist = messages.to_twist(action.reference.twist)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from pkm_control.loop.follower import Mode, TrajectoryFollower
+from pkm_control.loop.follower import TrajectoryFollower
+from pkm_control.loop.modes import Mode
 from pkm_control.loop.recovery import continue_change, go_back, in_words, plan_change, way_back
 from pkm_control.motion.trajectory import Array
 from pkm_control.operation.answer import Answer

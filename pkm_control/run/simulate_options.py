@@ -10,8 +10,44 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pkm_control.command_line import options
-from pkm_control.controllers.law_settings import POSITION, highest_natural_frequency
-from pkm_control.realism import DELAY
+from pkm_control.controllers.law_settings import (
+    COMPUTED_TORQUE,
+    DAMPING,
+    NATURAL_FREQUENCY,
+    POSITION,
+    highest_natural_frequency,
+)
+from pkm_control.realism import DELAY, RESERVE, USUAL_RESERVE
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a simulated robot is like; the options of `pkm simulate` of the same names explain themselves.
+
+    `rate` is in Hz, `natural_frequency` in rad/s, `hidden_payload` in kg.
+    """
+
+    rate: float = 1000.0
+    controller: str = COMPUTED_TORQUE
+    natural_frequency: float = NATURAL_FREQUENCY
+    damping: float = DAMPING
+    realistic: bool = False
+    hidden_payload: float = 0.0
+
+    @property
+    def delay(self) -> float:
+        """From a reading to the beginning of the time in which its command acts [periods]."""
+        return float(DELAY) if self.realistic else 0.0
+
+    @property
+    def reserve(self) -> float:
+        """Part of efforts and speeds that plans leave to the controller."""
+        return RESERVE if self.realistic else USUAL_RESERVE
+
+    @property
+    def highest_frequency(self) -> float:
+        """Natural frequency that rate and delay carry [rad/s]."""
+        return highest_natural_frequency(1.0 / self.rate, self.damping, 0.5 + self.delay)
 
 
 @dataclass(frozen=True)
@@ -33,6 +69,13 @@ class Options:
     page: bool
     host: str
     port: int
+
+    @property
+    def setup(self) -> Setup:
+        """What the robot is like."""
+        return Setup(
+            self.rate, self.controller, self.natural_frequency, self.damping, self.realistic, self.hidden_payload
+        )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -81,8 +124,7 @@ def read_options(arguments: Sequence[str] | None = None) -> Options:
         command.error(
             f"{option} is of a machine with masses; with --controller {POSITION} it is where it is told to be"
         )
-    delay = 0.5 + (DELAY if given.realistic else 0)
-    most = highest_natural_frequency(1.0 / given.rate, given.damping, delay)
+    delay, most = 0.5 + given.setup.delay, given.setup.highest_frequency
     if given.natural_frequency <= most or given.controller == POSITION:
         return given
     print(

@@ -10,21 +10,17 @@ from pkm_control.command_line.making import KERNELS, making
 from pkm_control.command_line.one_process import Interruption
 from pkm_control.command_line.progress import progress
 from pkm_control.controllers.law_settings import POSITION
-from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware.machine_kinds import LOOPBACK
-from pkm_control.hardware.make_machine import make_machine
-from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.default_motion import motion_named
-from pkm_control.motion.planning import MotionPlanner
 from pkm_control.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
-from pkm_control.realism import NOTE, RESERVE, payload_note
+from pkm_control.realism import NOTE, payload_note
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import Period, Robot, plan_cycle, run_motion
 from pkm_control.run.simulate_options import Options
+from pkm_control.run.simulated_robot import build_robot
 from pkm_control.view.viewer_process import ViewerProcess
-from pkm_description.mechanism import Inertial, Mechanism
+from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
@@ -54,7 +50,7 @@ class _Watcher:
 def simulate(mechanism: Mechanism, options: Options, interruption: Interruption) -> tuple[str, ...]:
     """Do what the options ask for; return the faults that ended it early."""
     with making(KERNELS):
-        robot = _build(mechanism, options)
+        robot = build_robot(mechanism, options.setup)
     with making("planning the motion"):
         motion = motion_named(options.motion, robot.kinematics)
         job = plan_cycle(robot.planner, motion)
@@ -104,24 +100,6 @@ def _conditions(options: Options) -> tuple[str, ...]:
         payload_note(options.hidden_payload),
     )
     return tuple(condition for condition in conditions if condition)
-
-
-def _build(mechanism: Mechanism, options: Options) -> Robot:
-    robot = Robot(mechanism, options.rate)
-    controller = make_controller(
-        options.controller, robot.dynamics, robot.limits, 1.0 / options.rate, options.natural_frequency, options.damping
-    )
-    robot.drive(robot.machine, controller)
-    if options.controller == POSITION:
-        robot.drive(make_machine(LOOPBACK, robot.kinematics, None), robot.controller)
-        return robot
-    payload = Inertial(mass=options.hidden_payload) if options.hidden_payload > 0.0 else None
-    if options.realistic:
-        robot.machine = realistic_machine(mechanism, payload=payload)
-        robot.planner = MotionPlanner(robot.kinematics, robot.dynamics, robot.limits, reserve=RESERVE)
-    elif payload is not None:
-        robot.machine = SimulatedMachine(robot.dynamics, robot.limits, payload=payload)
-    return robot
 
 
 def _warm_up(robot: Robot) -> None:

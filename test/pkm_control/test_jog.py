@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.loop.follower import Mode
 from pkm_control.loop.jog import LINEAR
+from pkm_control.loop.modes import Mode
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 
 PERIOD = 4e-3  # s

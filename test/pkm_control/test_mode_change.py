@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from pkm_control.hardware.simulated.imperfections import realistic_machine
-from pkm_control.loop.follower import CHANGING, Mode, Motion, Outcome, Tolerances
+from pkm_control.loop.follower import CHANGING, Motion, Tolerances
 from pkm_control.loop.mode_way import ModeWayError
+from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.recovery import RecoveryError, continue_change, plan_change, way_back
 from pkm_description.errors import PkmError
 from pkm_kinematics.forward.tracker import AssemblyModeTracker

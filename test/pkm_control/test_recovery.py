@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.loop.follower import Mode
+from pkm_control.loop.modes import Mode
 from pkm_control.loop.recovery import RecoveryError, go_back, plan_change, way_back
 
 PERIOD = 4e-3  # s

@@ -22,7 +22,7 @@ from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from pkm_control.loop.follower import Mode, Outcome
+from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.nodes.motion_messages import duration_message
 from pkm_control.run import bringup
 from pkm_control.run.runner import ProcessGroup, ros_arguments, set_up_discovery

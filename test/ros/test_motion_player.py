@@ -11,7 +11,7 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rcl_interfaces.msg import Log
 
-from pkm_control.loop.follower import Outcome
+from pkm_control.loop.modes import Outcome
 from pkm_control.nodes import motion_player_node
 from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order

@@ -13,7 +13,7 @@ from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.action import ActionClient
 from std_srvs.srv import Trigger
 
-from pkm_control.loop.follower import Mode, Outcome
+from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.nodes.motion_messages import duration_message
 from pkm_control.run.runner import ProcessGroup
 from pkm_description.ros import messages, topics

@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
-from pkm_control.loop.follower import Mode, Outcome
+from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.nodes.controller_node import ControllerNode
 from pkm_control.nodes.hardware_node import HardwareNode
 from pkm_control.nodes.motion_messages import duration_message

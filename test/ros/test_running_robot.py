@@ -22,7 +22,7 @@ from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 
-from pkm_control.loop.follower import Mode, Outcome
+from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.nodes.motion_messages import duration_message
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_control.run import bringup

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rclpy.action import ActionClient
 
-from pkm_control.loop.follower import Outcome
+from pkm_control.loop.follower import Tolerances
+from pkm_control.loop.modes import Outcome
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.motion_player.run_streams import RunStreams
@@ -20,7 +22,6 @@ from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.report.run_recorder import RunRecorder
 from pkm_control.run.main_job import Plan
 from pkm_description.errors import PkmError
-from pkm_interfaces.action import FollowPlatformTrajectory
 
 Array = NDArray[np.float64]
 
@@ -109,10 +110,8 @@ class MotionRun:
     def _go(self, trajectory: Trajectory, cycles: int, then: Callable[[], None]) -> None:
         """Send a motion to the controller, and call `then` when it is done."""
         base_link = self.plan.planner.kinematics.mechanism.base_link
-        goal = FollowPlatformTrajectory.Goal(
-            trajectory=motion_messages.trajectory_message(MotionPoints.of(trajectory, cycles), base_link),
-            path_position_tolerance=self._tolerance,
-        )
+        allowed = Tolerances(path_position=self._tolerance or math.inf)
+        goal = motion_messages.goal_message(MotionPoints.of(trajectory, cycles), allowed, base_link)
 
         def answered(sent: Any) -> None:
             self._goal = sent.result()

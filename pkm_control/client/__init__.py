@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`Robot`: what scripts and the commands `pkm move`, `pkm stop`, ... write against, in one process or over ROS."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pkm_control.client.errors import MotionEndedError, NoRobotError, RefusedError
+from pkm_control.client.state import RobotState
+from pkm_control.client.task import Result, Task
+
+if TYPE_CHECKING:
+    from pkm_control.client.robot import Robot
+    from pkm_control.run.simulate_options import Setup
+
+__all__ = ["MotionEndedError", "NoRobotError", "RefusedError", "Result", "Robot", "RobotState", "Setup", "Task"]
+
+_LATE = {"Robot": "pkm_control.client.robot", "Setup": "pkm_control.run.simulate_options"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is heavy when it is first asked for: `pkm stop` shall not wait for solvers that it does not use."""
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LATE[name]), name)

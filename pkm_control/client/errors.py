@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong between a script and its robot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pkm_description.errors import PkmError
+
+if TYPE_CHECKING:
+    from pkm_control.client.task import Result
+
+
+class NoRobotError(PkmError):
+    """Nobody answers: no robot runs there, or it has fallen silent."""
+
+
+class RefusedError(PkmError):
+    """The robot does not do what was asked; the message says why, and nothing has moved for it."""
+
+
+class MotionEndedError(PkmError):
+    """A motion that began did not come to its end.
+
+    Args:
+        result: how it ended.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        super().__init__(f"{result.outcome.name}: {result.reason}" if result.reason else result.outcome.name)

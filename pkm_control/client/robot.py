@@ -1,0 +1,468 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A running robot in the hands of a script: the same verbs against a simulation in this process, and over ROS."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_control.client.backend import Backend, Goal
+from pkm_control.client.errors import MotionEndedError, RefusedError
+from pkm_control.client.simulated import SimulatedBackend
+from pkm_control.client.state import RobotState
+from pkm_control.client.task import Result, Task
+from pkm_control.loop.follower import Tolerances
+from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.trajectory import Trajectory
+from pkm_control.operation.answer import Answer
+from pkm_control.operation.goal_desk import PAUSED
+from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.optional import ROS, ROS_REMEDY, need
+from pkm_control.realism import USUAL_RESERVE
+from pkm_control.run.simulate_options import Setup
+from pkm_description import load_mechanism
+from pkm_description.mechanism import Mechanism
+from pkm_dynamics.dynamics import shared_dynamics
+from pkm_kinematics import ForwardSolution, InverseSolution, Kinematics
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
+
+Array = NDArray[np.float64]
+Leg = tuple[Trajectory, int]  # a plan, and how often it is run
+
+_LOOK = 0.01  # s, between two looks at the robot
+_RENEW = 0.05  # s, between two twists of a jog
+_BEGIN = 0.5  # s, within which a jog is seen to begin
+_REST = 15.0  # s, within which the platform comes to rest
+_THERE = 1e-9  # m and rad: nearer than that there is nothing to move
+_ROS_BACKEND = "pkm_control.client.ros.backend"
+
+
+class Robot:
+    """A robot that runs: `Robot.simulated("delta")` makes one, `Robot.connect()` finds one that runs over ROS.
+
+    Poses are (7,), x y z qx qy qz qw in the base frame, or the robot's task coordinates, as `Kinematics.inverse` takes
+    them: three numbers for a Delta. Verbs that move (`move_to`, `follow`, `jog`) wait for the end; with `block=False`
+    they return as soon as the motion has begun. What the robot does not do is an error that says why: `RefusedError`,
+    or the error of the planner where there is no such motion; nothing has moved then.
+
+    Its calls may come from several threads. A motion that is asked for while another runs is planned first; then the
+    one before ends on its path, as PREEMPTED, and the new one begins where that came to rest.
+
+    Args:
+        backend: the running robot.
+        reserve: part of the actuators' speeds and efforts that plans leave to the controller.
+    """
+
+    def __init__(self, backend: Backend, reserve: float = USUAL_RESERVE) -> None:
+        self._backend = backend
+        self._reserve = reserve
+        self._motion: Task | None = None  # that was begun last
+        self._turn = threading.Lock()  # of the motion that is being begun
+
+    @staticmethod
+    def simulated(
+        robot: str | os.PathLike[str] | Mechanism = "delta", realtime: bool = True, setup: Setup | None = None
+    ) -> Robot:
+        """Bring a robot to life in this process, without ROS: machine, controller and guard as in `pkm simulate`.
+
+        Args:
+            robot: name in the gallery, file, or what `load_mechanism` returned.
+            realtime: its time passes as the clock's; otherwise as fast as it can while somebody waits for the robot.
+            setup: rate, law, payload and more; the usual ones where None.
+
+        Returns:
+            The robot, which holds its home.
+
+        Raises:
+            PkmError: there is no such robot, or it cannot be controlled.
+        """
+        mechanism = robot if isinstance(robot, Mechanism) else load_mechanism(robot)
+        setup = setup or Setup()
+        return Robot(SimulatedBackend(mechanism, setup, realtime), setup.reserve)
+
+    @staticmethod
+    def connect(
+        namespace: str = "",
+        timeout: float = 10.0,
+        hardware_file: str = "",
+        reserve: float = USUAL_RESERVE,
+        ready: bool = True,
+    ) -> Robot:
+        """Find a robot that runs over ROS (`pkm run`, a launch file). No node, executor or context is asked for.
+
+        Args:
+            namespace: of its nodes.
+            timeout: how long it may take to be found [s].
+            hardware_file: path of the machine's file, where it has tighter limits than the description.
+            reserve: part of the actuators' speeds and efforts that plans leave to the controller.
+            ready: wait until the controller hears the machine, too, within that time; it may be off.
+
+        Returns:
+            The robot.
+
+        Raises:
+            NoRobotError: none answers there.
+            NotInstalledError: there is no ROS in this environment.
+            MachineFileError: the file cannot be used.
+        """
+        need("a robot over ROS", ROS, ROS_REMEDY)
+        backend = importlib.import_module(_ROS_BACKEND).RosBackend(namespace, timeout, hardware_file, ready)
+        return Robot(backend, reserve)
+
+    # -- what it is, and does ---------------------------------------------------------------------------------------
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The robot as it is described."""
+        return self._backend.mechanism
+
+    @cached_property
+    def kinematics(self) -> Kinematics:
+        """The library's, of this robot."""
+        return shared_dynamics(self.mechanism).kinematics
+
+    @cached_property
+    def _planner(self) -> MotionPlanner:
+        dynamics = shared_dynamics(self.mechanism)
+        return MotionPlanner(dynamics.kinematics, dynamics, self._backend.limits, reserve=self._reserve)
+
+    @property
+    def state(self) -> RobotState:
+        """One look at the robot, not older than the call."""
+        return self._backend.state()
+
+    def solve_ik(self, pose: ArrayLike) -> InverseSolution:
+        """Joint positions at a pose, in the working mode of home.
+
+        Args:
+            pose: (7,), or task coordinates.
+
+        Returns:
+            The solution: `by_name()` has the positions of the actuated joints.
+
+        Raises:
+            RefusedError: the platform cannot be there, with the reason.
+            ShapeError: an array of the wrong shape.
+        """
+        solution = self.kinematics.inverse(self._pose(pose), mode=0)
+        if not solution.ok:
+            raise RefusedError(solution.reason())
+        return solution
+
+    def solve_fk(self, positions: Mapping[str, float] | ArrayLike) -> ForwardSolution:
+        """The pose for positions of the actuated joints, in the assembly mode that continues home.
+
+        Args:
+            positions: by joint name, or (n_actuated,), rad or m.
+
+        Returns:
+            The solution, whose `pose` is (7,).
+
+        Raises:
+            RefusedError: there is no such pose, with the reason; or a joint is missing.
+            ShapeError: an array of the wrong shape.
+        """
+        names = self.kinematics.actuated_names
+        if isinstance(positions, Mapping):
+            missing = [name for name in names if name not in positions]
+            if missing:
+                raise RefusedError(f"no position of {', '.join(missing)}")
+            positions = [positions[name] for name in names]
+        solution = self.kinematics.forward(np.asarray(positions, dtype=np.float64))
+        if not solution.ok:
+            raise RefusedError(solution.reason())
+        return solution
+
+    # -- motions ----------------------------------------------------------------------------------------------------
+
+    def move_to(self, pose: ArrayLike, speed: float = math.inf, *, nearest: bool = False, block: bool = True) -> Task:
+        """Go to a pose, straight where the robot can, as fast as its limits allow.
+
+        Args:
+            pose: (7,), or task coordinates.
+            speed: of the platform's origin, at most [m/s].
+            nearest: go to the nearest pose that the platform can take, where it cannot take this one.
+            block: wait for the end.
+
+        Returns:
+            The task, which is done where `block`.
+
+        Raises:
+            RefusedError: it does not begin, with the reason; nothing has moved for it.
+            PkmError: it cannot be planned. Where `block`, too: it ended early, as `Task.result` says.
+        """
+        if not speed > 0.0:
+            raise RefusedError(f"the speed is {speed:g} m/s; give a number greater than zero")
+        there = self._pose(pose)
+        if not np.isfinite(there).all() or abs(np.linalg.norm(there[3:]) - 1.0) > 1e-6:
+            raise RefusedError("the pose is not finite, or its quaternion is not of unit length")
+        if nearest and not self.kinematics.inverse(there, mode=0).ok:
+            found = self.kinematics.nearest(there)
+            if not found.ok:
+                raise RefusedError(f"no pose near to that one: {found.reason()}")
+            there = np.array(found.pose)
+
+        def legs(here: Array) -> list[Leg]:
+            return self._way(here, there, speed)
+
+        return self._move(legs, block)
+
+    def follow(self, motion: str | os.PathLike[str], cycles: int = 1, *, block: bool = True) -> Task:
+        """Go to the start of a motion file, and run it.
+
+        Args:
+            motion: path of the file, name of a shipped motion, or "auto": what suits the robot.
+            cycles: how often; more than once, a straight way back is added where it ends elsewhere than it begins.
+            block: wait for the end.
+
+        Returns:
+            The task, which is done where `block`.
+
+        Raises:
+            RefusedError: it does not begin, with the reason; nothing has moved for it.
+            PkmError: the file cannot be read, or planned. Where `block`, too: it ended early, as `Task.result` says.
+        """
+        if cycles != int(cycles) or cycles < 1:
+            raise RefusedError(f"cycles is {cycles}; give a whole number greater than zero")
+        file = motion_named(os.fspath(motion), self.kinematics)
+        plan: list[Trajectory] = []
+
+        def legs(here: Array) -> list[Leg]:
+            if not plan:
+                plan.append(self._planner.plan_closed(file) if cycles > 1 else self._planner.plan(file))
+            return [*self._way(here, plan[0].start, math.inf), (plan[0], int(cycles))]
+
+        return self._move(legs, block)
+
+    def jog(
+        self,
+        linear: Sequence[float] = (0.0, 0.0, 0.0),
+        angular: Sequence[float] = (0.0, 0.0, 0.0),
+        seconds: float = 1.0,
+        *,
+        block: bool = True,
+    ) -> Task:
+        """Steer the platform at a twist for some time, then come to rest; slowed down, and stopped, before borders.
+
+        Args:
+            linear: velocity of its origin (3,) [m/s], base axes.
+            angular: velocity (3,) [rad/s], base axes.
+            seconds: how long, on the robot's clock.
+            block: wait for the end.
+
+        Returns:
+            The task, which is done where `block`. `reason` of its result says which border stopped it.
+
+        Raises:
+            RefusedError: a motion runs, or the robot is stopped; or a number makes no sense.
+        """
+        twist = np.array((*linear, *angular), dtype=np.float64)
+        if twist.shape != (6,) or not np.isfinite(twist).all():
+            raise RefusedError("a jog takes three finite numbers for the linear velocity, and three for the angular")
+        if not (math.isfinite(seconds) and seconds > 0.0):
+            raise RefusedError(f"seconds is {seconds}; give a number greater than zero")
+        _require(self._backend.steer(twist))
+        task = Task(lambda task: self._jog(task, twist, seconds), self._backend.waiting)
+        if block:
+            task.result()
+        return task
+
+    def set_speed(self, fraction: float) -> None:
+        """Run motions, this one and those to come, at a fraction of their planned speed; 0 halts them on their paths.
+
+        Args:
+            fraction: 0 to 1.
+
+        Raises:
+            RefusedError: another number.
+        """
+        _require(self._backend.set_speed(float(fraction)))
+
+    def pause(self) -> None:
+        """Halt the motion on its path, and wait until it rests there.
+
+        Raises:
+            RefusedError: no motion runs.
+        """
+        _require(self._backend.pause())
+        self._until_rest()
+
+    def resume(self) -> None:
+        """Go on with the motion that was paused; after a jog, the platform first moves back to the path.
+
+        Raises:
+            RefusedError: nothing is paused.
+        """
+        _require(self._backend.resume())
+
+    def stop(self) -> None:
+        """End what moves on its way, and wait until it rests; a robot at rest is stopped already.
+
+        Raises:
+            RefusedError: the controller cannot; it says why.
+        """
+        _require(self._backend.stop())
+        self._until_rest()
+
+    def recover(self) -> str:
+        """Lead the robot out of a stop: find its platform again, or move it back inside the limits at low speed.
+
+        Returns:
+            What comes of it, in words.
+
+        Raises:
+            RefusedError: nothing can be done, with the reason.
+        """
+        answer = self._backend.recover()
+        _require(answer)
+        self._until_rest()
+        return answer.message
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass on the robot's clock.
+
+        Args:
+            seconds: how much.
+
+        Raises:
+            RefusedError: no time.
+        """
+        if not (math.isfinite(seconds) and seconds >= 0.0):
+            raise RefusedError(f"seconds is {seconds}; give zero or more")
+        self._backend.wait(seconds)
+
+    def close(self) -> None:
+        """Let the robot go: a simulated one ends, one over ROS stays as it is."""
+        self._backend.close()
+
+    def __enter__(self) -> Robot:
+        """Return itself; `close` comes at the end of the block."""
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        """Close."""
+        self.close()
+
+    # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _pose(self, pose: ArrayLike) -> Array:
+        return np.array(self.kinematics.engine.one_pose(pose), dtype=np.float64)
+
+    def _way(self, here: Array, there: Array, speed: float) -> list[Leg]:
+        if np.abs(displacement_between(here, there)).max() < _THERE:
+            return []
+        return [(self._planner.between(here, there, speed), 1)]
+
+    def _move(self, legs: Callable[[Array], list[Leg]], block: bool) -> Task:
+        """Begin a motion: `legs` plans it from a pose."""
+        with self._turn:
+            state = self.state
+            plan = legs(_place_of(state))  # before anything that runs is ended for it
+            if block and state.speed == 0.0 and not state.moving:
+                raise RefusedError("the speed override is 0, so the motion would not begin: raise it, or do not wait")
+            if state.moving:
+                plan = legs(self._take_over())
+            first = self._begin(plan[0]) if plan else None
+            task = Task(lambda task: self._run(task, plan, first), self._backend.waiting)
+            self._motion = task
+        if block:
+            task.result()
+        return task
+
+    def _begin(self, leg: Leg) -> Goal:
+        """Hand a leg to the controller; return when it has begun."""
+        goal = self._backend.begin(MotionPoints.of(*leg), Tolerances())
+        if not goal.wait_begun():
+            result = goal.wait()
+            raise RefusedError(result.reason) if result.outcome is Outcome.INVALID_GOAL else MotionEndedError(result)
+        return goal
+
+    def _run(self, task: Task, plan: list[Leg], first: Goal | None) -> Result:
+        """What the thread of a motion does: see to the end of each leg."""
+        total = sum(leg.duration * cycles for leg, cycles in plan)
+        result, done = Result(), 0.0
+        for number, (leg, cycles) in enumerate(plan):
+            goal = first if number == 0 and first is not None else self._begin(plan[number])
+            task.cancel_motion = goal.cancel
+            if task.cancelled:
+                goal.cancel()
+            part = leg.duration * cycles / total
+            result = self._wait_for(task, goal, done, part, result)
+            done += part
+        return result
+
+    @staticmethod
+    def _wait_for(task: Task, goal: Goal, done: float, part: float, before: Result) -> Result:
+        """Wait for the end of a leg, which is `part` of the motion; `done` are those before."""
+        task.progress_of = lambda: done + part * goal.share
+        result = goal.wait()
+        if task.superseded and result.outcome is Outcome.PREEMPTED:
+            raise MotionEndedError(Result(Outcome.PREEMPTED, "another motion took over"))
+        if result.outcome is not Outcome.SUCCESSFUL:
+            raise MotionEndedError(result)
+        return Result(
+            result.outcome,
+            result.reason,
+            result.rms_position_error,
+            max(result.max_position_error, before.max_position_error),
+            result.rms_rotation_error,
+            max(result.max_rotation_error, before.max_rotation_error),
+        )
+
+    def _take_over(self) -> Array:
+        """Bring what moves to rest; return where."""
+        if self._motion is not None:
+            self._motion.superseded = True
+        _require(self._backend.stop())
+        self._until_rest()
+        return _place_of(self.state)
+
+    def _until_rest(self) -> None:
+        left = _REST
+        while self.state.moving:
+            if left <= 0.0:
+                raise RefusedError(f"the platform does not come to rest within {_REST:g} s")
+            self._backend.wait(_LOOK)
+            left -= _LOOK
+
+    def _jog(self, task: Task, twist: Array, seconds: float) -> Result:
+        """What the thread of a jog does."""
+        backend = self._backend
+        begun, reason, seen = backend.time, "", False
+        task.progress_of = lambda: (backend.time - begun) / seconds
+        while (passed := backend.time - begun) < seconds and not task.cancelled:
+            _require(backend.steer(twist))
+            backend.wait(min(_RENEW, seconds - passed))
+            state = self.state
+            seen = seen or state.mode is Mode.JOGGING
+            reason = state.reason if state.mode is Mode.JOGGING and state.reason else reason
+            if passed > _BEGIN and not seen:
+                raise RefusedError(f"the controller did not take the jog; it is {state.mode.name.lower()}")
+        backend.steer(np.zeros(6))
+        self._until_rest()
+        return Result(reason=reason)
+
+
+def _place_of(state: RobotState) -> Array:
+    """Where the platform is held, or its reference is; refuse where a motion cannot begin."""
+    if state.mode is Mode.PAUSED:
+        raise RefusedError(PAUSED)
+    if not state.known:
+        raise RefusedError(f"the controller is {state.mode.name.lower()}: {state.reason or 'no reading has come'}")
+    return np.array(state.reference)
+
+
+def _require(answer: Answer) -> None:
+    """Raise what an answer says, where it is no."""
+    if not answer.success:
+        raise RefusedError(answer.message or "it is refused")

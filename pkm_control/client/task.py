@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the robot was asked to do, while it does it: wait for it, look how far it is, or end it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from pkm_control.loop.modes import Outcome
+
+_REST = 5.0  # s, within which what is cancelled comes to rest
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a motion ended: `reason` in words where there is one; errors over the motion, position [m], rotation [rad].
+
+    Of several motions one after the other, `max_` is the largest of all, and `rms_` that of the last.
+    """
+
+    outcome: Outcome = Outcome.SUCCESSFUL
+    reason: str = ""
+    rms_position_error: float = 0.0
+    max_position_error: float = 0.0
+    rms_rotation_error: float = 0.0
+    max_rotation_error: float = 0.0
+
+
+class Task:
+    """Work of the robot under way, in a thread of its own.
+
+    Args:
+        work: what is done; it looks at `cancelled`, and sets `progress`.
+        waiting: entered while somebody waits for the end.
+    """
+
+    def __init__(self, work: Callable[[Task], Result], waiting: Callable[[], AbstractContextManager[None]]) -> None:
+        self.cancelled = False
+        self.superseded = False  # another motion of this client took over
+        self.progress_of: Callable[[], float] = lambda: 0.0
+        self.cancel_motion: Callable[[], None] = lambda: None
+        self._work = work
+        self._waiting = waiting
+        self._result: Result | None = None
+        self._error: Exception | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="task", daemon=True)
+        self._thread.start()
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._over.is_set()
+
+    @property
+    def progress(self) -> float:
+        """How much is done, 0 to 1, of the time on the path."""
+        return 1.0 if self._result is not None else min(1.0, self.progress_of())
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end.
+
+        Args:
+            timeout: s, of this computer's time; None: as long as it takes.
+
+        Returns:
+            Whether it has ended.
+        """
+        if self.done:
+            return True
+        with self._waiting():
+            return self._over.wait(timeout)
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Wait for the end, and tell how it ended. Ctrl-C while it waits ends the motion on its path.
+
+        Args:
+            timeout: s, of this computer's time; None: as long as it takes.
+
+        Returns:
+            The result of what came to its end.
+
+        Raises:
+            TimeoutError: it goes on after the timeout.
+            PkmError: it ended early (`MotionEndedError`), or what answered for it is gone (`NoRobotError`).
+        """
+        try:
+            if not self.wait(timeout):
+                raise TimeoutError(f"not done after {timeout:g} s; it goes on")
+        except KeyboardInterrupt:
+            self.cancel()
+            self._over.wait(_REST)
+            raise
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None
+        return self._result
+
+    def cancel(self) -> None:
+        """End it on its path. It has ended when `done` says so; of what has ended, nothing more can be."""
+        self.cancelled = True
+        self.cancel_motion()
+
+    def _run(self) -> None:
+        try:
+            self._result = self._work(self)
+        except Exception as error:  # whoever asks for the result gets it
+            self._error = error
+        finally:
+            self._over.set()

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a controller is doing, and how motions end: names and codes, for whoever asks. Nothing heavy is imported."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Mode(IntEnum):
+    """What the controller is doing."""
+
+    WAITING = 0  # no reading yet
+    HOLDING = 1
+    TRACKING = 2
+    STOPPED = 3  # readings are silent or unusable
+    PAUSED = 4  # a motion is halted on its path
+    JOGGING = 5
+
+
+class Outcome(IntEnum):
+    """How a motion ended; the codes of the action FollowPlatformTrajectory."""
+
+    SUCCESSFUL = 0
+    INVALID_GOAL = -1
+    PATH_TOLERANCE_VIOLATED = -2
+    GOAL_TOLERANCE_VIOLATED = -3
+    PREEMPTED = -4
+    STATE_LOST = -5
+
+
+def unready_to_jog(mode: Mode) -> str:
+    """Why a controller takes no jog, as far as its mode tells.
+
+    Args:
+        mode: of the controller.
+
+    Returns:
+        The reason; empty where it takes one.
+    """
+    if mode in (Mode.WAITING, Mode.STOPPED):
+        return f"the controller is {mode.name.lower()}"
+    return "a motion runs; pause or stop it first" if mode is Mode.TRACKING else ""

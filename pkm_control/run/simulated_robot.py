@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A simulated robot with its controller, from what is asked of it: for `pkm simulate`, and for scripts."""
+
+from __future__ import annotations
+
+from pkm_control.controllers.law_settings import POSITION
+from pkm_control.controllers.laws import make_controller
+from pkm_control.hardware.machine_kinds import LOOPBACK
+from pkm_control.hardware.make_machine import make_machine
+from pkm_control.hardware.simulated.imperfections import realistic_machine
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.run.main_job import Robot
+from pkm_control.run.simulate_options import Setup
+from pkm_description.mechanism import Inertial, Mechanism
+
+
+def build_robot(mechanism: Mechanism, setup: Setup) -> Robot:
+    """Wire machine, observer, controller and guard.
+
+    Args:
+        mechanism: the robot.
+        setup: what it is like. With the law `position` the machine is a loopback, which is where it is told to be.
+
+    Returns:
+        The robot, which is not started.
+
+    Raises:
+        PkmError: it cannot be controlled.
+        ValueError: a number makes no sense.
+    """
+    robot = Robot(mechanism, setup.rate)
+    controller = make_controller(
+        setup.controller, robot.dynamics, robot.limits, 1.0 / setup.rate, setup.natural_frequency, setup.damping
+    )
+    robot.drive(robot.machine, controller)
+    if setup.controller == POSITION:
+        robot.drive(make_machine(LOOPBACK, robot.kinematics, None), robot.controller)
+        return robot
+    payload = Inertial(mass=setup.hidden_payload) if setup.hidden_payload > 0.0 else None
+    if setup.realistic:
+        robot.machine = realistic_machine(mechanism, payload=payload)
+        robot.planner = MotionPlanner(robot.kinematics, robot.dynamics, robot.limits, reserve=setup.reserve)
+    elif payload is not None:
+        robot.machine = SimulatedMachine(robot.dynamics, robot.limits, payload=payload)
+    return robot
