@@ -80,6 +80,8 @@ def _warm_library(dynamics: Dynamics) -> None:
     solution = kinematics.inverse(pose)
     kinematics.inverse_all(pose)
     kinematics.forward_all(solution.actuated)
+    if kinematics.task.names:
+        kinematics.inverse(kinematics.task.chain["home"][-len(kinematics.task.names) :])
     kinematics.platform_twist(pose, np.zeros(len(kinematics.actuated_names)))
     exercise(dynamics)
     rehearse_controller(dynamics, LAWS[0])
