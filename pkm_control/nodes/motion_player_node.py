@@ -23,6 +23,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
+from pkm_control.command_line.measured import say_measured
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.motion_player.loop_figures import loop_figures
@@ -354,6 +355,8 @@ class MotionPlayer(Node):
         run.take(everything=True)
         run.streams.stop()
         self._run = None
+        if not self._stay:
+            say_measured()
         if run.recorder is not None:
             try:
                 self._publish(run, run.recorder)

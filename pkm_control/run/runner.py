@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn, Protocol
@@ -29,6 +29,7 @@ from typing import IO, NoReturn, Protocol
 import yaml
 
 from pkm_control.command_line import options
+from pkm_control.command_line.measured import forget_measured, is_measured
 from pkm_control.command_line.outputs import leave_terminal
 from pkm_control.command_line.progress import progress
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
@@ -66,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refused(error)
     except KeyboardInterrupt:
         return interrupted()
+    forget_measured()
     group = ProcessGroup()
     with alone, tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
@@ -357,6 +359,9 @@ class ProcessGroup:
         """
         running = dict(self.processes)
         while not self._stopping:
+            if is_measured() and self._leader in running and len(running) > 1:
+                self._signal((process for name, process in running.items() if name != self._leader), signal.SIGINT)
+                running = {self._leader: running[self._leader]}
             for name, process in list(running.items()):
                 code = process.poll()
                 if code is None:
@@ -372,15 +377,19 @@ class ProcessGroup:
             time.sleep(0.05)
         return 0
 
+    @staticmethod
+    def _signal(processes: Iterable[Process], number: int) -> None:
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+
     def stop(self) -> None:
         """End all processes: first politely, in the end for certain, sooner where somebody asks once more."""
         self._stopping = True
         asked, began, warned = self._asked, time.monotonic(), False
         for number, patience in zip((signal.SIGINT, signal.SIGTERM, signal.SIGKILL), self._patience, strict=True):
             alive = [process for process in self.processes.values() if process.poll() is None]
-            for process in alive:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, number)
+            self._signal(alive, number)
             deadline = time.monotonic() + patience
             while alive and time.monotonic() < deadline and self._asked == asked:
                 alive = [process for process in alive if process.poll() is None]

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pkm_control.command_line.measured import forget_measured
 from pkm_control.run import bringup, prepare, runner
 from pkm_control.run.bringup import NodeSpec
 from pkm_control.run.runner import Forked, Gate, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
@@ -157,6 +158,40 @@ def test_the_leader_ends_the_run() -> None:
     assert group.wait() == 3
     group.stop()
     assert all(p.poll() is not None for p in group.processes.values())
+
+
+def test_while_the_leader_writes_its_report_the_others_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "node_that_reports.py").write_text(
+        "import time\n"
+        "from pkm_control.command_line.measured import say_measured\n"
+        "def main():\n"
+        "    say_measured()\n"
+        "    time.sleep(1.5)\n"
+        "    return 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    gate, group = Gate(), ProcessGroup()
+    other = started([sys.executable, "-c", "import time; time.sleep(60)"])
+    ended: list[float] = []
+    watch = threading.Thread(target=lambda: (other.wait(), ended.append(time.monotonic())))
+    watch.start()
+    group.start(NodeSpec("hardware", "", ""), other)
+    group.start(
+        NodeSpec("leader", "leader", "node_that_reports"),
+        Forked(NodeSpec("leader", "", "node_that_reports"), [], gate),
+        leads=True,
+    )
+    try:
+        gate.open()
+        assert group.wait() == 3
+        assert time.monotonic() - ended[0] > 0.5
+    finally:
+        group.stop()
+        watch.join()
+        forget_measured()
+    assert not capfd.readouterr().err.count("hardware ended")  # which would be a fault at any other time
 
 
 def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
