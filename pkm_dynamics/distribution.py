@@ -5,8 +5,7 @@ With m actuators for n < m freedoms, `K_a^T tau = b` leaves m - n efforts free: 
 K_a^T. Dasgupta ("Force redundancy in parallel manipulators: theoretical and practical issues", 2002) compares the
 choices offered here: pseudo-inverse, minimax, and the norms between them. In z they are small convex programmes:
 
-* norm 2: least distance to a polyhedron (Lawson and Hanson, Solving Least Squares Problems, ch. 23), by
-  `scipy.optimize.nnls`;
+* norm 2: least distance to a polyhedron, by the compiled method of the controllers' loop (`kernels/sharing.py`);
 * norms 1 and inf: linear programmes, by `scipy.optimize.linprog` (HiGHS);
 * other norms: `scipy.optimize.minimize` (SLSQP) with the exact gradient, from the answer for norm 2.
 """
@@ -23,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
+from pkm_dynamics.kernels.sharing import SHARED, nearest_within
 from pkm_kinematics import Status
 
 WITHIN = 1e-9  # of the size of the efforts: what rounding may leave outside the bounds
@@ -165,19 +165,11 @@ def least_squares(N: Array, start: Array, weights: Array, lower: Array, upper: A
     z = -np.linalg.solve(R, c)
     if _held(N, start, z, lower, upper):
         return z
-    # x = R z + c turns it into: least |x| with G x >= h
+    # x = R z + c turns it into: least |x| with lower <= rest + rows x <= upper
     rows = np.linalg.solve(R.T, N.T).T
-    rest = start - rows @ c
-    below, above = np.isfinite(lower), np.isfinite(upper)
-    G = np.vstack([rows[below], -rows[above]])
-    h = np.concatenate([(lower - rest)[below], (rest - upper)[above]])
-    target = np.zeros(len(z) + 1)
-    target[-1] = 1.0
-    E = np.vstack([G.T, h])
-    residual = target - E @ scipy.optimize.nnls(E, target)[0]
-    if not residual[-1] > WITHIN**2:
-        return None
-    return np.asarray(np.linalg.solve(R, -residual[:-1] / residual[-1] - c))
+    x, r = np.zeros(len(z)), len(z)
+    status = nearest_within(np.ascontiguousarray(rows), start - rows @ c, lower, upper, x, np.zeros((r + 6, r + 1)))
+    return np.asarray(np.linalg.solve(R, x - c)) if status == SHARED else None
 
 
 def _linear_programme(

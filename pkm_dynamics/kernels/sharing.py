@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How redundant actuators share a task within bounds: of all efforts that do the same work, those of least norm.
+
+The efforts that do the same work are start + N z, N an orthonormal basis of the null space of the actuators' Jacobian.
+In z they are the point of a polyhedron nearest to one that is given, which the dual method of Goldfarb and Idnani ("A
+numerically stable dual method for solving strictly convex quadratic programs", Mathematical Programming 1983) finds
+from that point on: it takes in the bound that is broken most and lets go of those that no longer hold, so it needs no
+point within the bounds to begin with, and says where there is none.
+"""
+
+from math import sqrt
+
+from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.dense import solve_positive
+
+SHARED, NONE_WITHIN, UNDETERMINED = 0, 1, 2
+_BROKEN = 1e-12  # of the size of the bound and of the efforts: what rounding may leave outside
+_PARALLEL = 1e-12  # square of the part of a normal that the others leave, below which it depends on them
+_RANK = 1e-9  # of a row's length, below which it depends on the rows before
+_MOST = 200  # changes of the working set: more is a circle
+
+
+@compiled
+def null_space(J, rank, Q):
+    """Fill the columns of Q (m, m): the first `rank` with an orthonormal basis of the rows of J (k, m), then the rest.
+
+    Rows are taken by size, so that J may have more of them than its rank. Returns False where its rank is less.
+    """
+    k, m = J.shape
+    for number in range(m):
+        best, chosen = 0.0, -1
+        candidates = k if number < rank else m
+        for r in range(candidates):  # the candidate of which most is left
+            whole, left = 0.0, 0.0
+            for i in range(m):
+                value = J[r, i] if number < rank else (1.0 if i == r else 0.0)
+                whole += value * value
+            left = whole
+            for c in range(number):
+                along = 0.0
+                for i in range(m):
+                    along += Q[i, c] * (J[r, i] if number < rank else (1.0 if i == r else 0.0))
+                left -= along * along
+            share = left / whole if whole > 0.0 else 0.0
+            if share > best:
+                best, chosen = share, r
+        if chosen < 0 or not best > _RANK * _RANK:
+            return False
+        for i in range(m):
+            Q[i, number] = J[chosen, i] if number < rank else (1.0 if i == chosen else 0.0)
+        for _ in range(2):  # twice is enough
+            for c in range(number):
+                along = 0.0
+                for i in range(m):
+                    along += Q[i, c] * Q[i, number]
+                for i in range(m):
+                    Q[i, number] -= along * Q[i, c]
+        size = 0.0
+        for i in range(m):
+            size += Q[i, number] * Q[i, number]
+        if not size > 0.0:
+            return False
+        for i in range(m):
+            Q[i, number] /= sqrt(size)
+    return True
+
+
+@compiled
+def nearest_within(rows, start, lower, upper, z, working):
+    """z (r,) nearest to zero with lower <= start + rows z <= upper, each (m,), rows (m, r). Returns a status.
+
+    `working` (r + 6, r + 1) is scratch. Bounds may be infinite; where lower equals upper the effort is prescribed.
+    """
+    m, r = rows.shape
+    gram, step, normal, direction = working[:r, :r], working[r], working[r + 1], working[r + 2]
+    weight, active, side = working[r + 3], working[r + 4], working[r + 5]
+    held = 0
+    for c in range(r):
+        z[c] = 0.0
+    size = 1e-300
+    for i in range(m):
+        size = max(size, abs(start[i]))
+    for _ in range(_MOST):
+        worst, chosen, sign = 0.0, -1, 1.0
+        for i in range(m):
+            value, length = start[i], 0.0
+            for c in range(r):
+                value += rows[i, c] * z[c]
+                length += rows[i, c] * rows[i, c]
+            below, above = lower[i] - value, value - upper[i]
+            slack = _BROKEN * (abs(value) + size)
+            over = below if below > above else above
+            if over <= slack:
+                continue
+            if not length > 0.0:
+                return NONE_WITHIN
+            if over * over > worst * length:
+                worst = over * over / length
+                chosen, sign = i, (1.0 if below > above else -1.0)
+        if chosen < 0:
+            return SHARED
+        for j in range(held):  # the bound at hand is held already: what is left is rounding
+            if int(active[j]) == chosen and side[j] == sign:
+                return SHARED
+        for c in range(r):
+            normal[c] = sign * rows[chosen, c]
+        price = 0.0
+        for _ in range(m + r + 1):
+            # the part of the normal that the bounds held leave free, and how it leans on them
+            for a in range(held):
+                i = int(active[a])
+                step[a] = 0.0
+                for c in range(r):
+                    step[a] += side[a] * rows[i, c] * normal[c]
+                for b in range(a + 1):
+                    j = int(active[b])
+                    gram[a, b] = 0.0
+                    for c in range(r):
+                        gram[a, b] += side[a] * side[b] * rows[i, c] * rows[j, c]
+            if held > 0 and not solve_positive(gram, step, held):
+                return NONE_WITHIN
+            free, whole = 0.0, 0.0
+            for c in range(r):
+                direction[c] = normal[c]
+                for a in range(held):
+                    direction[c] -= step[a] * side[a] * rows[int(active[a]), c]
+                free += direction[c] * direction[c]
+                whole += normal[c] * normal[c]
+            blocked, most = -1, 1e300
+            for a in range(held):
+                if step[a] > 0.0 and weight[a] / step[a] < most:
+                    blocked, most = a, weight[a] / step[a]
+            value = start[chosen]
+            for c in range(r):
+                value += rows[chosen, c] * z[c]
+            gap = (lower[chosen] - value) if sign > 0.0 else (value - upper[chosen])
+            movable = free > _PARALLEL * whole and held < r
+            if not movable and blocked < 0:
+                return NONE_WITHIN
+            length = gap / free if movable else 1e300
+            full = length <= most
+            if not full:
+                length = most
+            if movable:
+                for c in range(r):
+                    z[c] += length * direction[c]
+            for a in range(held):
+                weight[a] -= length * step[a]
+            price += length
+            if full:
+                active[held], side[held], weight[held] = chosen, sign, price
+                held += 1
+                break
+            for a in range(blocked, held - 1):
+                active[a], side[a], weight[a] = active[a + 1], side[a + 1], weight[a + 1]
+            held -= 1
+    return NONE_WITHIN
+
+
+@compiled
+def share_within(J, rank, lower, upper, effort, scratch):
+    """Replace `effort` (m,) by the efforts of least norm within bounds (m,) among all that do the same work.
+
+    J (k, m): rows span what the actuators' velocities can be, as those of the forward Jacobian do; `rank` of it.
+    `scratch` is (3 m + 8, m + 1). Returns a status; the efforts are as they were unless it is SHARED.
+    """
+    m = effort.shape[0]
+    r = m - rank
+    Q = scratch[:m, :m]
+    if not null_space(J, rank, Q):
+        return UNDETERMINED
+    N = Q[:, rank:]
+    start, z, working = scratch[m, :m], scratch[m + 1, :r], scratch[m + 2 : m + 8 + r, : r + 1]
+    for i in range(m):
+        start[i] = effort[i]
+    for c in range(r):
+        along = 0.0
+        for i in range(m):
+            along += N[i, c] * effort[i]
+        for i in range(m):
+            start[i] -= along * N[i, c]
+    status = nearest_within(N, start, lower, upper, z, working)
+    if status != SHARED:
+        return status
+    for i in range(m):
+        value = start[i]
+        for c in range(r):
+            value += N[i, c] * z[c]
+        effort[i] = min(max(value, lower[i]), upper[i])  # rounding
+    return SHARED
+
+
+@compiled
+def clip_within(J, lower, upper, effort, wanted, sweeps):
+    """Efforts (m,) within bounds whose work misses that of `wanted` (m,) least, by coordinate descent from `effort`.
+
+    J (k, m) as in `share_within`, its rows of comparable size. Where bounds leave no efforts that do the work, these
+    come nearest to it: to clip each alone would push and pull against each other.
+    """
+    k, m = J.shape
+    for i in range(m):
+        effort[i] = min(max(wanted[i], lower[i]), upper[i])
+    for _ in range(sweeps):
+        for i in range(m):
+            slope, size = 0.0, 0.0
+            for r in range(k):
+                missed = 0.0
+                for j in range(m):
+                    missed += J[r, j] * (effort[j] - wanted[j])
+                slope += J[r, i] * missed
+                size += J[r, i] * J[r, i]
+            if size > 0.0:
+                effort[i] = min(max(effort[i] - slope / size, lower[i]), upper[i])
