@@ -18,7 +18,9 @@ from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
 from pkm_kinematics import Kinematics
 
-TASKS: dict[str, tuple[str, str]] = {}  # word: module, and what it does
+TASKS: dict[str, tuple[str, str]] = {  # word: module, and what it does
+    "prove": ("pkm_analysis.command_line.prove", "whether something holds at every pose of a box or of a path"),
+}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -2,7 +2,7 @@
 """Proof: what holds at every pose of a box or a path, by interval arithmetic that rounds outward."""
 
 from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
-from pkm_analysis.proof.prove import Proof, prove
+from pkm_analysis.proof.prove import Proof, certified_box, prove, prove_path
 from pkm_analysis.proof.requirements import Accuracy, Effort, Inside, Margin, NoSingularity, Requirement
 
 __all__ = [
@@ -16,5 +16,7 @@ __all__ = [
     "NoSingularity",
     "Proof",
     "Requirement",
+    "certified_box",
     "prove",
+    "prove_path",
 ]

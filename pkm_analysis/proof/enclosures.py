@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -132,6 +133,20 @@ class Encloser:
         self.program: RobotProgram = record_robot(kinematics, mode, constraints)
         self.twists = _twists(kinematics)
         self.mobility = kinematics.mobility
+
+    def on(self, domain: Domain) -> Encloser:
+        """The same robot in another domain, not recorded again.
+
+        Args:
+            domain: where.
+
+        Returns:
+            Its encloser.
+        """
+        other = copy(self)
+        other.domain = domain
+        vars(other).pop("_fixed", None)
+        return other
 
     def __call__(self, boxes: Array, cores: int | None = None) -> Enclosure:
         """Enclose.

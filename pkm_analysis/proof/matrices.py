@@ -151,6 +151,9 @@ class Affine:
 
         With L the affine part, L^T L is its value at the centre, plus a part that is affine in the parameters, plus
         a positive semidefinite one, which is left out.
+
+        Returns:
+            The bounds.
         """
         size, k, r = self._size(), self.half.shape[1], self.centre.shape[1]
         turned = np.swapaxes(self.centre, -1, -2)
@@ -170,6 +173,9 @@ class Affine:
 
         With C the pseudo-inverse at the centre, C A differs from 1 by a matrix of which P bounds all entries. Where
         P v < v for a vector of positive numbers, the spectral radius of P is below one, and C A regular.
+
+        Returns:
+            One less the growth of v.
         """
         known = self.known[:, None, None]
         C = np.asarray(np.linalg.pinv(self.centre), dtype=float)

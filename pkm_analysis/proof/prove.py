@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import product
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
@@ -28,6 +28,14 @@ MOST_BOXES = 20_000
 BATCH = 512
 SAMPLES = 1024  # poses tried at random before anything is bounded
 REFUTES = -1e-12  # a slack at a pose below this is no rounding
+
+
+class Refutation(NamedTuple):
+    """A pose at which a requirement does not hold."""
+
+    point: Array  # (c,)
+    violated: str
+    slack: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,40 +125,152 @@ def prove(
         AnalysisError: the domain is empty, or the robot cannot be bounded.
         ModeError: no such working mode.
     """
-    wanted = tuple(requirements) if isinstance(requirements, Sequence) else (requirements,)
-    if not wanted:
-        raise AnalysisError("proof", "there is nothing to prove", "name a requirement, such as 'inside'")
+    wanted = _listed(requirements)
     if not np.isfinite(domain.box).all() or not np.isfinite(domain.origin).all():
         raise AnalysisError("domain", "it has bounds that are no numbers", "give each coordinate two finite bounds")
     if (domain.box[:, 0] > domain.box[:, 1]).any():
         raise AnalysisError("domain", "a lower bound is above its upper one", "exchange them")
-    return _Search(kinematics, domain, wanted, mode, resolution, most_boxes, progress).run()
+    encloser = Encloser(kinematics, domain, mode, any(one.constraints for one in wanted))
+    return _Search(encloser, wanted, resolution, most_boxes, progress).run(SAMPLES)
+
+
+def prove_path(
+    kinematics: Kinematics,
+    waypoints: ArrayLike,
+    requirements: Requirement | Sequence[Requirement],
+    mode: int = 0,
+    *,
+    resolution: float = RESOLUTION,
+    most_boxes: int = MOST_BOXES,
+    progress: Callable[[float, int], None] | None = None,
+) -> Proof:
+    """Whether requirements hold all along a path, straight in task coordinates between waypoints.
+
+    Args:
+        kinematics: of the robot.
+        waypoints: task coordinates (n, c), two or more.
+        requirements: what is to hold.
+        mode: number of the working mode.
+        resolution: of a straight part, below which it is not halved any more.
+        most_boxes: after how many parts of parts the answer is undecided.
+        progress: called with the share of the path that is proved and the number of parts so far.
+
+    Returns:
+        The answer, whose `share` is of the number of straight parts.
+
+    Raises:
+        AnalysisError: fewer than two waypoints, or the robot cannot be bounded.
+        ModeError: no such working mode.
+    """
+    wanted = _listed(requirements)
+    points = np.asarray(waypoints, dtype=float)
+    width = len(kinematics.task.names)
+    if points.ndim != 2 or len(points) < 2 or points.shape[1] != width or not np.isfinite(points).all():
+        raise AnalysisError("path", f"an array of shape {points.shape} is none", f"give (n, {width}), n > 1, finite")
+    began = time.perf_counter()
+    encloser = Encloser(kinematics, Domain.of_path(points[0], points[1]), mode, any(one.constraints for one in wanted))
+    first = _Search(encloser, wanted, resolution, most_boxes, None)
+    refuted = first.attempt(points)
+    if refuted is not None:
+        return first.answer("refuted", refuted)
+    parts: list[Proof] = []
+    boxes = 0
+    for start, end in pairwise(points):
+        search = _Search(encloser.on(Domain.of_path(start, end)), wanted, resolution, most_boxes - boxes, None)
+        parts.append(search.run(0))
+        boxes += parts[-1].boxes
+        if progress is not None:
+            progress(len(parts) / (len(points) - 1), boxes)
+        if parts[-1].verdict == "refuted":
+            break
+    worst = next((one for one in parts if one.verdict == "refuted"), None)
+    undecided = np.concatenate([one.undecided for one in parts])
+    verdict = "refuted" if worst else "undecided" if len(undecided) else "proved"
+    return replace(
+        worst or parts[-1],
+        verdict=verdict,
+        undecided=undecided,
+        share=sum(one.share for one in parts) / (len(points) - 1),
+        boxes=boxes,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def certified_box(
+    kinematics: Kinematics,
+    bounds: ArrayLike,
+    requirements: Requirement | Sequence[Requirement],
+    mode: int = 0,
+    *,
+    tolerance: float = 0.005,
+    most_boxes: int = 4000,
+) -> tuple[Array, Proof]:
+    """The largest box that is proved, of those that shrink towards the centre of a given one.
+
+    Args:
+        kinematics: of the robot.
+        bounds: (c, 2) of the task coordinates, such as of a box found by sampling.
+        requirements: what is to hold.
+        mode: number of the working mode.
+        tolerance: of its sides, as a part of those given.
+        most_boxes: that one proof may take.
+
+    Returns:
+        Its bounds (c, 2), and the proof.
+
+    Raises:
+        AnalysisError: not even the centre is proved.
+        ModeError: no such working mode.
+    """
+    whole = np.asarray(bounds, dtype=float)
+    centre = whole.mean(axis=1, keepdims=True)
+    below, above = 0.0, 1.0
+    best: tuple[Array, Proof] | None = None
+    scale = 1.0
+    while best is None or above - below > tolerance:
+        box = centre + scale * (whole - centre)
+        proof = prove(kinematics, Domain.of_box(box), requirements, mode, most_boxes=most_boxes)
+        if proof.ok:
+            below, best = scale, (box, proof)
+            if scale == 1.0:
+                break
+        else:
+            above = scale
+        if above < tolerance:
+            raise AnalysisError("box", f"not even its centre is proved: {proof._summary()}", "begin at another box")
+        scale = 0.5 * (below + above)
+    return best
+
+
+def _listed(requirements: Requirement | Sequence[Requirement]) -> tuple[Requirement, ...]:
+    wanted = tuple(requirements) if isinstance(requirements, Sequence) else (requirements,)
+    if not wanted:
+        raise AnalysisError("proof", "there is nothing to prove", "name a requirement, such as 'inside'")
+    return wanted
 
 
 class _Search:
     def __init__(
         self,
-        kinematics: Kinematics,
-        domain: Domain,
+        encloser: Encloser,
         wanted: tuple[Requirement, ...],
-        mode: int,
         resolution: float,
         most: int,
         progress: Callable[[float, int], None] | None,
     ) -> None:
-        self.kinematics, self.domain, self.wanted, self.mode = kinematics, domain, wanted, mode
+        self.encloser, self.wanted = encloser, wanted
+        self.kinematics, self.domain, self.mode = encloser.kinematics, encloser.domain, encloser.mode
         self.resolution, self.most, self.progress = resolution, most, progress
         self.began = time.perf_counter()
-        self.encloser = Encloser(kinematics, domain, mode, any(one.constraints for one in wanted))
-        self.sides = domain.box[:, 1] - domain.box[:, 0]
+        self.sides = self.domain.box[:, 1] - self.domain.box[:, 0]
         self.done = 0
         self.volume = 0.0
 
-    def run(self) -> Proof:
-        """The answer."""
-        refuted = self._try(self._samples())
+    def run(self, samples: int) -> Proof:
+        """The answer; so many poses are tried first."""
+        refuted = self.attempt(self.domain.coordinates(self._samples(samples)))
         if refuted is not None:
-            return self._answer("refuted", *refuted)
+            return self.answer("refuted", refuted)
         waiting = self.domain.box[None].copy()
         badness = np.zeros(1)
         open_ones = np.ones((1, len(self.wanted)), dtype=np.bool_)
@@ -167,9 +287,9 @@ class _Search:
             if self.progress is not None:
                 self.progress(self.volume, self.done)
             boxes, left, slack = boxes[~proved], left[~proved], slack[~proved]
-            refuted = self._try(self._corners(boxes))
+            refuted = self.attempt(self.domain.coordinates(self._corners(boxes)))
             if refuted is not None:
-                return self._answer("refuted", *refuted)
+                return self.answer("refuted", refuted)
             small = self._relative(boxes).max(axis=1, initial=0.0) <= self.resolution
             stuck += list(boxes[small])
             halves = self._halve(boxes[~small])
@@ -178,7 +298,7 @@ class _Search:
             open_ones = np.concatenate([open_ones[keep], np.repeat(left[~small], 2, axis=0)])
             badness = np.concatenate([badness[keep], np.repeat(worst, 2)])
         rest = np.array([*stuck, *waiting]).reshape(-1, *self.domain.box.shape)
-        return self._answer("undecided" if len(rest) else "proved", rest=rest)
+        return self.answer("undecided" if len(rest) else "proved", rest=rest)
 
     def _bound(self, boxes: Array, asked: NDArray[np.bool_]) -> Array:
         """Lower bounds (n, r) of the slack of each requirement where it is asked for, infinite elsewhere."""
@@ -190,28 +310,27 @@ class _Search:
                 slack[at, r] = one.over(self.encloser, _rows(found, at))
         return slack
 
-    def _try(self, parameters: Array) -> tuple[Array, int, float] | None:
-        """The pose, of some, at which a requirement fails most clearly: parameters, which one, and its slack."""
-        if not len(parameters):
+    def attempt(self, coordinates: Array) -> Refutation | None:
+        """A pose, of some (n, c) or between them, at which a requirement fails clearly."""
+        if not len(coordinates):
             return None
-        coordinates = self.domain.coordinates(parameters)
-        for r, one in enumerate(self.wanted):
+        for one in self.wanted:
             slack = one.at(self.kinematics, coordinates, self.mode)
             slack = np.where(np.isnan(slack), np.inf, slack)
             worst = int(slack.argmin())
             if slack[worst] < REFUTES:
-                return coordinates[worst], r, float(slack[worst])
+                return Refutation(coordinates[worst], str(one), float(slack[worst]))
             suspect = one.suspect(self.kinematics, coordinates, self.mode)
             if suspect is not None:
                 (there,) = one.at(self.kinematics, suspect[None], self.mode)
                 if there < REFUTES:
-                    return suspect, r, float(there)
+                    return Refutation(suspect, str(one), float(there))
         return None
 
-    def _samples(self) -> Array:
+    def _samples(self, n: int) -> Array:
         """Corners of the domain, its centre, and parameters at random."""
         rng = np.random.default_rng(0)
-        inside = rng.uniform(self.domain.box[:, 0], self.domain.box[:, 1], (SAMPLES, len(self.sides)))
+        inside = rng.uniform(self.domain.box[:, 0], self.domain.box[:, 1], (n, len(self.sides)))
         return np.concatenate([self._corners(self.domain.box[None]), inside])
 
     def _corners(self, boxes: Array) -> Array:
@@ -236,14 +355,8 @@ class _Search:
         halves[2 * rows + 1, side, 0] = middle
         return halves
 
-    def _answer(
-        self,
-        verdict: str,
-        point: Array | None = None,
-        which: int | None = None,
-        slack: float | None = None,
-        rest: Array | None = None,
-    ) -> Proof:
+    def answer(self, verdict: str, refuted: Refutation | None = None, rest: Array | None = None) -> Proof:
+        """The proof as it stands."""
         rest = np.zeros((0, *self.domain.box.shape)) if rest is None else rest
         ends = self.domain.directions * rest[:, None, :, 0], self.domain.directions * rest[:, None, :, 1]
         lowest = self.domain.origin + np.minimum(*ends).sum(axis=-1)
@@ -252,9 +365,9 @@ class _Search:
             verdict=verdict,
             that=tuple(map(str, self.wanted)),
             names=self.kinematics.task.names,
-            point=point,
-            violated=None if which is None else str(self.wanted[which]),
-            slack=slack,
+            point=None if refuted is None else refuted.point,
+            violated=None if refuted is None else refuted.violated,
+            slack=None if refuted is None else refuted.slack,
             undecided=np.stack([lowest, highest], axis=-1),
             share=min(self.volume, 1.0),
             boxes=self.done,

@@ -38,15 +38,41 @@ class Requirement(Protocol):
         ...
 
     def over(self, encloser: Encloser, found: Enclosure) -> Array:
-        """Lower bounds (n,) of the slack over boxes; minus infinity where nothing is known."""
+        """Lower bounds of the slack over boxes.
+
+        Args:
+            encloser: of the robot.
+            found: what it says of the boxes.
+
+        Returns:
+            (n,); minus infinity where nothing is known.
+        """
         ...
 
     def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
-        """Slack (n,) at task coordinates (n, c); NaN where the robot has no configuration."""
+        """Slack at single poses.
+
+        Args:
+            kinematics: of the robot.
+            coordinates: of its task (n, c).
+            mode: number of the working mode.
+
+        Returns:
+            (n,); NaN where the robot has no configuration.
+        """
         ...
 
     def suspect(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array | None:
-        """Task coordinates (c,), on a line between two of (n, c), at which the slack is likely to be negative."""
+        """A pose between others at which the slack is likely to be negative.
+
+        Args:
+            kinematics: of the robot.
+            coordinates: of its task (n, c).
+            mode: number of the working mode.
+
+        Returns:
+            Task coordinates (c,) on a line between two of those given, or None.
+        """
         ...
 
 
@@ -223,7 +249,7 @@ class Accuracy(_WithoutSuspects):
 
     def __str__(self) -> str:
         """As it is asked for."""
-        return f"{'turning' if self.turning else 'position'} error < {self.bound:g}"
+        return f"turning_error < {self.bound:g} rad" if self.turning else f"position_error < {self.bound:g} m"
 
     def _errors(self, n: int) -> Array:
         return np.broadcast_to(np.asarray(self.sensors, dtype=float), (n,))
@@ -256,7 +282,7 @@ class Effort(_WithoutSuspects):
 
     def __str__(self) -> str:
         """As it is asked for."""
-        return f"effort < {', '.join(f'{b:g}' for b in self.bounds) or 'limits'}"
+        return f"effort_at_rest < {', '.join(f'{b:g}' for b in self.bounds) or 'limits'}"
 
     @cached_property
     def _limits(self) -> Array:

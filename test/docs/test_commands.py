@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pkm_analysis.command_line.analyse import TASKS
 from pkm_control.run import bringup
 from pkm_control.run.cli import COMMANDS
 
@@ -41,7 +42,7 @@ def refusal(command: str) -> str:
     """What is wrong with a command, empty where nothing is; what is not of the suite is not looked at."""
     if not command.startswith(("pkm", "./pkm", "python", "ros2 launch")):
         return ""
-    words = shlex.split(re.sub(r"\s>.*", "", command), comments=True)
+    words = shlex.split(re.sub(r"\s>(?=[^\"']*$).*", "", command), comments=True)
     if words[0] in ("pkm", "./pkm"):
         return of_pkm(words[1:])
     if words[0].startswith("python") and len(words) > 1:
@@ -54,6 +55,8 @@ def refusal(command: str) -> str:
 def of_pkm(words: list[str]) -> str:
     if not words or words[0] in ("COMMAND", "...", "--help"):
         return ""
+    if words[0] == "analyse" and len(words) > 2:
+        return of_analysis(words[1:])
     if words[0] in COMMANDS:
         # the word alone: a sentence about the command
         return of_parser(importlib.import_module(COMMANDS[words[0]][0]).parser(), words[1:]) if words[1:] else ""
@@ -63,6 +66,16 @@ def of_pkm(words: list[str]) -> str:
         return of_python(words[1:])
     gone = [word for word in words[1:] if word.startswith("test/") and not (ROOT / word).exists()]
     return f"no such tests: {gone}" if gone else ""
+
+
+def of_analysis(words: list[str]) -> str:
+    """Of a robot and a task, the task alone: a sentence about it."""
+    robot, task, *rest = words
+    if task == "[TASK]":
+        return ""
+    if task not in TASKS:
+        return f"no task {task}"
+    return of_parser(importlib.import_module(TASKS[task][0]).parser(), [robot, *rest]) if rest else ""
 
 
 def of_parser(parser: argparse.ArgumentParser, words: list[str]) -> str:
@@ -125,7 +138,7 @@ def test_options_named_in_the_text_exist() -> None:
         "--symlink-install",
         "--full",
     }
-    for module, _ in COMMANDS.values():
+    for module, _ in [*COMMANDS.values(), *TASKS.values()]:
         ours |= {
             option for action in importlib.import_module(module).parser()._actions for option in action.option_strings
         }

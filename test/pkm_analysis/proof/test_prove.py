@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.proof import Accuracy, Domain, Effort, Inside, Margin, NoSingularity, prove
+from pkm_analysis.proof import Accuracy, Domain, Effort, Inside, Margin, NoSingularity, certified_box, prove, prove_path
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics.kinematics import Kinematics
@@ -157,3 +157,51 @@ def test_questions_that_mean_nothing_are_refused(delta):
         prove(delta, Domain.of_box([[-np.inf, 0.1], [-0.1, 0.1], [-0.9, -0.8]]), Inside())
     with pytest.raises(AnalysisError, match="not positive"):
         Margin("type2", 0.0, above=True)
+
+
+def test_a_certified_box_of_the_delta_is_nearly_the_sampled_one(delta):
+    centre, half = np.array([0.0, 0.0, -0.85]), np.array([1.0, 1.0, 0.5])
+    unit = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 21)] * 3), axis=-1).reshape(-1, 3)
+    below, above = 0.0, 0.6
+    while above - below > 1e-3:
+        scale = 0.5 * (below + above)
+        inside = (delta.inverse(centre + scale * half * unit).status == Status.CONVERGED).all()
+        below, above = (scale, above) if inside else (below, scale)
+    sampled = np.stack([centre - above * half, centre + above * half], axis=1)
+    box, proof = certified_box(delta, sampled, Inside())
+    assert proof.ok
+    assert np.ptp(box, axis=1).prod() >= 0.95 * np.ptp(sampled, axis=1).prod()
+    assert (delta.inverse(_random(Domain.of_box(box), 20_000)).status == Status.CONVERGED).all()
+
+
+def test_a_box_without_anything_inside_has_no_certified_part(delta):
+    with pytest.raises(AnalysisError, match="not even its centre"):
+        certified_box(delta, [[2.0, 2.1], [0.0, 0.1], [-0.9, -0.8]], Inside())
+
+
+def test_paths_through_several_points(delta):
+    corners = np.array([[-0.2, -0.2, -0.9], [0.2, -0.2, -0.9], [0.2, 0.2, -0.8], [-0.2, 0.2, -0.8], [-0.2, -0.2, -0.9]])
+    found = prove_path(delta, corners, [Inside(), NoSingularity()])
+    assert found.ok, found
+    assert found.share == pytest.approx(1.0)
+    out = np.vstack([corners, [[1.6, 0.0, -0.9]]])
+    found = prove_path(delta, out, Inside())
+    assert found.verdict == "refuted"
+    # between two points that are inside, there is one that is not
+    found = prove_path(delta, [[-0.2, 0.0, -0.85], [0.2, 0.0, -0.85]], Margin("type1", 0.243, above=True))
+    assert found.verdict == "refuted"
+    assert abs(found.point[0]) < 0.15
+    with pytest.raises(AnalysisError, match="none"):
+        prove_path(delta, corners[:1], Inside())
+
+
+def test_robots_that_are_not_covered_are_told_why():
+    tripod = Kinematics(load_mechanism("tripod_3prs"))
+    with pytest.raises(AnalysisError, match="turns with the pose"):
+        prove(tripod, Domain.of_box([[0.0, 0.0]] * 5 + [[0.5, 0.6]]), Inside())
+
+
+def test_a_platform_that_is_singular_everywhere_is_refuted():
+    griffis = Kinematics(load_mechanism("griffis_duffy"))
+    home = griffis.engine.task.chain["home"][1:]
+    assert prove(griffis, Domain.of_path(home, home + 0.01), NoSingularity()).verdict == "refuted"

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pkm analyse ROBOT prove`: whether something holds at every pose of a box or of a path."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.proof.enclosures import Domain
+from pkm_analysis.proof.prove import MOST_BOXES, RESOLUTION, Proof, prove, prove_path
+from pkm_analysis.proof.questions import FORMS, read_box, read_point, read_requirement
+from pkm_analysis.requirements.units import in_si
+from pkm_analysis.robot import Robot
+from pkm_description import PkmError, load_mechanism
+from pkm_description.command_options import add_robot
+from pkm_description.load import xacro_arguments
+
+PROVED, REFUTED, NO_ANSWER, UNDECIDED = 0, 1, 2, 3
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="pkm analyse ROBOT prove",
+        description="Say whether something holds at every pose of a box or along a straight path: proved everywhere, "
+        "refuted at a pose that is named, or undecided in boxes of the stated size. Proofs are by interval arithmetic.",
+        epilog="what can be asked:\n"
+        + "".join(f"\n  {form}" for form in FORMS)
+        + "\n\nexit code: 0 proved, 1 refuted, 3 undecided, 2 where the question has no answer",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_robot(p)
+    where = p.add_mutually_exclusive_group(required=True)
+    text = "ranges of task coordinates, m and rad if no unit is named; coordinates that are not named stay at home"
+    where.add_argument("--box", nargs="+", metavar="NAME=LOW:HIGH", help=text)
+    where.add_argument("--from", dest="start", nargs="+", metavar="NAME=VALUE", help="where a straight path begins")
+    p.add_argument("--to", dest="end", nargs="+", metavar="NAME=VALUE", help="where it ends")
+    asked = "what is to hold, see below; may be given several times (default: inside)"
+    p.add_argument("--that", action="append", metavar="'REQUIREMENT'", help=asked)
+    p.add_argument("--sensor-error", nargs="+", metavar=("NUMBER", "UNIT"), help="largest error of the drives' sensors")
+    p.add_argument("--mode", type=int, default=0, metavar="N", help="number of the working mode (default: 0, home's)")
+    p.add_argument("--resolution", type=float, default=RESOLUTION, help=f"of the sides (default: {RESOLUTION:.2g})")
+    p.add_argument("--most-boxes", type=int, default=MOST_BOXES, help=f"until undecided (default: {MOST_BOXES})")
+    p.add_argument("--json", metavar="FILE", help="write the answer as JSON")
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: the exit code says the answer."""
+    command = parser()
+    given = command.parse_args(arguments)
+    if (given.start is None) != (given.end is None):
+        command.error("a path needs both --from and --to")
+    try:
+        found = _answer(given)
+    except PkmError as error:
+        print(f"pkm analyse: {error}", file=sys.stderr)
+        return NO_ANSWER
+    print(found._summary())
+    if found.verdict == "undecided":
+        for box in found.undecided[:5]:
+            ranges = (f"{n} {a:.6g} to {b:.6g}" for n, (a, b) in zip(found.names, box, strict=True) if a < b)
+            print(f"  {', '.join(ranges)}")
+    if given.json:
+        Path(given.json).write_text(json.dumps(found.as_json(), indent=2) + "\n", encoding="utf-8")
+    return {"proved": PROVED, "refuted": REFUTED}.get(found.verdict, UNDECIDED)
+
+
+def _answer(given: argparse.Namespace) -> Proof:
+    robot = Robot(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
+    if not 0.0 < given.resolution < 1.0:
+        raise AnalysisError("--resolution", f"{given.resolution:g} is no part of a side", "give one between 0 and 1")
+    sensors = _sensors(robot, given.sensor_error)
+    wanted = [read_requirement(robot, text, sensors) for text in given.that or ["inside"]]
+    limits = {"resolution": given.resolution, "most_boxes": given.most_boxes}
+    show = _show if sys.stderr.isatty() else None
+    coordinates = robot.coordinates
+    if given.start is not None:
+        ends = [read_point(coordinates, words) for words in (given.start, given.end)]
+        return prove_path(robot.kinematics, np.array(ends), wanted, given.mode, progress=show, **limits)
+    bounds = read_box(coordinates, given.box)
+    return prove(robot.kinematics, Domain.of_box(bounds), wanted, given.mode, progress=show, **limits)
+
+
+def _sensors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:
+    if not words:
+        return ()
+    about = f"--sensor-error {' '.join(words)}"
+    try:
+        number = float(words[0])
+    except ValueError:
+        raise AnalysisError(about, "it begins with no number", "write 0.01 deg") from None
+    return (in_si(number, " ".join(words[1:]), robot.actuator_unit, about),)
+
+
+def _show(share: float, boxes: int) -> None:
+    print(f"\rproved in {100.0 * share:5.1f} %, {boxes} boxes", end="\r", file=sys.stderr, flush=True)

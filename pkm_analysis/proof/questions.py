@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions as people write them: requirements and boxes in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import TaskCoordinates
+from pkm_analysis.proof.requirements import Accuracy, Effort, Inside, Margin, NoSingularity, Requirement
+from pkm_analysis.requirements.units import in_si
+from pkm_analysis.robot import Robot
+from pkm_description.mechanism import Array
+
+_BOUND = re.compile(
+    r"(?P<name>\w+) ?(?P<sense>[<>])=? ?(?P<number>[-+]?[\d.]+(?:[eE][-+]?\d+)?) ?(?P<unit>.*)",
+)
+_RANGE = re.compile(r"(?P<name>[\w/]+)=(?P<low>[-+\d.eE]+)(?::(?P<high>[-+\d.eE]+))?(?P<unit>[a-z]*)")
+FORMS = (
+    "inside",
+    "no singularity",
+    "type1 > NUMBER UNIT",
+    "type2 > NUMBER UNIT",
+    "margin > NUMBER",
+    "psi > NUMBER UNIT",
+    "psi < NUMBER UNIT",
+    "position_error < NUMBER UNIT",
+    "turning_error < NUMBER UNIT",
+    "effort_at_rest < NUMBER UNIT",
+    "effort_at_rest < limits",
+)
+
+
+def read_requirement(robot: Robot, text: str, sensors: tuple[float, ...] = ()) -> Requirement:
+    """A requirement that can be proved.
+
+    Args:
+        robot: of which it is asked.
+        text: one of `FORMS`.
+        sensors: largest errors of the actuators' sensors, one for each or one for all [rad, m], for errors of the pose.
+
+    Returns:
+        The requirement.
+
+    Raises:
+        AnalysisError: it cannot be read or proved, or its unit is missing or wrong.
+    """
+    about = f"requirement '{text}'"
+    words = " ".join(text.split())
+    if words == "inside":
+        return Inside()
+    if words == "no singularity":
+        return NoSingularity()
+    if words.replace(" ", "") == "effort_at_rest<limits":
+        return Effort(robot.dynamics)
+    form = _BOUND.fullmatch(words)
+    if form is None:
+        raise AnalysisError(about, "it cannot be read", f"write one of: {'; '.join(FORMS)}")
+    name, above = form["name"], form["sense"] == ">"
+    try:
+        number = float(form["number"])
+    except ValueError:
+        raise AnalysisError(about, f"{form['number']} is no number", "write one") from None
+    per = {"m": ("1", "1"), "rad": ("m/rad", "rad/m")}.get(robot.actuator_unit, ("m/(m or rad)", "(m or rad)/m"))
+    if name in ("type1", "psi", "type2"):
+        return Margin(name, in_si(number, form["unit"], per[name == "type2"], about), above)
+    if name == "margin":  # the smaller of two numbers whose units are each other's inverse
+        return Margin(name, in_si(number, form["unit"], "1", about), above)
+    if name not in ("position_error", "turning_error", "effort_at_rest"):
+        raise AnalysisError(about, f"nothing is proved of '{name}'", f"write one of: {'; '.join(FORMS)}")
+    if above:
+        raise AnalysisError(about, "a lower bound is not proved here", "ask for less than that")
+    if name in ("position_error", "turning_error"):
+        if not sensors:
+            raise AnalysisError(about, "it depends on the sensors' errors", "give them: --sensor-error NUMBER UNIT")
+        turning = name == "turning_error"
+        return Accuracy(sensors, in_si(number, form["unit"], "rad" if turning else "m", about), turning)
+    unit = {"m": "N", "rad": "N m"}.get(robot.actuator_unit, "N or N m")
+    return Effort(robot.dynamics, (in_si(number, form["unit"], unit, about),))
+
+
+def read_point(coordinates: TaskCoordinates, words: Iterable[str]) -> Array:
+    """Task coordinates, home's where they are not named.
+
+    Args:
+        coordinates: of the robot.
+        words: such as "x=0.1" or "yaw=10deg".
+
+    Returns:
+        (c,).
+
+    Raises:
+        AnalysisError: a word that cannot be read, or no such coordinate.
+    """
+    bounds = read_box(coordinates, words)
+    if (bounds[:, 0] != bounds[:, 1]).any():
+        raise AnalysisError("point", "a range is no point", "give each coordinate one value")
+    return bounds[:, 0]
+
+
+def read_box(coordinates: TaskCoordinates, words: Iterable[str]) -> Array:
+    """Bounds of task coordinates, home's where they are not named.
+
+    Args:
+        coordinates: of the robot.
+        words: such as "x=-0.1:0.1" or "yaw=-10:10deg", or "z=-800mm" for one that is held.
+
+    Returns:
+        (c, 2).
+
+    Raises:
+        AnalysisError: a word that cannot be read, no such coordinate, or a range that is empty.
+    """
+    bounds = np.array([[c.home, c.home] for c in coordinates.all])
+    for word in words:
+        form = _RANGE.fullmatch(word)
+        try:
+            if form is None:
+                raise ValueError
+            low = float(form["low"])
+            high = low if form["high"] is None else float(form["high"])
+        except ValueError:
+            raise AnalysisError(f"range '{word}'", "it cannot be read", "write x=-0.1:0.1, or yaw=-10:10deg") from None
+        found = coordinates.find(form["name"])
+        ends = [in_si(end, form["unit"] or found.unit, found.unit, f"range '{word}'") for end in (low, high)]
+        if ends[0] > ends[1]:
+            raise AnalysisError(f"range '{word}'", "it is empty", "give the lower end first")
+        bounds[coordinates.all.index(found)] = ends
+    return bounds
