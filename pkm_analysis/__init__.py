@@ -3,8 +3,9 @@
 
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.maps.map import Map
 from pkm_analysis.requirements.quantities import Quantity, user_quantity
 from pkm_analysis.requirements.requirement import Requirement
 from pkm_analysis.workspace.workspace import Workspace
 
-__all__ = ["Analysis", "AnalysisError", "Quantity", "Requirement", "Workspace", "user_quantity"]
+__all__ = ["Analysis", "AnalysisError", "Map", "Quantity", "Requirement", "Workspace", "user_quantity"]

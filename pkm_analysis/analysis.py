@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from pkm_analysis.domain import Domain, Range
+from pkm_analysis.maps.map import Map, quantity_map
 from pkm_analysis.requirements.membership import Membership
 from pkm_analysis.requirements.quantities import Quantity, find_quantity, quantities
 from pkm_analysis.requirements.requirement import Requirement, requirement
@@ -135,3 +136,35 @@ class Analysis(Introduced):
         """
         conditions = self.conditions(vary, hold, requirements, joint_limits, platform_limits)
         return workspace(conditions, ranges, tolerance, resolution)
+
+    def map(
+        self,
+        quantity: str | Quantity,
+        ranges: Mapping[str, Range] | None = None,
+        *,
+        vary: Iterable[str] | None = None,
+        hold: Mapping[str, float] | None = None,
+        requirements: Iterable[str | Requirement] = (),
+        resolution: int | None = None,
+    ) -> Map:
+        """A quantity over a slice of the workspace, with the loci of singularities there.
+
+        Args:
+            quantity: its name, or one of your own.
+            ranges: of the coordinates that vary [m, rad], by name; as far as the workspace goes for others.
+            vary: one or two task coordinates; the robot's first two freedoms where None.
+            hold: values of the others [m, rad]; home's by default.
+            requirements: beside what limbs and joints allow.
+            resolution: nodes along the longer coordinate.
+
+        Returns:
+            The map.
+
+        Raises:
+            AnalysisError: nothing is there to be mapped, or the question has a fault.
+        """
+        what = self.quantity(quantity) if isinstance(quantity, str) else quantity
+        names = [c.name for c in self.robot.coordinates.free[:2]] if vary is None else list(vary)
+        find = self.robot.coordinates.find
+        given = {find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
+        return quantity_map(self.conditions(names, hold, requirements), what, given, resolution)

@@ -48,6 +48,19 @@ def link_poses(mechanism: Mechanism, joints: Array | None = None) -> dict[str, A
     return poses
 
 
+def facets(mechanism: Mechanism, joints: Array | None = None) -> tuple[list[Array], list[tuple[float, ...]]]:
+    """What is drawn of a robot.
+
+    Args:
+        mechanism: the robot.
+        joints: as for `link_poses`.
+
+    Returns:
+        Corners (4, 3) [m] in the base frame of each facet of its visuals, and their colours.
+    """
+    return _polygons(mechanism, link_poses(mechanism, joints))
+
+
 def extent(mechanism: Mechanism, joints: Array | None = None) -> tuple[Array, Array]:
     """How far a robot reaches in the picture. Meshes do not count.
 

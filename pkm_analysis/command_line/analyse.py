@@ -13,12 +13,21 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from pkm_analysis.analysis import Analysis
+from pkm_analysis.command_line.question import add_report
+from pkm_analysis.report.write_report import write_report
 from pkm_description import PkmError, load_mechanism
 from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
-from pkm_kinematics import Kinematics
 
-TASKS: dict[str, tuple[str, str]] = {  # word: module, and what it does
+OVERVIEW = ("type2", "condition")  # what is mapped where nothing was asked for
+
+TASKS = {  # word: module, and what it does
+    "workspace": (
+        "pkm_analysis.command_line.workspace_command",
+        "where it can be: volume, border as a mesh, and what stops it there",
+    ),
+    "map": ("pkm_analysis.command_line.map_command", "any quantity over a slice, with the loci of singularities"),
     "prove": ("pkm_analysis.command_line.prove", "whether something holds at every pose of a box or of a path"),
 }
 
@@ -34,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_robot(p)
+    add_report(p)
     return p
 
 
@@ -51,10 +61,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.error(f"no such task as '{words[1]}'; {hint}")
     given = command.parse_args(words)
     try:
-        kinematics = Kinematics(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
+        analysis = Analysis(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
+        print(analysis.robot.kinematics)
+        print(analysis.robot.kinematics.singularity(analysis.robot.kinematics.home))
+        found = analysis.workspace()
+        print(found)
+        names = [c.name for c in found.domain.coordinates][:2]
+        charts = [analysis.map(quantity, vary=names) for quantity in OVERVIEW]
+        for chart in charts:
+            print(chart)
+        title = f"{analysis.robot.name}: what it can do"
+        page = given.report / f"{analysis.robot.name}_analysis.html"
+        write_report(page, title, [found, *charts])
     except PkmError as error:
         print(f"pkm analyse: {error}", file=sys.stderr)
         return 1
-    print(kinematics)
-    print(kinematics.singularity(kinematics.home))
+    print(f"report: {page}")
     return 0

@@ -1,20 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pkm analyse`: tasks are found, and what is wrong is said."""
+"""The command `pkm analyse`: tasks are found, answers come as pages, pictures and JSON, and what is wrong is said."""
 
 from __future__ import annotations
 
+import importlib
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
 import pytest
 
-from pkm_analysis.command_line.analyse import main
+from pkm_analysis.command_line.analyse import TASKS, main
 
 
 def test_a_task_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["delta", "workspaec"])
     assert end.value.code == 2
-    assert "no such task as 'workspaec'" in capsys.readouterr().err
+    assert "no such task as 'workspaec'; did you mean workspace?" in capsys.readouterr().err
 
 
 def test_a_robot_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["nonsense"]) == 1
-    assert "no such robot" in capsys.readouterr().err
+    for words in (["nonsense"], ["nonsense", "workspace"], ["map", "nonsense"]):
+        assert main(words) == 1
+        assert "no such robot" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", TASKS)
+def test_every_task_has_help(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["delta", word, "--help"])
+    assert end.value.code == 0
+    assert f"pkm analyse ROBOT {word}" in capsys.readouterr().out
+    for action in importlib.import_module(TASKS[word][0]).parser()._actions:
+        assert action.help, action.dest
+
+
+def test_a_workspace_as_json_picture_and_mesh(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture, mesh = tmp_path / "delta.svg", tmp_path / "delta.stl"
+    words = ["delta", "workspace", "--resolution", "24", "--range", "x=-300mm:0.3", "--range", "y=-0.3:0.3m"]
+    words += ["--range", "z=-1:-0.8", "--require", "joint:limb1_arm < 80 deg", "--json"]
+    assert main([*words, "--picture", str(picture), "--mesh", str(mesh)]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert numbers["unit"] == "m^3"
+    assert 0.0 < numbers["size"] <= 0.072 + numbers["error"]
+    assert numbers["requirements"] == ["joint:limb1_arm <= 1.39626 rad"]
+    assert ET.parse(picture).getroot().tag.endswith("svg")
+    assert mesh.stat().st_size > 1000
+
+
+def test_pages_hold_their_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["five_bar", "--report", str(tmp_path)]) == 0
+    assert "five_bar_analysis.html" in capsys.readouterr().out
+    page = (tmp_path / "five_bar_analysis.html").read_text()
+    assert page.count("data:image/png;base64,") == 3
+    assert "http" not in page.replace("http-equiv", "")
+    assert (
+        main(["five_bar", "map", "--quantity", "joint:left_arm", "--resolution", "40", "--report", str(tmp_path)]) == 0
+    )
+    assert (tmp_path / "five_bar_joint_left_arm.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["five_bar", "workspace", "--range", "x=5:6"], "it is empty"),
+        (["five_bar", "workspace", "--range", "x=5"], "write NAME=LOWER:UPPER"),
+        (["five_bar", "workspace", "--range", "x=a:b"], "'a' is no number"),
+        (["five_bar", "map", "--quantity", "tipe2"], "did you mean type2"),
+        (["five_bar", "map", "--quantity", "natural_frequency"], "give the stiffness"),
+        (["delta", "map", "--vary", "x,y,z"], "more than two coordinates"),
+        (["five_bar", "workspace", "--picture", "x.bmp", "--resolution", "40"], "its ending is none that is known"),
+    ],
+)
+def test_questions_with_a_fault_are_told(words: list[str], answer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    assert answer in capsys.readouterr().err

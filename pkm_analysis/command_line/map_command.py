@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pkm analyse ROBOT map`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pkm_analysis.command_line import question
+from pkm_analysis.report.write_report import write_report
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = question.parser(
+        "map",
+        "A quantity over a slice of the workspace, in colour and with its unit, its worst point beside its mean, and\n"
+        "the loci of singularities of type 1 and type 2 as curves.",
+        "Quantities: reach, joint_limits, type1, type2, type2_signed, constraint, limb_regularity, condition,\n"
+        "fastest_platform, effort_at_rest, natural_frequency, joint:NAME.\n"
+        "Exit status: 0 found, 1 nothing there, 2 wrong command line.",
+    )
+    p.add_argument("--quantity", default="type2", metavar="NAME", help="what is mapped (default: type2)")
+    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 0, 1 where there is no answer."""
+    given = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+
+    def answer() -> dict[str, Any] | None:
+        analysis = question.asked(given)
+        found = analysis.map(given.quantity, **question.where(analysis, given))
+        if given.picture:
+            found.plot(given.picture)
+        if given.json:
+            return found.to_dict()
+        page = given.report / f"{analysis.robot.name}_{found.quantity.name.replace(':', '_')}.html"
+        write_report(page, f"{analysis.robot.name}: {found.quantity.name}", [found])
+        print(found)
+        print(f"report: {page}")
+        return None
+
+    return question.answered("map", answer)

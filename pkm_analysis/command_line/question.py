@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that tasks share: where the question is asked, on which conditions, and where the answer goes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pkm_analysis.analysis import Analysis
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.requirements.units import in_si
+from pkm_description import PkmError, load_mechanism
+from pkm_description.command_options import add_robot
+from pkm_description.load import xacro_arguments
+
+
+def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    """The parser of a task.
+
+    Args:
+        task: its word.
+        description: what it does.
+        epilog: what comes after the options.
+
+    Returns:
+        The parser, with the options that tasks share.
+    """
+    p = argparse.ArgumentParser(
+        prog=f"pkm analyse ROBOT {task}",
+        usage=f"pkm analyse ROBOT {task} [options]",
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_robot(p)
+    p.add_argument("--vary", metavar="NAMES", help="task coordinates that vary, such as x,y,z (default: its freedoms)")
+    p.add_argument(
+        "--range", action="append", default=[], metavar="NAME=A:B", help="range of one, such as x=-300mm:300mm"
+    )
+    p.add_argument(
+        "--hold", action="append", default=[], metavar="NAME=VALUE", help="value of another, such as yaw=20deg"
+    )
+    p.add_argument("--require", action="append", default=[], metavar="BOUND", help="such as 'type2 > 0.2 rad/m'")
+    p.add_argument("--mode", type=int, metavar="N", help="number of a working mode (default: home's)")
+    p.add_argument("--stiffness", type=float, metavar="K", help="of the drives [N m/rad or N/m], for natural_frequency")
+    p.add_argument("--resolution", type=int, metavar="N", help="nodes along a coordinate")
+    p.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    add_report(p)
+    return p
+
+
+def add_report(p: argparse.ArgumentParser) -> None:
+    """Give a parser the directory of the report."""
+    text = "directory for the page (PNG, PDF, HTML) and the table of the run"
+    p.add_argument("--report", type=Path, default=Path("reports"), metavar="DIR", help=text)
+
+
+def asked(given: argparse.Namespace) -> Analysis:
+    """The robot of a command line.
+
+    Args:
+        given: the arguments.
+
+    Returns:
+        Its analysis.
+
+    Raises:
+        PkmError: it cannot be used.
+    """
+    mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+    return Analysis(mechanism, given.mode, given.stiffness)
+
+
+def where(analysis: Analysis, given: argparse.Namespace) -> dict[str, Any]:
+    """The domain and the conditions of a command line, as `Analysis` takes them.
+
+    Args:
+        analysis: of the robot.
+        given: the arguments.
+
+    Returns:
+        Arguments by name.
+
+    Raises:
+        AnalysisError: one cannot be read.
+    """
+    ranges = {}
+    for text in given.range:
+        name, _, ends = text.partition("=")
+        low, colon, high = ends.partition(":")
+        if not colon:
+            raise AnalysisError(f"--range {text}", "it cannot be read", "write NAME=LOWER:UPPER")
+        ranges[name] = (_value(analysis, name, low, text), _value(analysis, name, high, text))
+    hold = {}
+    for text in given.hold:
+        name, _, value = text.partition("=")
+        hold[name] = _value(analysis, name, value, text)
+    vary = given.vary.split(",") if given.vary else list(ranges) or None
+    return {"ranges": ranges, "vary": vary, "hold": hold, "requirements": given.require, "resolution": given.resolution}
+
+
+def _value(analysis: Analysis, name: str, text: str, about: str) -> float:
+    unit = analysis.robot.coordinates.find(name).unit
+    digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ%")
+    try:
+        number = float(digits)
+    except ValueError:
+        raise AnalysisError(about, f"{text!r} is no number", "write one, with or without a unit") from None
+    return in_si(number, text.strip()[len(digits) :] or unit, unit, about)
+
+
+def answered(word: str, answer: Callable[[], dict[str, Any] | None]) -> int:
+    """Run a task, and say what is wrong where it has no answer.
+
+    Args:
+        word: of the task.
+        answer: prints it, or returns numbers that are printed as JSON.
+
+    Returns:
+        The exit code: 0, or 1 where there is no answer.
+    """
+    try:
+        numbers = answer()
+    except PkmError as error:
+        print(f"pkm analyse {word}: {error}", file=sys.stderr)
+        return 1
+    if numbers is not None:
+        print(json.dumps(_strict(numbers), indent=1, ensure_ascii=False))
+    return 0
+
+
+def _strict(value: Any) -> Any:
+    """JSON has neither infinities nor NaN."""
+    if isinstance(value, dict):
+        return {key: _strict(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_strict(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

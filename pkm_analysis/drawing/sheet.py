@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all pictures share: sheets that need no screen, axes with units, the robot's outline to scale."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Coordinate, TaskCoordinates
+from pkm_description.mechanism import Array, Mechanism
+from pkm_description.picture import facets
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DOTS = 130  # per inch
+COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5500", "#88aa00", "#7766cc", "#999999")
+INK = "#1d2733"
+ENDINGS = (".png", ".svg", ".pdf")
+
+
+def sheet(width: float, height: float) -> Figure:
+    """An empty figure.
+
+    Args:
+        width: in inches.
+        height: in inches.
+
+    Returns:
+        A figure of matplotlib that needs no screen.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=DOTS, facecolor="white", layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def write(figure: Figure, path: str | Path) -> Path:
+    """Write a figure.
+
+    Args:
+        figure: that is written.
+        path: whose ending says how: .png, .svg or .pdf.
+
+    Returns:
+        The path.
+
+    Raises:
+        AnalysisError: another ending.
+    """
+    path = Path(path)
+    if path.suffix not in ENDINGS:
+        raise AnalysisError(
+            f"picture {path.name}", "its ending is none that is known", f"use one of {', '.join(ENDINGS)}"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=DOTS)
+    return path
+
+
+def png(figure: Figure) -> bytes:
+    """A figure as the bytes of a PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DOTS)
+    return buffer.getvalue()
+
+
+def directions(coordinates: Sequence[Coordinate], task: TaskCoordinates) -> Array | None:
+    """Directions (2, 3) in the base frame along which two coordinates slide the platform; None where one turns it."""
+    if any(c.unit != "m" for c in coordinates):
+        return None
+    home = np.array([c.home for c in task.all])
+    rows = np.tile(home, (3, 1))
+    for k, c in enumerate(coordinates):
+        rows[1 + k, task.all.index(c)] += 1.0
+    poses, _ = task.poses(rows)
+    along = poses[1:, :3] - poses[0, :3]
+    return np.asarray(along / np.linalg.norm(along, axis=1, keepdims=True))
+
+
+def draw_robot(axes: Axes, mechanism: Mechanism, along: Array, offset: Array) -> None:
+    """Draw a robot at home, to scale, seen across the plane of two coordinates.
+
+    Args:
+        axes: whose units are the coordinates' [m].
+        mechanism: the robot.
+        along: (2, 3) directions of the coordinates in the base frame.
+        offset: (2,) added to places along these to get the coordinates.
+    """
+    from matplotlib.collections import PolyCollection
+
+    polygons, colours = facets(mechanism)
+    if not polygons:
+        return
+    across = np.cross(along[0], along[1])
+    order = np.argsort([float((polygon @ across).mean()) for polygon in polygons])
+    outlines = [polygons[k] @ along.T + offset for k in order]
+    shades = [(*colours[k][:3], 0.5) for k in order]
+    axes.add_collection(PolyCollection(outlines, facecolors=shades, edgecolors="none", zorder=3, rasterized=True))
+    everything = np.concatenate(outlines)
+    axes.update_datalim(everything)
+
+
+def offset_of(coordinates: Sequence[Coordinate], task: TaskCoordinates, along: Array) -> Array:
+    """What is added (2,) to places along two directions to get the values of two coordinates."""
+    home = task.kinematics.engine.home[:3]
+    return np.array([c.home for c in coordinates]) - along @ home
+
+
+def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
+    """Name the axes, with units, and keep lengths true."""
+    axes.set_xlabel(f"{coordinates[0].label} [{coordinates[0].unit}]")
+    if len(coordinates) > 1:
+        axes.set_ylabel(f"{coordinates[1].label} [{coordinates[1].unit}]")
+        if coordinates[0].unit == coordinates[1].unit:
+            axes.set_aspect("equal", adjustable="datalim")
+    axes.tick_params(labelsize=8)
+    axes.grid(True, color="#d9dfe5", linewidth=0.5, zorder=0)

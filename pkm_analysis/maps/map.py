@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A quantity over a slice of the workspace, its worst point beside its mean, and the loci of singularities there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Domain
+from pkm_analysis.drawing.map_picture import map_picture
+from pkm_analysis.drawing.sheet import write
+from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED
+from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_analysis.requirements.quantities import Batch, Quantity
+from pkm_analysis.sweep import map_chunks, slices
+from pkm_analysis.workspace.grid import extent
+from pkm_description.introduction import Introduced, measure
+from pkm_description.mechanism import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NODES, SLOW_NODES = 241, 61  # along the longer coordinate
+CHUNK = 1 << 14
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Map(Introduced):
+    """A quantity over two coordinates, or one.
+
+    Attributes:
+        membership: the conditions, over the domain of the map.
+        quantity: what is mapped.
+        axes: values of each coordinate at the nodes [m, rad].
+        values: at the nodes; NaN where the robot cannot be.
+        inside: nodes where all conditions hold.
+        loci: by name, a number at each node that is zero on a locus and changes its sign there; NaN out of reach.
+        notes: what cannot be said of loci, and why.
+    """
+
+    membership: Membership
+    quantity: Quantity
+    axes: tuple[Array, ...]
+    values: Array
+    inside: NDArray[np.bool_]
+    loci: dict[str, Array]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def domain(self) -> Domain:
+        """Where it is."""
+        return self.membership.domain
+
+    def _summary(self) -> str:
+        name = f"{self.membership.robot.name}: {self.quantity.name}"
+        return f"{name} from {measure(self.least[0])} to {measure(self.most[0])}"
+
+    def _details(self) -> list[str]:
+        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
+        lines = [f"{self.quantity.name}: {self.quantity.meaning}", self.domain.in_words()]
+        for word, (value, at) in (("least", self.least), ("most", self.most)):
+            lines.append(f"{word} {measure(value)}{unit} at {self._place(at)}; mean {measure(self.mean)}{unit}")
+        return [*lines, *self.notes]
+
+    def _place(self, at: Array) -> str:
+        return ", ".join(f"{c.label} {v:.4g} {c.unit}" for c, v in zip(self.domain.coordinates, at, strict=True))
+
+    @property
+    def mean(self) -> float:
+        """Mean over the nodes inside."""
+        return float(np.nanmean(self.values))
+
+    @property
+    def least(self) -> tuple[float, Array]:
+        """The least value, and the point where it is."""
+        return self._extreme(int(np.nanargmin(self.values)))
+
+    @property
+    def most(self) -> tuple[float, Array]:
+        """The largest value, and the point where it is."""
+        return self._extreme(int(np.nanargmax(self.values)))
+
+    def _extreme(self, at: int) -> tuple[float, Array]:
+        index = np.unravel_index(at, self.values.shape)
+        return float(self.values[index]), np.array([axis[k] for axis, k in zip(self.axes, index, strict=True)])
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw it in colour with its unit, loci as curves, the robot at home to scale.
+
+        Args:
+            path: of a file to write, .png, .svg or .pdf.
+
+        Returns:
+            A figure of matplotlib.
+        """
+        figure = map_picture(self)
+        if path is not None:
+            write(figure, path)
+        return figure
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {
+            "robot": self.membership.robot.name,
+            "quantity": self.quantity.name,
+            "unit": self.quantity.unit,
+            "meaning": self.quantity.meaning,
+            "domain": self.domain.in_words(),
+            "coordinates": list(self.domain.labels),
+            "units": list(self.domain.units),
+            "nodes": list(self.values.shape),
+            "least": {"value": self.least[0], "at": self.least[1].tolist()},
+            "most": {"value": self.most[0], "at": self.most[1].tolist()},
+            "mean": self.mean,
+            "requirements": [str(one) for one in self.membership.requirements],
+            "notes": list(self.notes),
+        }
+
+
+def quantity_map(
+    conditions: Membership, quantity: Quantity, given: dict[str, tuple[float, float]], resolution: int | None = None
+) -> Map:
+    """Map a quantity where all conditions hold.
+
+    Args:
+        conditions: over one or two coordinates, whose ranges do not matter.
+        quantity: what is mapped.
+        given: ranges of coordinates [m, rad] by full name; the extent of the workspace for others.
+        resolution: nodes along the longer coordinate.
+
+    Returns:
+        The map.
+
+    Raises:
+        AnalysisError: more than two coordinates, or nothing there.
+    """
+    if conditions.domain.dimension > 2:
+        raise AnalysisError("map", "it has more than two coordinates", "hold the others")
+    membership = conditions.over(conditions.domain.within(extent(conditions, given)))
+    domain, robot = membership.domain, membership.robot
+    length = robot.kinematics.characteristic_length
+    spans = (domain.upper - domain.lower) * np.array([1.0 if u == "m" else length for u in domain.units])
+    nodes = resolution or (NODES if robot.evaluator.quick else SLOW_NODES)
+    counts = np.maximum(np.round(nodes * spans / spans.max()).astype(int), min(nodes, 25))
+    axes = tuple(domain.grid(counts))
+    points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
+    robot.evaluator.numbers(robot.kinematics.engine.home_row.copy(), (REACH, TYPE2, HOLD, REGULARITY, *quantity.needs))
+    parts = list(
+        map_chunks(lambda at: _of(membership, quantity, points[at]), slices(len(points), CHUNK), _cores(robot))
+    )
+    shape = tuple(counts)
+    values, inside, reach, type2, hold, regularity = (
+        np.concatenate(c).reshape(shape) for c in zip(*parts, strict=True)
+    )
+    if not inside.any():
+        raise AnalysisError("map", f"nowhere over {domain.in_words()} do all conditions hold", "give other ranges")
+    loci, notes = _loci(membership, reach, type2, hold, regularity)
+    return Map(membership, quantity, axes, np.where(inside, values, np.nan), inside, loci, notes)
+
+
+def _cores(robot: Any) -> int | None:
+    return None if robot.evaluator.quick else 1  # the solves behind use all cores themselves
+
+
+def _of(membership: Membership, quantity: Quantity, points: Array) -> tuple[Array, ...]:
+    poses, known = membership.domain.poses(points)
+    batch = Batch(membership.robot, poses, (TYPE2, HOLD, REGULARITY, *quantity.needs))
+    reach = np.where(known, batch.number(REACH), -1.0)
+    values = np.where(reach >= 0.0, quantity.evaluate(batch), np.nan)
+    margins = (np.where(reach >= 0.0, batch.number(k), np.nan) for k in (TYPE2, HOLD, REGULARITY))
+    return (values, membership.codes(points) == INSIDE, reach, *margins)
+
+
+def _loci(
+    membership: Membership, reach: Array, type2: Array, hold: Array, regularity: Array
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    kinematics = membership.robot.kinematics
+    loci, notes = {"type 1: a limb stretched or folded": reach}, []
+    if len(kinematics.actuated_names) == kinematics.mobility:
+        loci["type 2: the drives lose hold"] = type2
+    else:
+        notes.append(
+            "more drives than freedoms: type 2 has no sign that changes, and needs several equations at once; "
+            f"its margin is {measure(np.nanmin(np.abs(type2)))} at least"
+        )
+    for name, margin in (("constraint", hold), ("limb_regularity", regularity)):
+        least = float(np.nanmin(margin))
+        if least < UNLIMITED / 2.0:
+            notes.append(f"{name} is {measure(least)} at least, where 0 is a singularity")
+    return loci, tuple(notes)

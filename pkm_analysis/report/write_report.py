@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes results as one self-contained HTML file: pictures within it, every number as a table."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pkm_analysis.drawing.sheet import png
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_CSS = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1d2733; background: #f3f6f9; margin: 0; }
+main { max-width: 66rem; margin: 0 auto; padding: 1.5rem; }
+section { background: #fff; border-radius: .5rem; padding: .3rem 1.4rem 1.2rem; margin-top: 1rem; }
+img { width: 100%; height: auto; } h2 { font-size: 1.1rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #e4e9ee; vertical-align: top; }
+.caution { background: #fdf3e1; color: #8a5200; border: 1px solid #8a5200; border-radius: .5rem; padding: .5rem 1rem; }
+"""
+
+
+class Result(Protocol):
+    """What a report can show."""
+
+    def plot(self) -> Figure:
+        """Its picture."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its numbers."""
+
+
+def write_report(path: Path, title: str, results: Iterable[Result]) -> None:
+    """Write a report.
+
+    Args:
+        path: of the file.
+        title: of the page.
+        results: in the order in which they are shown.
+    """
+    sections = "".join(_section(result) for result in results)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_CSS}</style></head>\n<body><main><h1>{escape(title)}</h1>"
+        f"{sections}</main></body></html>\n",
+        encoding="utf-8",
+    )
+
+
+def _section(result: Result) -> str:
+    numbers = result.to_dict()
+    picture = base64.b64encode(png(result.plot())).decode("ascii")
+    caution = numbers.get("caution")
+    warned = f'<p class="caution">{escape(str(caution))}</p>' if caution else ""
+    rows = "".join(
+        f"<tr><th>{escape(key.replace('_', ' '))}</th><td>{_cell(value)}</td></tr>" for key, value in numbers.items()
+    )
+    head = escape(str(numbers.get("quantity", "workspace")))
+    return (
+        f'<section><h2>{head}</h2>{warned}<img alt="{head}" src="data:image/png;base64,{picture}">'
+        f"<table>{rows}</table></section>"
+    )
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{escape(str(key))}: {_cell(entry)}" for key, entry in value.items())
+    if isinstance(value, list | tuple):
+        separator = "<br>" if any(isinstance(entry, Mapping | str) for entry in value) else ", "
+        return separator.join(_cell(entry) for entry in value)
+    return escape(str(value))
