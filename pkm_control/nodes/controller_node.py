@@ -25,6 +25,7 @@ from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
 from pkm_control.loop.follower import Action, Tolerances, TrajectoryFollower, rehearse
 from pkm_control.loop.guard import guard_of
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.reading_rate import ReadingRate
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.operator_services import OperatorServices
 from pkm_control.nodes.realtime import RealTime
@@ -45,6 +46,7 @@ from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTraje
 
 FALLBACKS = ("gravity", "zero")
 _IN_USE = 1.0  # s since the last measured state: as long the robot is not exchanged
+_NEARLY = 0.8  # of a natural frequency that was told: another is told anew
 _LOOK_EVERY = 1e-4  # s, between two looks for a message that is due
 
 
@@ -76,9 +78,10 @@ class ControllerNode(Node):
         self._goals: list[tuple[Any, Application, Future]] = []
         self._heard = -math.inf  # s, on the monotonic clock: when the last measured state came
         self._refused = ""
-        self._lowered = 0.0  # rad/s: the natural frequency that was last found too high
+        self._told = 0.0  # rad/s: to what the natural frequency was lowered when that was last told
         self._next_state = 0.0
         self._max_age = self._value("stale_periods") / self._value("rate")
+        self._rate = ReadingRate(self._value("rate"), max(self._max_age, 0.1))
         self._commands = self._command_publisher(self._value("forward_to"))
         self._reference = self.create_publisher(PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_OUT)
         self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
@@ -120,16 +123,24 @@ class ControllerNode(Node):
     def _settings(self) -> tuple[float, float]:
         """Natural frequency, as far as rate and delay carry it, and damping."""
         asked, damping = self._value("natural_frequency"), self._value("damping")
-        most = highest_natural_frequency(1.0 / self._value("rate"), damping, self._delay())
+        rate = self._rate.value
+        most = highest_natural_frequency(1.0 / rate, damping, self._delay())
         if self._value("law") == POSITION:  # which has no gains
             return asked, damping
-        if asked > most and asked != self._lowered:
-            self._lowered = asked
+        used = min(asked, most)
+        known = self._rate.settled or rate == self._value("rate")
+        if known and used < asked and not (self._told and _NEARLY < used / self._told < 1.0 / _NEARLY):
+            self._told = used
+            measured = (
+                "" if rate == self._value("rate") else f", which the readings have of {self._value('rate'):g} Hz,"
+            )
             self.get_logger().warning(
                 f"natural_frequency is lowered from {asked:g} to {most:.3g} rad/s: "
-                f"{self._value('rate'):g} Hz with a delay of {self._delay():g} periods carry no more"
+                f"{rate:.4g} Hz{measured} with a delay of {self._delay():g} periods carry no more"
             )
-        return min(asked, most), damping
+        elif used == asked:
+            self._told = 0.0
+        return used, damping
 
     def _build(self, mechanism: Mechanism) -> None:
         dynamics = shared_dynamics(mechanism)
@@ -237,7 +248,9 @@ class ControllerNode(Node):
             return
         self._refused = ""
         stamp = message.header.stamp
-        self._send(follower.update(stamp.sec + 1e-9 * stamp.nanosec, now, positions, velocities), stamp)
+        at = stamp.sec + 1e-9 * stamp.nanosec
+        self._rate.note(at)
+        self._send(follower.update(at, now, positions, velocities), stamp)
 
     def _silent(self, now: float) -> None:
         if self._controls.follower is not None:
@@ -329,7 +342,7 @@ class ControllerNode(Node):
             return diagnostics.ERROR, self._description.problem, {}
         if action is None or action.mode is Mode.WAITING:
             return diagnostics.WARN, "no measured state yet", {}
-        values = {"law": self._value("law"), "mode": action.mode.name}
+        values = {"law": self._value("law"), "mode": action.mode.name, "readings [Hz]": f"{self._rate.value:.0f}"}
         if action.mode is Mode.STOPPED:
             return diagnostics.ERROR, action.reason, values
         return diagnostics.OK, action.mode.name.lower(), values

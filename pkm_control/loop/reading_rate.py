@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often the machine's readings come, by their own clock: gains are those that this rate carries."""
+
+from __future__ import annotations
+
+_WINDOW = 0.5  # s
+_FIRST = (
+    4  # readings after which there is a first, coarse figure: too high a gain throws a machine in a tenth of a second
+)
+_SLACK = 0.9  # of the rate that is asked for: what is more counts as all of it, as clocks and counting differ
+
+
+class ReadingRate:
+    """Counts readings over half a second each.
+
+    Args:
+        asked: rate at which they should come [Hz].
+        silence: interval that is a silence, not a slow rate [s].
+    """
+
+    def __init__(self, asked: float, silence: float) -> None:
+        self._asked, self._silence = asked, silence
+        self._began = self._last = 0.0  # s
+        self._readings = 0
+        self.value = asked  # Hz, of the last window; not more than asked
+        self.settled = False  # whether a whole window has been counted
+
+    def note(self, stamp: float) -> None:
+        """Count a reading.
+
+        Args:
+            stamp: of the reading [s]; after a silence, or a step of the clock, counting begins anew.
+        """
+        if not 0.0 < stamp - self._last < self._silence:
+            self._began, self._readings = stamp, 0
+        else:
+            self._readings += 1
+        self._last = stamp
+        whole = stamp - self._began >= _WINDOW
+        if whole or (not self.settled and self._readings == _FIRST):
+            rate = self._readings / (stamp - self._began)
+            self.value = self._asked if rate > _SLACK * self._asked else rate
+        if whole:
+            self._began, self._readings, self.settled = stamp, 0, True
