@@ -232,8 +232,12 @@ class _Recorder:
         """The matrix of all closure equations by the passive joints and the platform's twist, actuators locked.
 
         Where its columns are independent nothing can move, so that there is no singularity of type 2, of the
-        constraints, or inside a limb. Joints that are free by design, such as the spin of a rod, are left out.
+        constraints, or inside a limb. Joints that are free by design, such as the spin of a rod, are left out. Where
+        the limbs leave the platform what its branch alone holds, as the spin of the pin at a five-bar's tip, the
+        platform's own freedoms are looked at, without the constraints.
         """
+        held = self.kinematics.mechanism.mobility.left_out == 0
+        freedoms = np.eye(6) if held else self.engine.task.subspace
         blocks, closures = self.engine.model.blocks, self.engine.model.closures
         constants, entries = np.zeros((int(closures["rows"].sum()), 0)), {}
         sides = []
@@ -246,9 +250,9 @@ class _Recorder:
             J, G = np.zeros((m, n), dtype=object), np.zeros((m, 6), dtype=object)
             recorded(limb_system)(self.model, self.data, start, end, at, J, G)
             passive = [j for j in self._independent(range(first, stop), at) if self.model.bodies[at + j].actuator < 0]
-            sides.append((row, J[:, passive], G))
+            sides.append((row, J[:, passive], G @ freedoms))
         width = sum(J.shape[1] for _, J, _ in sides)
-        constants = np.zeros((len(constants), width + 6))
+        constants = np.zeros((len(constants), width + freedoms.shape[1]))
         column = 0
         for row, J, G in sides:
             for part, first in ((J, column), (G, width)):

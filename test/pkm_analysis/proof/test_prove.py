@@ -205,3 +205,36 @@ def test_a_platform_that_is_singular_everywhere_is_refuted():
     griffis = Kinematics(load_mechanism("griffis_duffy"))
     home = griffis.engine.task.chain["home"][1:]
     assert prove(griffis, Domain.of_path(home, home + 0.01), NoSingularity()).verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("name", "half"),
+    [
+        ("five_bar", 0.05),
+        ("planar_3rrr", 0.02),
+        ("agile_eye", 0.1),
+        ("par2", 0.02),
+        ("wrist_3ups_s", 0.05),
+        ("h4", 0.01),
+    ],
+)
+def test_regular_boxes_of_many_kinds_of_robots(name, half):
+    kinematics = Kinematics(load_mechanism(name))
+    home = kinematics.engine.task.chain["home"][1:]
+    domain = Domain.of_box(np.array([home - half, home + half]).T)
+    assert prove(kinematics, domain, NoSingularity()).ok
+    found = kinematics.singularity(_random(domain, 200))
+    assert (found.slowest_actuation > 1e-6).all()
+    assert (found.limb_regularity > 1e-6).all()
+
+
+@pytest.mark.parametrize("mode", [1, 6])
+def test_other_working_modes(delta, mode):
+    domain = Domain.of_box([[-0.05, 0.05], [-0.05, 0.05], [-0.9, -0.8]])
+    proof = prove(delta, domain, Margin("margin", 0.01, above=True), mode)
+    poses = _random(domain, 2000)
+    known = delta.inverse(poses, mode=mode)
+    slack = Margin("margin", 0.01, above=True).at(delta, poses, mode)
+    assert proof.ok == bool((slack > 0.0).all())
+    inside = prove(delta, domain, Inside(), mode)
+    assert inside.ok == bool((known.status == Status.CONVERGED).all())
