@@ -10,6 +10,7 @@ from typing import ClassVar
 from pkm_analysis.domain import Domain, Range
 from pkm_analysis.maps.map import Map, quantity_map
 from pkm_analysis.requirements.membership import Membership
+from pkm_analysis.requirements.over_orientations import over_orientations
 from pkm_analysis.requirements.quantities import Quantity, find_quantity, quantities
 from pkm_analysis.requirements.requirement import Requirement, requirement
 from pkm_analysis.robot import Robot
@@ -136,6 +137,38 @@ class Analysis(Introduced):
         """
         conditions = self.conditions(vary, hold, requirements, joint_limits, platform_limits)
         return workspace(conditions, ranges, tolerance, resolution)
+
+    def positions(
+        self,
+        kind: str,
+        angles: Mapping[str, Range] | None = None,
+        *,
+        steps: int = 13,
+        ranges: Mapping[str, Range] | None = None,
+        requirements: Iterable[str | Requirement] = (),
+        tolerance: float | None = None,
+        resolution: int | None = None,
+    ) -> Workspace:
+        """The workspace of positions of a robot that can be turned there.
+
+        Args:
+            kind: "reachable" or "inclusive", positions reached in one orientation at least, of all or of a range;
+                "total" or "dexterous", positions reached in every orientation of a range, or in all.
+            angles: ranges [rad] of the platform's angles, by name.
+            steps: values of each angle that are tried; the answer is as fine as these.
+            ranges: of the positions [m], by name.
+            requirements: beside what limbs and joints allow.
+            tolerance: how far the border may be off [m].
+            resolution: nodes along each coordinate of the first grid.
+
+        Returns:
+            The workspace.
+
+        Raises:
+            AnalysisError: it is empty, or the question has a fault.
+        """
+        bounds = [self.requirement(one) if isinstance(one, str) else one for one in requirements]
+        return workspace(over_orientations(self.robot, kind, angles, steps, bounds), ranges, tolerance, resolution)
 
     def map(
         self,

@@ -7,12 +7,13 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Range
 from pkm_analysis.requirements.units import in_si
 from pkm_description import PkmError, load_mechanism
 from pkm_description.command_options import add_robot
@@ -89,19 +90,37 @@ def where(analysis: Analysis, given: argparse.Namespace) -> dict[str, Any]:
     Raises:
         AnalysisError: one cannot be read.
     """
-    ranges = {}
-    for text in given.range:
-        name, _, ends = text.partition("=")
-        low, colon, high = ends.partition(":")
-        if not colon:
-            raise AnalysisError(f"--range {text}", "it cannot be read", "write NAME=LOWER:UPPER")
-        ranges[name] = (_value(analysis, name, low, text), _value(analysis, name, high, text))
+    ranges = ranges_of(analysis, given.range, "--range")
     hold = {}
     for text in given.hold:
         name, _, value = text.partition("=")
         hold[name] = _value(analysis, name, value, text)
     vary = given.vary.split(",") if given.vary else list(ranges) or None
     return {"ranges": ranges, "vary": vary, "hold": hold, "requirements": given.require, "resolution": given.resolution}
+
+
+def ranges_of(analysis: Analysis, texts: Iterable[str], option: str) -> dict[str, Range]:
+    """Ranges of coordinates.
+
+    Args:
+        analysis: of the robot.
+        texts: each NAME=LOWER:UPPER, with or without units.
+        option: that they were given to.
+
+    Returns:
+        Ranges [m, rad] by name.
+
+    Raises:
+        AnalysisError: one cannot be read.
+    """
+    ranges = {}
+    for text in texts:
+        name, _, ends = text.partition("=")
+        low, colon, high = ends.partition(":")
+        if not colon:
+            raise AnalysisError(f"{option} {text}", "it cannot be read", "write NAME=LOWER:UPPER")
+        ranges[name] = (_value(analysis, name, low, text), _value(analysis, name, high, text))
+    return ranges
 
 
 def _value(analysis: Analysis, name: str, text: str, about: str) -> float:

@@ -10,6 +10,8 @@ from typing import Any
 
 from pkm_analysis.command_line import question
 from pkm_analysis.report.write_report import write_report
+from pkm_analysis.requirements.over_orientations import KINDS
+from pkm_analysis.workspace.largest import Box, Cylinder
 
 
 def parser() -> argparse.ArgumentParser:
@@ -23,6 +25,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--tolerance", type=float, metavar="M", help="how far the border may be off [m]")
     p.add_argument("--mesh", metavar="FILE", help="border as .stl, .ply or .obj")
     p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
+    p.add_argument("--kind", choices=KINDS, help="positions over orientations, instead of a held orientation")
+    p.add_argument("--turn", action="append", default=[], metavar="NAME=A:B", help="range of an angle for --kind")
+    p.add_argument("--turn-steps", type=int, default=13, metavar="N", help="values of each angle tried (default: 13)")
+    p.add_argument("--largest", action="store_true", help="find the largest box and the largest cylinder inside")
     p.add_argument("--no-joint-limits", action="store_true", help="do without limits of joints")
     p.add_argument("--no-platform-limits", action="store_true", help="do without limits of the platform itself")
     return p
@@ -34,21 +40,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def answer() -> dict[str, Any] | None:
         analysis = question.asked(given)
-        found = analysis.workspace(
-            **question.where(analysis, given),
-            tolerance=given.tolerance,
-            joint_limits=not given.no_joint_limits,
-            platform_limits=not given.no_platform_limits,
-        )
+        where = question.where(analysis, given)
+        if given.kind:
+            found = analysis.positions(
+                given.kind,
+                question.ranges_of(analysis, given.turn, "--turn") or None,
+                steps=given.turn_steps,
+                ranges=where["ranges"],
+                requirements=where["requirements"],
+                tolerance=given.tolerance,
+                resolution=where["resolution"],
+            )
+        else:
+            found = analysis.workspace(
+                **where,
+                tolerance=given.tolerance,
+                joint_limits=not given.no_joint_limits,
+                platform_limits=not given.no_platform_limits,
+            )
         if given.mesh:
             found.save(given.mesh)
         if given.picture:
             found.plot(given.picture)
+        inner: dict[str, Box | Cylinder] = {}
+        if given.largest:
+            inner = {"largest_box": found.largest_box(), "largest_cylinder": found.largest_cylinder()}
         if given.json:
-            return found.to_dict()
+            return {**found.to_dict(), **{name: one.to_dict() for name, one in inner.items()}}
         page = given.report / f"{analysis.robot.name}_workspace.html"
         write_report(page, f"{analysis.robot.name}: workspace", [found])
         print(found)
+        for one in inner.values():
+            print(one)
         print(f"report: {page}")
         return None
 

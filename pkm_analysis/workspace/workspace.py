@@ -21,6 +21,7 @@ from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
 from pkm_analysis.workspace.border import Codes, bisect
 from pkm_analysis.workspace.contour import first_border
 from pkm_analysis.workspace.grid import codes_on_grid, extent
+from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
 from pkm_description.introduction import Introduced, measure
 from pkm_description.mechanism import Array
@@ -128,6 +129,14 @@ class Workspace(Introduced):
         low, high = np.maximum(low - step, self.domain.lower), np.minimum(high + step, self.domain.upper)
         ranges = {c.name: (a, b) for c, a, b in zip(self.domain.coordinates, low, high, strict=True) if c != coordinate}
         return measured(self.membership.over(self.domain.within(ranges, {coordinate.name: value})), self.tolerance)
+
+    def largest_box(self) -> Box:
+        """The largest box along its coordinates inside it; raises `AnalysisError` where there is none."""
+        return largest_box(self.membership, *self.bounds)
+
+    def largest_cylinder(self) -> Cylinder:
+        """The largest upright cylinder inside it, of two coordinates a circle; raises as `largest_box`."""
+        return largest_cylinder(self.membership, *self.bounds)
 
     def save(self, path: str | Path) -> None:
         """Write the border as a mesh.

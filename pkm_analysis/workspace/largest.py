@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The largest box and the largest cylinder inside a workspace: what a user can plan in without a thought."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import pi
+from typing import Any
+
+import numpy as np
+import scipy  # whose parts load when they are first used
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.kernels.full_boxes import largest_full_box
+from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_analysis.workspace.grid import codes_on_grid
+from pkm_description.introduction import Introduced, measure
+from pkm_description.mechanism import Array
+
+NODES, SLOW_NODES = 41, 17  # along each coordinate
+FACE = 15  # points along each side of a face that has to stay inside
+ROUNDS, HALVINGS = 3, 6  # times that faces are moved out, and steps by which each finds its place
+CHECKED, SLOW_CHECKED = 100_000, 3_000  # random points that have to be inside
+SHRINK = 0.995
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Box(Introduced):
+    """A box along the coordinates. `lower` and `upper` (d,) [m, rad], its `size`, and points that it was checked at."""
+
+    lower: Array
+    upper: Array
+    labels: tuple[str, ...]
+    checked: int
+
+    @property
+    def size(self) -> float:
+        """Volume or area."""
+        return float(np.prod(self.upper - self.lower))
+
+    def _summary(self) -> str:
+        ends = zip(self.labels, self.lower, self.upper, strict=True)
+        return ", ".join(f"{name} {measure(a)} to {measure(b)}" for name, a, b in ends)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {"lower": self.lower.tolist(), "upper": self.upper.tolist(), "size": self.size, "checked": self.checked}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cylinder(Introduced):
+    """An upright cylinder along the third coordinate; of two coordinates, a circle.
+
+    `centre` (2,), `radius` [m], `bottom` and `top` of the third coordinate (0 where there is none), and the points that
+    it was checked at.
+    """
+
+    centre: Array
+    radius: float
+    bottom: float
+    top: float
+    checked: int
+
+    @property
+    def size(self) -> float:
+        """Volume [m^3], of a circle its area [m^2]."""
+        return pi * self.radius**2 * ((self.top - self.bottom) or 1.0)
+
+    def _summary(self) -> str:
+        middle = " ".join(measure(c) for c in self.centre)
+        height = f", {measure(self.bottom)} to {measure(self.top)}" if self.top > self.bottom else ""
+        return f"radius {measure(self.radius)} about {middle}{height}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        ends = {"radius": self.radius, "bottom": self.bottom, "top": self.top}
+        return {"centre": self.centre.tolist(), **ends, "size": self.size, "checked": self.checked}
+
+
+def largest_box(membership: Membership, lower: Array, upper: Array) -> Box:
+    """The largest box along two or three coordinates in which all conditions hold.
+
+    Args:
+        membership: the conditions.
+        lower: lowest corner (d,) of where it is looked for.
+        upper: highest corner (d,).
+
+    Returns:
+        The box: largest on a grid, its faces then moved out, and checked at random points.
+
+    Raises:
+        AnalysisError: there is none as large as a cell of the grid.
+    """
+    axes, inside = _grid(membership, lower, upper)
+    solid = inside.reshape((*inside.shape, *(1,) * (3 - inside.ndim)))
+    sums = np.zeros(tuple(n + 1 for n in solid.shape), dtype=np.int64)
+    sums[1:, 1:, 1:] = (~solid).cumsum(0).cumsum(1).cumsum(2)
+    places = np.zeros((3, max(solid.shape)))
+    for row, axis in zip(places, axes, strict=False):
+        row[: len(axis)] = axis
+    best = np.empty(6, dtype=np.int64)
+    largest_full_box(sums, places, best)
+    if best[0] < 0:
+        raise _none("box")
+    low = np.array([axis[best[2 * k]] for k, axis in enumerate(axes)])
+    high = np.array([axis[best[2 * k + 1]] for k, axis in enumerate(axes)])
+    steps = np.array([axis[1] - axis[0] for axis in axes])
+    for _ in range(ROUNDS):
+        for k in range(len(axes)):
+            for end, sense in ((low, -1.0), (high, 1.0)):
+                step = steps[k]
+                for _ in range(HALVINGS):
+                    step *= 0.5
+                    moved = end[k] + sense * step
+                    if lower[k] <= moved <= upper[k] and membership.inside(_face(low, high, k, moved)).all():
+                        end[k] = moved
+    rng, n = np.random.default_rng(0), CHECKED if membership.robot.evaluator.quick else SLOW_CHECKED
+    while not membership.inside(rng.uniform(low, high, (n, len(low)))).all():
+        middle, half = 0.5 * (low + high), 0.5 * SHRINK * (high - low)
+        low, high = middle - half, middle + half
+    return Box(low, high, membership.domain.labels, n)
+
+
+def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cylinder:
+    """The largest cylinder along the third coordinate in which all conditions hold; of two coordinates, a circle.
+
+    Args:
+        membership: the conditions.
+        lower: lowest corner (d,) of where it is looked for.
+        upper: highest corner (d,).
+
+    Returns:
+        The cylinder: largest on a grid, its radius then grown, and checked at random points.
+
+    Raises:
+        AnalysisError: there is none as large as a cell of the grid, or the coordinates are not of one kind.
+    """
+    if len(set(membership.domain.units[:2])) > 1:
+        raise AnalysisError("cylinder", "its round is of a length and an angle", "vary two lengths first")
+    axes, inside = _grid(membership, lower, upper)
+    layers = inside.reshape((*inside.shape[:2], -1))
+    steps = [axis[1] - axis[0] for axis in axes[:2]]
+    best: tuple[float, float, tuple[int, ...], int, int] = (0.0, 0.0, (0, 0), 0, 0)
+    for first in range(layers.shape[2]):
+        common = np.ones(layers.shape[:2], dtype=bool)
+        for last in range(first, layers.shape[2]):
+            common = common & layers[:, :, last]
+            if not common.any():
+                break
+            height = float(axes[2][last] - axes[2][first]) if len(axes) == 3 else 1.0
+            room = scipy.ndimage.distance_transform_edt(np.pad(common, 1), sampling=steps)[1:-1, 1:-1]
+            at = np.unravel_index(int(room.argmax()), room.shape)
+            radius = max(0.0, float(room[at]) - max(steps))
+            if radius**2 * height > best[0]:
+                best = (radius**2 * height, radius, tuple(map(int, at)), first, last)
+    if best[0] <= 0.0:
+        raise _none("cylinder")
+    _, radius, place, first, last = best
+    centre = np.array([axes[0][place[0]], axes[1][place[1]]])
+    bottom, top = (float(axes[2][first]), float(axes[2][last])) if len(axes) == 3 else (0.0, 0.0)
+    rng, n = np.random.default_rng(0), CHECKED if membership.robot.evaluator.quick else SLOW_CHECKED
+
+    def fits(r: float) -> bool:
+        angle = rng.uniform(0.0, 2.0 * pi, n)
+        share = np.where(np.arange(n) % 2 == 0, 1.0, np.sqrt(rng.uniform(0.0, 1.0, n)))  # half of them on the round
+        points = centre + (r * share)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        if len(axes) == 3:
+            points = np.column_stack([points, rng.uniform(bottom, top, n)])
+        return bool(membership.inside(points).all())
+
+    step = 2.0 * max(steps)
+    for _ in range(2 * HALVINGS):
+        step *= 0.5
+        radius = radius + step if fits(radius + step) else radius
+    while not fits(radius):
+        radius *= SHRINK
+    return Cylinder(centre, radius, bottom, top, n)
+
+
+def _grid(membership: Membership, lower: Array, upper: Array) -> tuple[list[Array], NDArray[np.bool_]]:
+    if membership.domain.dimension not in (2, 3):
+        raise AnalysisError("box", "it is looked for in two or three coordinates", "vary two or three")
+    nodes = NODES if membership.robot.evaluator.quick else SLOW_NODES
+    axes = [np.linspace(a, b, nodes) for a, b in zip(lower, upper, strict=True)]
+    return axes, codes_on_grid(membership, axes) == INSIDE
+
+
+def _face(low: Array, high: Array, k: int, value: float) -> Array:
+    """Points (n, d) of a face of a box, moved to a value of coordinate k."""
+    ticks = [np.linspace(a, b, FACE) for a, b in zip(low, high, strict=True)]
+    ticks[k] = np.array([value])
+    return np.stack([grid.ravel() for grid in np.meshgrid(*ticks, indexing="ij")], axis=1)
+
+
+def _none(what: str) -> AnalysisError:
+    return AnalysisError(what, "there is none as large as a cell of the grid", "give ranges, or loosen a requirement")
