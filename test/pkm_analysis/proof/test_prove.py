@@ -201,6 +201,14 @@ def test_robots_that_are_not_covered_are_told_why():
         prove(tripod, Domain.of_box([[0.0, 0.0]] * 5 + [[0.5, 0.6]]), Inside())
 
 
+def test_a_constraint_singularity_at_home_is_refuted():
+    h4 = Kinematics(load_mechanism("h4"))  # its rods hang in one plane
+    home = h4.engine.task.chain["home"][1:]
+    found = prove(h4, Domain.of_box(np.array([home - 0.01, home + 0.01]).T), NoSingularity())
+    assert found.verdict == "refuted"
+    assert h4.singularity(found.point).constraint_hold < 1e-9
+
+
 def test_a_platform_that_is_singular_everywhere_is_refuted():
     griffis = Kinematics(load_mechanism("griffis_duffy"))
     home = griffis.engine.task.chain["home"][1:]
@@ -213,9 +221,9 @@ def test_a_platform_that_is_singular_everywhere_is_refuted():
         ("five_bar", 0.05),
         ("planar_3rrr", 0.02),
         ("agile_eye", 0.1),
-        ("par2", 0.02),
+        ("linear_delta", 0.05),
         ("wrist_3ups_s", 0.05),
-        ("h4", 0.01),
+        ("quattro", 0.002),
     ],
 )
 def test_regular_boxes_of_many_kinds_of_robots(name, half):
