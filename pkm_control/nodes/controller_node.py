@@ -96,7 +96,7 @@ class ControllerNode(Node):
             FollowPlatformTrajectory,
             topics.FOLLOW_TRAJECTORY,
             execute_callback=self._execute,
-            goal_callback=lambda _: GoalResponse.ACCEPT,
+            goal_callback=self._offered,
             cancel_callback=lambda _: CancelResponse.ACCEPT,
             goal_service_qos_profile=topics.MANY_AT_ONCE,  # the usual ten answers are fewer than a burst of goals asks
             result_service_qos_profile=topics.MANY_AT_ONCE,
@@ -292,6 +292,13 @@ class ControllerNode(Node):
         else:
             self._desk.apply(application)
         return application
+
+    def _offered(self, request: Any) -> GoalResponse:
+        """Reject a goal that holds nothing; whatever else is wrong takes longer to see, and is told in the result."""
+        if request.trajectory.points:
+            return GoalResponse.ACCEPT
+        self._refuse("the trajectory has no points")
+        return GoalResponse.REJECT
 
     async def _execute(self, goal: Any) -> FollowPlatformTrajectory.Result:
         request = goal.request

@@ -173,7 +173,6 @@ def _past(robot: Robot) -> FollowPlatformTrajectory.Goal:
 
 
 BAD = {
-    "no points": (lambda r: FollowPlatformTrajectory.Goal(), "no points"),
     "wrong frame": (lambda r: r.way(r.offset(0.01), frame_id="world"), "world"),
     "not finite": (_nan, "not finite"),
     "times do not rise": (_hole, "time"),
@@ -189,6 +188,15 @@ def test_bad_goals_are_refused_with_a_reason(robot: Robot, case: str) -> None:
     result = robot.follow(make(robot))
     assert result.error_code == Outcome.INVALID_GOAL
     assert word in result.error_string
+    assert robot.states[-1].mode == Mode.HOLDING
+
+
+def test_an_empty_goal_is_rejected(robot: Robot) -> None:
+    client = ActionClient(robot.graph.client, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
+    robot.graph.wait(client.server_is_ready)
+    sent = robot.graph.in_executor(lambda: client.send_goal_async(FollowPlatformTrajectory.Goal()))
+    robot.graph.wait(sent.done)
+    assert not sent.result().accepted
     assert robot.states[-1].mode == Mode.HOLDING
 
 
