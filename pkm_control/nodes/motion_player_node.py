@@ -382,7 +382,8 @@ class MotionPlayer(Node):
         loop = loop_figures(self._loops, recording.tally.first_wake, recording.tally.last_wake)
         report = report.with_loop(loop) if loop is not None else report
         name = f"{recording.run.robot}_{Path(recording.run.motion).stem}"
-        publish_report(recording, report, Path(self._report) if self._report else None, name)
+        folder = Path(self._report) / self.get_namespace().strip("/")  # two robots of one kind write two reports
+        publish_report(recording, report, folder if self._report else None, name)
 
 
 def main(args: list[str] | None = None) -> int:

@@ -236,7 +236,7 @@ def test_a_fault_of_a_node_ends_the_motion_and_is_in_the_report(
     report = capfd.readouterr().out
     assert "page: it burns" in report
     assert re.search(r"0\.\d of 1000 in", report)
-    assert (tmp_path / "delta_circle.csv").exists()
+    assert (tmp_path / graph.namespace.strip("/") / "delta_circle.csv").exists()
     graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
 
 
@@ -270,7 +270,7 @@ def test_the_main_job_ends_with_a_report_and_leaves_nothing(tmp_path: Path) -> N
     assert "cycles per minute" in done.stdout
     assert "2 of 2 in" in done.stdout
     assert "deadlines missed" in done.stdout
-    assert (tmp_path / "delta_pick_and_place.png").stat().st_size > 10_000
+    assert (tmp_path / "main_job" / "delta_pick_and_place.png").stat().st_size > 10_000
     left = [p for p in Path("/proc").iterdir() if p.name.isdigit() and b"--namespace\0main_job" in _command_of(p)]
     assert not left
 
