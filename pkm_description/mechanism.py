@@ -101,7 +101,8 @@ class Drive:
     """What moves an actuated joint.
 
     `gear_ratio` is motor speed over joint speed; `rotor_inertia` [kg m^2, or kg for a linear motor] is felt before
-    the gear, so the joint feels `armature = gear_ratio**2 * rotor_inertia`.
+    the gear, so the joint feels `armature = gear_ratio**2 * rotor_inertia`. `effort_range` [N m or N] bounds the effort
+    besides the joint's limit: of one sign for a cable, which pulls only.
     """
 
     command_interfaces: tuple[str, ...]
@@ -109,6 +110,7 @@ class Drive:
     gear_ratio: float = 1.0
     rotor_inertia: float = 0.0
     initial_value: float | None = None
+    effort_range: tuple[float, float] = (-np.inf, np.inf)
 
     @property
     def armature(self) -> float:

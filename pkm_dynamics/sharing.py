@@ -33,7 +33,11 @@ class Sharing:
         m = len(self.lower)
         self._scratch = np.zeros((3 * m + 8, m + 1))
         self._scale = np.repeat((1.0, length), 3)[:, None]
-        self._redundant = m > freedoms
+        self.redundant = m > freedoms
+
+    def at_bound(self, efforts: Array) -> NDArray[np.bool_]:
+        """Which efforts (n_actuated,) are at their bounds, or beyond (n_actuated,)."""
+        return (efforts <= self.lower) | (efforts >= self.upper)
 
     def outside(self, efforts: Array) -> NDArray[np.bool_]:
         """Which efforts (n_actuated,) are beyond their bounds (n_actuated,)."""
@@ -52,7 +56,7 @@ class Sharing:
         self.short = False
         if not (np.isfinite(efforts).all() and np.isfinite(jacobian).all()):
             return np.full(len(efforts), np.nan)
-        if not self._redundant:
+        if not self.redundant:
             self.short = bool(self.outside(efforts).any())
             return np.clip(efforts, self.lower, self.upper)
         shared = np.array(efforts, dtype=np.float64)

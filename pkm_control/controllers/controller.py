@@ -14,6 +14,7 @@ from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.controllers.model import ControlModel
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics
+from pkm_dynamics.sharing import Sharing
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
@@ -91,6 +92,7 @@ class Controller(ABC):
         self.dynamics = dynamics
         self.model = ControlModel(kinematics, dynamics)
         self.limits = limits
+        self.sharing = Sharing(*limits.bounds(), kinematics.mobility, kinematics.characteristic_length)
         self.set_gains(natural_frequency, damping)
         self.saturated = np.zeros(len(limits.names), dtype=bool)
         self.saturations = np.zeros(len(limits.names), dtype=np.int64)
@@ -152,7 +154,7 @@ class Controller(ABC):
         return
 
     def command(self, reference: Reference, measured: Measured) -> Array:
-        """What to command, within the limits.
+        """What to command, within the limits; redundant actuators share what the law asks for.
 
         Args:
             reference: where the platform should be.
@@ -162,6 +164,8 @@ class Controller(ABC):
             (n_actuated,): efforts [N m or N], or what the law `commands`; NaN where the model has no answer.
         """
         wanted = self.law(reference, measured)
-        self.saturated = np.abs(wanted) > self.limits.effort
+        shared = self.sharing.share(measured.jacobian, wanted)
+        at_bound = self.sharing.outside(wanted) if not self.sharing.redundant else self.sharing.at_bound(shared)
+        self.saturated = at_bound & self.sharing.short
         self.saturations += self.saturated
-        return np.clip(wanted, -self.limits.effort, self.limits.effort)
+        return shared

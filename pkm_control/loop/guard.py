@@ -141,7 +141,7 @@ class EffortGuard(Guard):
     `gravity` may be exchanged: weights are others in another working mode.
 
     Args:
-        limits: largest efforts (n_actuated,) [N m or N].
+        limits: largest efforts (n_actuated,) [N m or N], or the least and the most, both (n_actuated,).
         max_age: an input older than that is stale [s]: a few control periods.
         fallback: "zero" or "gravity": what is applied while an input is silent or the efforts cannot be used.
         gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there; needed by the fallback
@@ -154,7 +154,7 @@ class EffortGuard(Guard):
 
     def __init__(
         self,
-        limits: Array,
+        limits: Array | tuple[Array, Array],
         max_age: float,
         fallback: Literal["zero", "gravity"] = "zero",
         gravity: Callable[[Array], Array] | None = None,
@@ -164,23 +164,24 @@ class EffortGuard(Guard):
             raise ValueError(f"fallback is '{fallback}', not 'zero' or 'gravity'")
         if fallback == "gravity" and gravity is None:
             raise ValueError("fallback 'gravity' needs the function 'gravity'")
-        super().__init__(np.size(limits), max_age, "efforts")
-        self.limits = np.asarray(limits, dtype=np.float64)
+        least, most = limits if isinstance(limits, tuple) else (-np.asarray(limits), np.asarray(limits))
+        super().__init__(np.size(most), max_age, "efforts")
+        self.least, self.most = np.asarray(least, dtype=np.float64), np.asarray(most, dtype=np.float64)
         self.fallback = fallback
         self.hold_time = hold_time
         self.gravity = gravity
 
     def _limited(self, command: Array) -> Verdict:
-        saturated = np.abs(command) > self.limits
-        return Verdict(np.clip(command, -self.limits, self.limits), "", saturated)
+        saturated = (command < self.least) | (command > self.most)
+        return Verdict(np.clip(command, self.least, self.most), "", saturated)
 
     def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
-        none = np.zeros(self.limits.shape, dtype=bool)
+        none = np.zeros(self.most.shape, dtype=bool)
         if self.fallback == "gravity" and self.gravity is not None and pose is not None and silence <= self.hold_time:
             weight = np.asarray(self.gravity(pose), dtype=np.float64)
             if np.all(np.isfinite(weight)):
-                return Verdict(np.clip(weight, -self.limits, self.limits), reason + "; holding gravity", none)
-        return Verdict(np.zeros(self.limits.shape), reason + "; efforts zero", none, gives_up=True)
+                return Verdict(np.clip(weight, self.least, self.most), reason + "; holding gravity", none)
+        return Verdict(np.zeros(self.most.shape), reason + "; efforts zero", none, gives_up=True)
 
 
 def guard_of(
@@ -206,4 +207,4 @@ def guard_of(
     """
     if commands == "position":
         return PositionGuard(limits.lower, limits.upper, max_age, hold_time)
-    return EffortGuard(limits.effort, max_age, fallback, gravity, hold_time)
+    return EffortGuard(limits.bounds(), max_age, fallback, gravity, hold_time)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_control.controllers.model import ROUNDED
+from pkm_control.controllers.weight import pulling
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_dynamics import Dynamics
@@ -325,14 +326,22 @@ class CurveCheck:
                 "velocity", actuated[i], self.limits.velocity, [f"{u}/s" for u in self.limits.length_units]
             ),
         )
-        answer = self.dynamics.inverse(pose[at], twist[at], acceleration[at], mode=self.mode)
+        answer = self.dynamics.inverse(
+            pose[at], twist[at], acceleration[at], mode=self.mode, distribution=pulling(self.limits)
+        )
         efforts = np.abs(np.asarray(answer.effort))
-        note(~np.isfinite(efforts).all(axis=1), lambda i: f"no efforts do it: {Status(int(answer.status[i])).meaning}")
+        note(~np.isfinite(efforts).all(axis=1), lambda i: self._effortless(int(answer.status[i])))
         note(
             (efforts > self.limits.effort * (1.0 + _SLACK)).any(axis=1),
             lambda i: self._over("effort", efforts[i], self.limits.effort, self.limits.effort_units),
         )
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
+
+    def _effortless(self, status: int) -> str:
+        """Return why no efforts do a motion."""
+        if status == Status.EFFORT_LIMIT and self.limits.one_sided:
+            return f"no efforts do it within the bounds of the actuators ({self.limits.described_bounds})"
+        return f"no efforts do it: {Status(status).meaning}"
 
     def _unusable(self, motion: Motion, i: int) -> str:
         """Return why a sample has no motion."""

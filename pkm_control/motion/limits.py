@@ -60,6 +60,44 @@ class ActuatorLimits:
     velocity: Array
     acceleration: Array
     effort: Array
+    effort_range: tuple[Array, Array] | None = None  # of one sign where an actuator pulls only, or pushes only
+
+    @property
+    def least_effort(self) -> Array:
+        """Smallest effort of each actuator: minus the largest, unless the description says otherwise."""
+        return -self.effort if self.effort_range is None else self.effort_range[0]
+
+    @property
+    def most_effort(self) -> Array:
+        """Largest effort of each actuator."""
+        return self.effort if self.effort_range is None else self.effort_range[1]
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether an actuator cannot both push and pull, as a winch."""
+        return bool(((self.least_effort > 0.0) | (self.most_effort < 0.0)).any())
+
+    @property
+    def described_bounds(self) -> str:
+        """The bounds of one-sided actuators in words."""
+        sides = zip(self.names, self.least_effort, self.most_effort, self.effort_units, strict=True)
+        one_sided = [(name, a, b, unit) for name, a, b, unit in sides if a > 0.0 or b < 0.0]
+        name, a, b, unit = one_sided[0]
+        others = f" and {len(one_sided) - 1} more" if len(one_sided) > 1 else ""
+        return f"{name}{others}: {a:g} to {b:g} {unit}"
+
+    def bounds(self, reserve: float = 0.0) -> tuple[Array, Array]:
+        """Bounds of the efforts, less a part of the stronger side that is left to the controller.
+
+        Args:
+            reserve: the part, in [0, 1).
+
+        Returns:
+            The least and the most of each actuator, both (n_actuated,).
+        """
+        least, most = self.least_effort, self.most_effort
+        share = 1.0 - reserve
+        return np.where(least < 0.0, share * least, least), np.where(most > 0.0, share * most, most)
 
     @property
     def effort_units(self) -> tuple[str, ...]:
@@ -78,6 +116,11 @@ class ActuatorLimits:
             The limits of its actuated joints.
         """
         limits = [mechanism.joint_named[name].limits for name in mechanism.actuated_joints]
+        drives = [mechanism.joint_named[name].drive for name in mechanism.actuated_joints]
+        ranges = np.array([(-np.inf, np.inf) if drive is None else drive.effort_range for drive in drives])
+        effort = np.array([limit.effort for limit in limits])
+        least, most = np.maximum(ranges[:, 0], -effort), np.minimum(ranges[:, 1], effort)
+        bounded = bool((least > -effort).any() or (most < effort).any())
         types = [mechanism.joint_named[name].type for name in mechanism.actuated_joints]
         return ActuatorLimits(
             names=tuple(mechanism.actuated_joints),
@@ -86,5 +129,6 @@ class ActuatorLimits:
             upper=np.array([limit.upper for limit in limits]),
             velocity=np.array([limit.velocity for limit in limits]),
             acceleration=np.full(len(limits), acceleration),
-            effort=np.array([limit.effort for limit in limits]),
+            effort=effort,
+            effort_range=(least, most) if bounded else None,
         )

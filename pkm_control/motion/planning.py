@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.control_errors import LimitError, UnreachableMotionError
+from pkm_control.controllers.weight import pulling
 from pkm_control.motion.actuator_path import ActuatorPath
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.motion_file import MotionFile
@@ -97,6 +98,7 @@ class MotionPlanner:
         self._velocity = (1.0 - reserve) * actuators.velocity
         self._acceleration = (1.0 - reserve) * actuators.acceleration
         self._effort = (1.0 - reserve) * actuators.effort
+        self._pulling = pulling(actuators, reserve)
 
     def plan(self, motion: MotionFile) -> Trajectory:
         """The trajectory of a motion file.
@@ -295,6 +297,24 @@ class MotionPlanner:
         friction is taken off the bound here, the rest is left to the final check.
         """
         zero = np.zeros_like(sample.first)
+        rows = [self._effort_rows(sample)] if self._pulling is None else []  # else bounds are no rows: only looked at
+        driven = np.isfinite(self._acceleration)
+        if driven.any():
+            still = self.kinematics.motion(sample.pose, zero, sample.first, mode=_HOME_MODE)
+            moving = self.kinematics.motion(sample.pose, sample.first, sample.second, mode=_HOME_MODE)
+            along = np.asarray(still.actuated_accelerations)[:, driven]
+            across = np.asarray(moving.actuated_accelerations)[:, driven]
+            bound = np.tile(self._acceleration[driven], (len(along), 1))
+            rows.append((along, across, 0.0 * along, bound))
+        if not rows:
+            none = np.empty((len(zero), 0))
+            return none, none, none, none
+        a, b, c, g = (np.hstack(part) for part in zip(*rows, strict=True))
+        return a, b, c, g
+
+    def _effort_rows(self, sample: PathSample) -> tuple[Array, Array, Array, Array]:
+        """Return the rows of actuator effort."""
+        zero = np.zeros_like(sample.first)
         rest = self._effort_of(sample.pose, zero, zero)
         a = self._effort_of(sample.pose, zero, sample.first) - rest
         forth = self._effort_of(sample.pose, sample.first, sample.second)
@@ -305,16 +325,7 @@ class MotionPlanner:
             - self._effort_of(sample.pose, -creep * sample.first, zero)
         )
         parts = (a, 0.5 * (forth + back) - rest, rest, np.tile(self._effort, (len(a), 1)) - dry)
-        rows = [[part[:, np.isfinite(self._effort)] for part in parts]]
-        driven = np.isfinite(self._acceleration)
-        if driven.any():
-            still = self.kinematics.motion(sample.pose, zero, sample.first, mode=_HOME_MODE)
-            moving = self.kinematics.motion(sample.pose, sample.first, sample.second, mode=_HOME_MODE)
-            along = np.asarray(still.actuated_accelerations)[:, driven]
-            across = np.asarray(moving.actuated_accelerations)[:, driven]
-            bound = np.tile(self._acceleration[driven], (len(a), 1))
-            rows.append([along, across, 0.0 * along, bound])
-        a, b, c, g = (np.hstack(part) for part in zip(*rows, strict=True))
+        a, b, c, g = (part[:, np.isfinite(self._effort)] for part in parts)
         return a, b, c, g
 
     def _stretch(self, path: Path, law: SmoothTimeLaw, limits: PlatformLimits, worth: float) -> tuple[float, str]:
@@ -404,12 +415,15 @@ class MotionPlanner:
             x, y, z = (float(value) for value in pose[jump, :3])
             reason = f"{self.actuators.names[_largest_step(np.asarray(solution.actuated), jump)]} would have to jump"
             raise UnreachableMotionError(f"on the way to {names[jump]}", (x, y, z), reason)
-        status = np.asarray(self.dynamics.inverse(pose, payload=self.payload, mode=_HOME_MODE).status)
+        answer = self.dynamics.inverse(pose, payload=self.payload, mode=_HOME_MODE, distribution=self._pulling)
+        status = np.asarray(answer.status)
         bad = np.flatnonzero(status != 0)
         if bad.size:
             i = int(bad[0])
             x, y, z = (float(value) for value in pose[i, :3])
             reason = f"the actuators cannot hold it there ({Status(int(status[i])).meaning})"
+            if self._pulling is not None and status[i] == Status.EFFORT_LIMIT:
+                reason = f"the actuators cannot hold it there within their bounds ({self.actuators.described_bounds})"
             raise UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), reason)
 
     def _too_heavy(self, pose: Array, names: list[str]) -> LimitError:
@@ -447,13 +461,18 @@ class MotionPlanner:
 
     def _effort_load(self, pose: Array, twist: Array, acceleration: Array) -> _Load:
         effort = np.abs(self._effort_of(pose, twist, acceleration))
+        none = np.flatnonzero(~np.isfinite(effort).all(axis=1)) if self._pulling is not None else np.zeros(0, np.int64)
+        if none.size:  # twice what there is, whatever it would be
+            return _Load("efforts within the bounds of the actuators", "of what there is", 2.0, 1.0, int(none[0]), 0)
         sample, actuator = np.unravel_index(int(np.argmax(effort / self._effort)), effort.shape)
         value, bound = float(effort[sample, actuator]), float(self._effort[actuator])
         unit = self.actuators.effort_units[actuator]
         return _Load(f"effort of {self.actuators.names[actuator]}", unit, value, bound, int(sample), 0)
 
     def _effort_of(self, pose: Array, twist: Array, acceleration: Array) -> Array:
-        efforts = self.dynamics.inverse(pose, twist, acceleration, payload=self.payload, mode=_HOME_MODE)
+        efforts = self.dynamics.inverse(
+            pose, twist, acceleration, payload=self.payload, mode=_HOME_MODE, distribution=self._pulling
+        )
         return np.asarray(efforts.effort, dtype=np.float64)
 
     def _joint_rates(self, pose: Array, twist: Array) -> Array:

@@ -20,6 +20,7 @@ from std_msgs.msg import Float64MultiArray
 
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
+from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
 from pkm_control.loop.follower import Action, Tolerances, TrajectoryFollower, rehearse
@@ -157,7 +158,7 @@ class ControllerNode(Node):
                 controller.commands,
                 limits,
                 self._max_age,
-                lambda pose: np.asarray(dynamics.gravity(pose).effort),
+                lambda pose: holding_efforts(dynamics, limits, pose),
                 self._value("fallback"),
                 self._value("hold_time"),
             )

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.machine import Machine
 from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.make_machine import limits_by_file
@@ -198,8 +199,7 @@ class Robot:
         return self.machine.fault or self.observer.reason
 
     def _gravity(self, pose: Array) -> Array:
-        still = np.zeros(6)
-        return np.asarray(self.dynamics.inverse(pose, still, still).effort, dtype=np.float64)
+        return holding_efforts(self.dynamics, self.limits, pose)
 
 
 def run_motion(

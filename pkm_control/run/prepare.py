@@ -24,6 +24,7 @@ import numpy as np
 
 from pkm_control.command_line.making import KERNELS, making
 from pkm_control.controllers.laws import make_controller
+from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.machine_kinds import SIMULATED
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.follower import TrajectoryFollower, rehearse
@@ -158,7 +159,7 @@ def rehearse_controller(dynamics: Dynamics, law: str) -> None:
     """Have a controller do at home what it will be asked to."""
     kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
     controller = make_controller(law, dynamics, limits, 1e-3)
-    guard = guard_of(controller.commands, limits, 1.0, lambda pose: np.asarray(dynamics.gravity(pose).effort))
+    guard = guard_of(controller.commands, limits, 1.0, lambda pose: holding_efforts(dynamics, limits, pose))
     rehearse(TrajectoryFollower(kinematics, controller, guard, lead=0.0), kinematics)
 
 

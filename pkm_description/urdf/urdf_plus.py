@@ -8,6 +8,7 @@ elements mean together (a tree, closable loops, enough actuators) is checked els
 
 from __future__ import annotations
 
+import math
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -429,6 +430,7 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
                 gear_ratio=_parameter(parameters, "gear_ratio", 1.0, label),
                 rotor_inertia=_parameter(parameters, "rotor_inertia", 0.0, label),
                 initial_value=initial,
+                effort_range=_effort_range(element, label),
             )
             if drives[name].rotor_inertia < 0.0 or drives[name].gear_ratio == 0.0:
                 raise DescriptionError(
@@ -441,6 +443,22 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
             'give each driven joint a <command_interface name="effort"/> in the <ros2_control> block',
         )
     return drives, starts
+
+
+def _effort_range(element: ET.Element, label: str) -> tuple[float, float]:
+    """Smallest and largest effort that may be commanded, as ros2_control writes them; infinite where there is none."""
+    for command in element.findall("command_interface"):
+        if command.get("name") == "effort":
+            given = {e.get("name"): (e.text or "").strip() for e in command.findall("param")}
+            least, most = _parameter(given, "min", -math.inf, label), _parameter(given, "max", math.inf, label)
+            if not least < most:
+                raise DescriptionError(
+                    label,
+                    f"efforts from {least:g} to {most:g}: there are none",
+                    "write a min less than the max",
+                )
+            return least, most
+    return -math.inf, math.inf
 
 
 def _initial_value(states: Iterable[ET.Element], label: str) -> float | None:

@@ -191,6 +191,14 @@ def share_within(J, rank, lower, upper, effort, scratch):
 
 
 @compiled
+def share_rows(jacobians, rank, lower, upper, efforts, status, scratch):
+    """`share_within` for rows: Jacobians (n, k, m) and efforts (n, m); those of status 0 get the answer as `status`."""
+    for row in range(efforts.shape[0]):
+        if status[row] == 0:
+            status[row] = share_within(jacobians[row], rank, lower, upper, efforts[row], scratch)
+
+
+@compiled
 def clip_within(J, lower, upper, effort, wanted, sweeps):
     """Efforts (m,) within bounds whose work misses that of `wanted` (m,) least, by coordinate descent from `effort`.
 

@@ -23,6 +23,7 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.introduction import fixed
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.sharing import Sharing
 
 Array = NDArray[np.float64]
 
@@ -88,6 +89,11 @@ class SimulatedMachine(Machine):
         self._seed = np.array(kinematics.home_joints, dtype=np.float64)
         n = len(limits.names)
         self._efforts = np.zeros(n)
+        # a cable may hang slack, whatever is asked of it, but it never pushes
+        self._least, self._most = np.minimum(limits.least_effort, 0.0), np.maximum(limits.most_effort, 0.0)
+        self._sharing: Sharing | None = None
+        if limits.one_sided:
+            self._sharing = Sharing(*limits.bounds(), kinematics.mobility, kinematics.characteristic_length)
         unlimited = ~np.isfinite(limits.velocity)
         self._runaway = np.where(unlimited, _RUNAWAY_UNLIMITED, _RUNAWAY * np.where(unlimited, 0.0, limits.velocity))
         self._delay = delay
@@ -316,6 +322,12 @@ class SimulatedMachine(Machine):
         answer = self.dynamics.inverse(self.pose, still, still, seed=self._seed, mode=self._robot.mode)
         return np.asarray(answer.effort, dtype=np.float64)
 
+    def _pulling(self, wanted: Array) -> Array:
+        """What drives of one-sided actuators give for efforts that position or velocity loops want, one by one."""
+        assert self._sharing is not None
+        shared = self._sharing.share(np.asarray(self.kinematics.forward_jacobian(self.pose, seed=self._seed)), wanted)
+        return shared if np.isfinite(shared).all() else wanted
+
     def _drive_efforts(self, h: float) -> tuple[Array, Array]:
         """Return what the drives give, within their limits, and what the end stops add."""
         assert self._drive is not None
@@ -333,8 +345,10 @@ class SimulatedMachine(Machine):
                 if self._command is None:
                     self._command = positions.copy()
                 wanted = self._drive.position(self._command, positions, velocities, gravity, h)
-        self.saturated = np.abs(wanted) > self.limits.effort
-        limited = np.clip(wanted, -self.limits.effort, self.limits.effort)
+        if self._sharing is not None and self._mode is not CommandMode.EFFORT:
+            wanted = self._pulling(wanted)
+        self.saturated = (wanted < self._least) | (wanted > self._most)
+        limited = np.clip(wanted, self._least, self._most)
         return limited, self._stops.efforts(positions, velocities)
 
     def _halt(self) -> None:
