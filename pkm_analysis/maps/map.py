@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NODES, SLOW_NODES = 241, 61  # along the longer coordinate
 CHUNK = 1 << 14
+NOTHING = 1e-6  # of a margin: rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,6 +189,8 @@ def _loci(
             "more drives than freedoms: type 2 has no sign that changes, and needs several equations at once; "
             f"its margin is {measure(np.nanmin(np.abs(type2)))} at least"
         )
+    if np.nanmax(np.abs(type2)) < NOTHING:
+        notes.append("singular of type 2 everywhere: whatever the drives do, they never hold the platform")
     for name, margin in (("constraint", hold), ("limb_regularity", regularity)):
         least = float(np.nanmin(margin))
         if least < UNLIMITED / 2.0:

@@ -20,7 +20,7 @@ from pkm_analysis.workspace.border import Codes, bisect
 from pkm_analysis.workspace.contour import Simplices
 from pkm_description.mechanism import Array
 
-ROUNDS = 6
+ROUNDS, FEW_ROUNDS = 6, 2
 PROBES = (0.05, 0.2, 0.5)  # of a side's length: how far from its middle the border is looked for
 SHARPEST = 2.0  # of a side's length: how far the crease that it crosses may be from its middle
 MOST_BENT = 0.35  # the same of the crease that it runs along
@@ -40,7 +40,14 @@ class Refined:
     complete: bool  # False where it was ended before the tolerance was met
 
 
-def refine(codes: Codes, corners: Array, simplices: Simplices, stops: NDArray[np.int32], tolerance: float) -> Refined:
+def refine(
+    codes: Codes,
+    corners: Array,
+    simplices: Simplices,
+    stops: NDArray[np.int32],
+    tolerance: float,
+    thorough: bool = True,
+) -> Refined:
     """Refine a border.
 
     Args:
@@ -49,6 +56,7 @@ def refine(codes: Codes, corners: Array, simplices: Simplices, stops: NDArray[np
         simplices: (k, d) triangles or sides.
         stops: (n,) what stops the robot beyond each corner.
         tolerance: how far the border may be from its simplices.
+        thorough: False to save points where each takes long: creases are not looked for, and rounds are few.
 
     Returns:
         The refined border.
@@ -56,7 +64,7 @@ def refine(codes: Codes, corners: Array, simplices: Simplices, stops: NDArray[np
     meeting = np.stack([stops, stops], axis=1)  # the conditions that meet in each corner, the same twice on a facet
     settled = np.empty(0, dtype=np.int64)  # sides that are straight enough, by key
     lost = np.empty(0, dtype=np.int64)
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS if thorough else FEW_ROUNDS):
         sides = _sides(simplices)
         keys = _keys(sides)
         lengths = np.linalg.norm(corners[sides[:, 1]] - corners[sides[:, 0]], axis=1)
@@ -67,7 +75,8 @@ def refine(codes: Codes, corners: Array, simplices: Simplices, stops: NDArray[np
         if len(simplices) > MOST:
             break
         normals = _normals(corners, simplices, sides)
-        cut = _cuts(codes, corners, meeting, sides, normals, tolerance)
+        put = _cuts if thorough else _on_facets
+        cut = put(codes, corners, meeting, sides, normals, tolerance)
         lost = np.concatenate([lost, keys[cut.lost]])
         settled = np.concatenate([settled, keys[~cut.far]])
         new = len(corners) + np.arange(int(cut.far.sum()))
@@ -149,7 +158,7 @@ def _cuts(
     first, second = meeting[sides[:, 0]], meeting[sides[:, 1]]
     common = (first[:, :, None] == second[:, None, :]).any(axis=(1, 2))
     on_crease = (first[:, 0] != first[:, 1]) & (np.sort(first, axis=1) == np.sort(second, axis=1)).all(axis=1)
-    cut = _on_facets(codes, corners, sides, normals, tolerance)
+    cut = _on_facets(codes, corners, meeting, sides, normals, tolerance)
     ends = corners[sides[:, 0]], corners[sides[:, 1]]
     middles, lengths = 0.5 * (ends[0] + ends[1]), np.linalg.norm(ends[1] - ends[0], axis=1)
     along = (ends[1] - ends[0]) / lengths[:, None]
@@ -169,7 +178,9 @@ def _cuts(
     return cut
 
 
-def _on_facets(codes: Codes, corners: Array, sides: Simplices, normals: Array, tolerance: float) -> _Cuts:
+def _on_facets(
+    codes: Codes, corners: Array, _: NDArray[np.int32], sides: Simplices, normals: Array, tolerance: float
+) -> _Cuts:
     """Middles of sides put on the border across it."""
     ends = corners[sides[:, 0]], corners[sides[:, 1]]
     middles = 0.5 * (ends[0] + ends[1])

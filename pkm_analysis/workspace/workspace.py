@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 NODES = {1: 4001, 2: 401, 3: 72}  # along each coordinate, of the grid that borders are looked for on
 SLOW_NODES = {1: 401, 2: 61, 3: 25}  # the same where poses are solved by iteration
-SAMPLES, SLOW_SAMPLES = 200_000, 4_000  # random points that the size is compared with
+SAMPLES, SLOW_SAMPLES = 200_000, 2_000  # random points that the size is compared with
 DEVIATIONS = 4.0  # standard deviations that sampling may be off by
-FINE = 2e-3  # of the domain's extent: the tolerance where none is given
+FINE, SLOW_FINE = 2e-3, 1e-2  # of the domain's extent: the tolerance where none is given
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -235,7 +235,7 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     domain, quick = membership.domain, membership.robot.evaluator.quick
     scale = scales(domain)
     span = scale * (domain.upper - domain.lower)
-    tolerance = FINE * float(span.max()) if tolerance is None else tolerance
+    tolerance = (FINE if quick else SLOW_FINE) * float(span.max()) if tolerance is None else tolerance
     nodes = resolution or (NODES if quick else SLOW_NODES)[domain.dimension]
     # cells are cubes, as far as whole numbers of them fit
     counts = np.maximum(np.ceil(nodes * (span / np.prod(span) ** (1.0 / len(span)))).astype(int), 8)
@@ -253,7 +253,7 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
         return membership.codes(points / scale)
 
     scaled = [axis * s for axis, s in zip(axes, scale, strict=True)]
-    border = _refined(codes, on_grid, scaled, tolerance)
+    border = _refined(codes, on_grid, scaled, tolerance, quick)
     size = enclosed(border.corners, border.simplices)
     length = float(facet_sizes(border.corners, border.simplices).sum()) if domain.dimension > 1 else len(border.corners)
     error = length * tolerance + border.doubt
@@ -280,11 +280,11 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     )
 
 
-def _refined(codes: Codes, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float) -> Refined:
+def _refined(codes: Codes, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float, thorough: bool) -> Refined:
     if len(axes) == 1:
         corners, simplices, stops = ends(codes, on_grid, axes[0], tolerance)
         return Refined(corners, simplices, stops, 0.0, True)
-    return refine(codes, *first_border(codes, on_grid, axes, 0.5 * tolerance), tolerance)
+    return refine(codes, *first_border(codes, on_grid, axes, 0.5 * tolerance), tolerance, thorough)
 
 
 def ends(

@@ -74,3 +74,9 @@ def test_redundant_drives_have_no_locus_of_type_2(tmp_path: Path) -> None:
     found.plot(tmp_path / "map.svg")
     assert (tmp_path / "map.png").stat().st_size > 10_000
     assert found.to_dict()["least"]["value"] == found.least[0]
+
+
+def test_a_robot_singular_everywhere_is_told() -> None:
+    found = analysis("griffis_duffy").map("type2", vary="xy", resolution=15)
+    assert any("singular of type 2 everywhere" in note for note in found.notes)
+    assert not any("everywhere" in note for note in analysis("five_bar").map("type2", resolution=15).notes)
