@@ -22,6 +22,7 @@ from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
 
 CHUNK = 256  # boxes
+SAME = 1e-6  # rad and m: what the kinematics may miss the bounds of their own answer by
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,17 +215,34 @@ class Encloser:
             np.zeros((6, MOST, 2)),
         )
         out, decided = np.empty((len(boxes), len(p.results), width)), np.zeros(len(boxes), dtype=np.bool_)
-        enclose(*self._fixed, boxes, self._guesses(boxes), scratch, out, decided)
+        centres = self._at_centres(boxes)
+        enclose(*self._fixed, boxes, np.ascontiguousarray(centres[:, p.unknown_columns]), scratch, out, decided)
+        self._turn(out[:, p.reach : p.reach + len(p.joints), :SLOPE], centres[:, p.joints], decided)
         return out, decided
 
-    def _guesses(self, boxes: Array) -> Array:
-        """The unknowns (n, u) at the boxes' centres."""
-        columns = self.program.unknown_columns
-        if not len(columns):
-            return np.zeros((len(boxes), 0))
-        centres = self.domain.coordinates(boxes.mean(axis=-1))
-        found = self.kinematics.inverse(centres, mode=self.mode or None)
-        return np.ascontiguousarray(found.joints[:, columns])
+    def _at_centres(self, boxes: Array) -> Array:
+        """All joints (n, j) at the boxes' centres, as the kinematics have them; NaN where they have none."""
+        centres = self.domain.coordinates(0.5 * boxes[..., 0] + 0.5 * boxes[..., 1])
+        return np.asarray(self.kinematics.inverse(centres, mode=self.mode or None).joints)
+
+    def _turn(self, bounds: Array, centres: Array, decided: NDArray[np.bool_]) -> None:
+        """Count turns as the kinematics do: bounds (n, q, 4) of values and centres, in place.
+
+        Where the kinematics find another configuration at the centre, or none, the box is not decided.
+        """
+        turning = self.kinematics.engine.joint_turning[self.program.joints]
+        with np.errstate(invalid="ignore"):
+            middle = 0.5 * bounds[..., 2] + 0.5 * bounds[..., 3]
+            turns = np.where(turning, np.round((centres - middle) / (2.0 * np.pi)), 0.0)
+        turns = np.where(np.isfinite(turns), turns, 0.0)
+        shift = turns * 2.0 * np.pi
+        rounding = np.abs(turns) * 1e-15 + np.abs(bounds).max(axis=-1) * 2.0**-52
+        for end, outward in ((0, -1.0), (1, 1.0), (2, -1.0), (3, 1.0)):
+            moved = bounds[..., end] + shift + outward * rounding
+            bounds[..., end] = np.where(turns != 0.0, moved, bounds[..., end])
+        with np.errstate(invalid="ignore"):
+            same = np.abs(centres - (middle + shift)) <= SAME * (1.0 + np.abs(centres))
+        decided &= same.all(axis=1)
 
 
 def _twists(kinematics: Kinematics) -> Array:

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.enclosures import Encloser, Enclosure
@@ -22,7 +23,7 @@ from pkm_dynamics import Dynamics
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.singularity import Singularity, margins
-from pkm_kinematics.status import closes
+from pkm_kinematics.status import Status
 
 SINGULAR = 1e-9  # a margin that is zero but for rounding
 FEW = 64  # poses at which the limbs' hold on the platform is looked at, which takes long
@@ -102,10 +103,24 @@ class Inside(_WithoutSuspects):
             below = np.where(np.isfinite(lower), value[..., 0] - lower, np.inf)
             above = np.where(np.isfinite(upper), upper - value[..., 1], np.inf)
         reached = np.where(found.reach[..., 0] > 0.0, np.inf, found.reach[..., 0] - TINY)
-        least = np.concatenate([below, above, reached, self._coordinates(encloser, found)], axis=1).min(
-            axis=1, initial=np.inf
-        )
-        return np.where(found.decided, least, -np.inf)
+        parts = [below, above, reached, self._coordinates(encloser, found)]
+        least = np.where(found.decided, np.concatenate(parts, axis=1).min(axis=1, initial=np.inf), -np.inf)
+        return np.where(self._turned_alike(encloser, found, least > 0.0), least, -np.inf)
+
+    def _turned_alike(self, encloser: Encloser, found: Enclosure, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Whether the kinematics, too, have all corners of boxes inside: their joints then have the same turns.
+
+        They count a joint's turns on the straight way from home, which may pass a limb's base on either side: such a
+        line of ways has some of a box's corners on each side of it.
+        """
+        alike = np.ones(len(found.boxes), dtype=np.bool_)
+        if asked.any():
+            k, boxes = found.boxes.shape[1], found.boxes[asked]
+            corners = np.stack([boxes[:, np.arange(k), list(ends)] for ends in product((0, 1), repeat=k)], axis=1)
+            coordinates = encloser.domain.coordinates(corners).reshape(-1, len(encloser.domain.origin))
+            slack = self.at(encloser.kinematics, coordinates, encloser.mode).reshape(corners.shape[:2])
+            alike[asked] = (slack >= -1e-12).all(axis=1)
+        return alike
 
     def _coordinates(self, encloser: Encloser, found: Enclosure) -> Array:
         """How far the coordinates themselves are from their limits (n, 2 c)."""
@@ -113,7 +128,13 @@ class Inside(_WithoutSuspects):
         ends = domain.directions * found.boxes[:, None, :, 0], domain.directions * found.boxes[:, None, :, 1]
         lowest = domain.origin + np.minimum(*ends).sum(axis=-1)
         highest = domain.origin + np.maximum(*ends).sum(axis=-1)
-        lower, upper = (limit[engine.task.chain["column"][1:]] for limit in engine.limits)
+        chain = engine.task.chain[1:]
+        lower, upper = (limit[chain["column"]] for limit in engine.limits)
+        # Angles are read from poses: those nearest to home, of which three have two readings, half a turn apart.
+        near = np.where(chain["prismatic"] == 1, np.inf, np.pi)
+        if (chain["prismatic"] == 0).sum() == 3:
+            near[int(np.argmin(chain["prismatic"]))] = 0.5 * np.pi
+        lower, upper = np.maximum(lower, chain["home"] - near), np.minimum(upper, chain["home"] + near)
         rounding = 1e-15 * (np.abs(lowest) + np.abs(highest))
         return np.concatenate([lowest - lower - rounding, upper - highest - rounding], axis=1)
 
@@ -123,7 +144,7 @@ class Inside(_WithoutSuspects):
         lower, upper = kinematics.engine.limits
         with np.errstate(invalid="ignore"):
             slack = np.minimum(found.joints - lower, upper - found.joints).min(axis=-1)
-        return np.where([closes(int(s)) for s in found.status], slack, -np.inf)
+        return np.where(np.isin(found.status, (Status.CONVERGED, Status.JOINT_LIMIT)), slack, -np.inf)
 
 
 @dataclass(frozen=True)

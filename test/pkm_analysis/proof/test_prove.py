@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.proof import Accuracy, Domain, Effort, Inside, Margin, NoSingularity, certified_box, prove, prove_path
+from pkm_analysis.proof import (
+    Accuracy,
+    Domain,
+    Effort,
+    Encloser,
+    Inside,
+    Margin,
+    NoSingularity,
+    certified_box,
+    prove,
+    prove_path,
+)
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics.kinematics import Kinematics
@@ -246,3 +257,21 @@ def test_other_working_modes(delta, mode):
     assert proof.ok == bool((slack > 0.0).all())
     inside = prove(delta, domain, Inside(), mode)
     assert inside.ok == bool((known.status == Status.CONVERGED).all())
+
+
+@pytest.mark.parametrize("name", ["five_bar", "planar_3rrr", "agile_eye", "gough_stewart"])
+def test_boxes_all_over_the_range_of_a_robot(name):
+    # joints turn by more than half a turn there, and angles of the platform have two readings
+    kinematics = Kinematics(load_mechanism(name))
+    chain = kinematics.engine.task.chain[1:]
+    home, rng = chain["home"], np.random.default_rng(2)
+    lower, upper = np.maximum(chain["lower"], home - 2.0), np.minimum(chain["upper"], home + 2.0)
+    centres = home + (rng.uniform(lower, upper, (400, len(home))) - home) * rng.uniform(0.0, 1.0, (400, 1))
+    half = 10.0 ** rng.uniform(-3.0, -1.0, (400, 1))
+    boxes = np.stack([centres - half, centres + half], axis=-1)
+    encloser = Encloser(kinematics, Domain(np.zeros(len(home)), np.eye(len(home)), np.tile([0.0, 1.0], (len(home), 1))))
+    inside = boxes[Inside().over(encloser, encloser(boxes)) > 0.0]
+    proved = len(inside)
+    assert proved > 100
+    poses = rng.uniform(inside[:, None, :, 0], inside[:, None, :, 1], (proved, 50, len(home))).reshape(-1, len(home))
+    assert (kinematics.inverse(poses).status == Status.CONVERGED).all()
