@@ -102,7 +102,7 @@ KNOBS = (
         span=(0, 99),
     ),
     Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual"), group="machine"),
-    Knob("report", "reports", f"{options.REPORT}, below it in a folder of the namespace", group="output"),
+    Knob("report", "reports", options.REPORT, group="output"),
     Knob("page", "true", options.PAGE, SWITCH, group="output"),
     Knob("host", "127.0.0.1", options.HOST, group="output"),
     Knob("port", "8080", options.PORT, span=(1, 65535), group="output"),
