@@ -46,7 +46,7 @@ class Analysis(Introduced):
 
     @cached_property
     def quantities(self) -> dict[str, Quantity]:
-        """What can be asked of a pose, by name; `joint:NAME` is the position of a joint, beside these."""
+        """What can be asked of a pose, by name, beside the positions of joints, which `quantity` knows too."""
         return quantities(self.robot, self.stiffness)
 
     def quantity(self, name: str) -> Quantity:

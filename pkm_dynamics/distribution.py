@@ -8,6 +8,8 @@ choices offered here: pseudo-inverse, minimax, and the norms between them. In z 
 * norm 2: least distance to a polyhedron, by the compiled method of the controllers' loop (`kernels/sharing.py`);
 * norms 1 and inf: linear programmes, by `scipy.optimize.linprog` (HiGHS);
 * other norms: `scipy.optimize.minimize` (SLSQP) with the exact gradient, from the answer for norm 2.
+
+`Sharing` is norm 2 for loops, in some microseconds.
 """
 
 from __future__ import annotations
@@ -22,12 +24,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
-from pkm_dynamics.kernels.sharing import NONE_WITHIN, SHARED, nearest_within, share_rows
+from pkm_dynamics.kernels.sharing import NONE_WITHIN, SHARED, clip_within, nearest_within, share_rows, share_within
 from pkm_kinematics import Status
 
 WITHIN = 1e-9  # of the size of the efforts: what rounding may leave outside the bounds
 LEEWAY = 1e-10  # by which the second of two programmes may miss the optimum of the first
 CONVERGED, NO_DESCENT = 0, 8  # SLSQP: done, and done because rounding hides any further descent
+_SWEEPS = 60  # of the coordinate descent where nothing within the bounds does the work
 
 
 class DistributionError(PkmError):
@@ -253,3 +256,64 @@ def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array,
     if found.status not in (CONVERGED, NO_DESCENT):
         raise DistributionError(f"norm {p}: {found.message}")
     return np.asarray(found.x)
+
+
+class Sharing:
+    """Efforts of least norm within bounds, among all that do the same work; what `Distribution` does with norm 2.
+
+    The answer is continuous in the efforts and in the pose as long as bounds leave room. After a call, `short` says
+    whether they left none, so that the answer does less than was asked for.
+
+    Args:
+        lower: bounds (n_actuated,) [N m or N], infinite where there is none.
+        upper: the same.
+        freedoms: of the platform, at most n_actuated.
+        length: of the robot [m], by which forces and moments are compared where bounds leave no room.
+    """
+
+    def __init__(self, lower: Array, upper: Array, freedoms: int, length: float) -> None:
+        self.lower = np.array(lower, dtype=np.float64)
+        self.upper = np.array(upper, dtype=np.float64)
+        self.short = False
+        self._freedoms = freedoms
+        m = len(self.lower)
+        self._scratch = np.zeros((3 * m + 8, m + 1))
+        self._scale = np.repeat((1.0, length), 3)[:, None]
+        self.redundant = m > freedoms
+
+    def at_bound(self, efforts: Array) -> NDArray[np.bool_]:
+        """Which efforts (n_actuated,) are at their bounds, or beyond (n_actuated,)."""
+        return (efforts <= self.lower) | (efforts >= self.upper)
+
+    def outside(self, efforts: Array) -> NDArray[np.bool_]:
+        """Which efforts (n_actuated,) are beyond their bounds (n_actuated,)."""
+        return (efforts < self.lower) | (efforts > self.upper)
+
+    def share(self, jacobian: Array, efforts: Array) -> Array:
+        """The efforts to apply instead of some.
+
+        Args:
+            jacobian: of the platform's twist by the actuators' velocities (6, n_actuated), base axes.
+            efforts: that do the work (n_actuated,), such as a law asks for.
+
+        Returns:
+            (n_actuated,), within the bounds; NaN where an argument is not finite, or the pose is singular.
+        """
+        self.short = False
+        if not (np.isfinite(efforts).all() and np.isfinite(jacobian).all()):
+            return np.full(len(efforts), np.nan)
+        if not self.redundant:
+            self.short = bool(self.outside(efforts).any())
+            return np.clip(efforts, self.lower, self.upper)
+        shared = np.array(efforts, dtype=np.float64)
+        scaled = np.ascontiguousarray(jacobian * self._scale)
+        status = share_within(scaled, self._freedoms, self.lower, self.upper, shared, self._scratch)
+        if status != SHARED:
+            self.short = True
+            clip_within(_dual(scaled, self._freedoms), self.lower, self.upper, shared, np.array(efforts), _SWEEPS)
+        return shared
+
+
+def _dual(jacobian: Array, freedoms: int) -> Array:
+    """Rows (freedoms, n_actuated) that give the work of efforts: orthonormal, and those of the Jacobian span them."""
+    return np.ascontiguousarray(np.linalg.svd(jacobian, full_matrices=False)[2][:freedoms])

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pkm_analysis.drawing.sheet import INK, directions, draw_robot, label, offset_of, sheet
+from pkm_analysis.drawing.sheet import INK, directions, draw_robot, label, offset_of, sheet, write
+from pkm_analysis.maps.map import Map
 from pkm_description.introduction import measure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pkm_analysis.maps.map import Map
+__all__ = ["map_picture", "write"]
 
 LOCI = ("#1f4fd6", "#d62728", "#aa3377", "#228833")
 LEVELS = 12

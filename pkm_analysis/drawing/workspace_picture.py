@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.domain import Coordinate
-from pkm_analysis.drawing.sheet import COLOURS, INK, directions, draw_robot, label, offset_of, sheet
+from pkm_analysis.drawing.sheet import COLOURS, INK, directions, draw_robot, label, offset_of, sheet, write
+from pkm_analysis.workspace.workspace import Workspace
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 from pkm_description.picture import View, facets
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from pkm_analysis.workspace.workspace import Workspace
+__all__ = ["workspace_picture", "write"]
 
 SHOWN = 9  # kinds of stops with a colour of their own
 LIGHT = np.array([0.35, -0.5, 0.79])

@@ -4,26 +4,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
-from pkm_analysis.drawing.map_picture import map_picture
-from pkm_analysis.drawing.sheet import write
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED
+from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.requirements.quantities import Batch, Quantity
 from pkm_analysis.sweep import map_chunks, slices
 from pkm_analysis.workspace.grid import extent
-from pkm_description.introduction import Introduced, measure
+from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NODES, SLOW_NODES = 241, 61  # along the longer coordinate
 CHUNK = 1 << 14
@@ -31,7 +26,7 @@ NOTHING = 1e-6  # of a margin: rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Map(Introduced):
+class Map(Pictured):
     """A quantity over two coordinates, or one.
 
     Attributes:
@@ -43,6 +38,8 @@ class Map(Introduced):
         loci: by name, a number at each node that is zero on a locus and changes its sign there; NaN out of reach.
         notes: what cannot be said of loci, and why.
     """
+
+    _picture: ClassVar[str] = "map_picture"
 
     membership: Membership
     quantity: Quantity
@@ -89,20 +86,6 @@ class Map(Introduced):
     def _extreme(self, at: int) -> tuple[float, Array]:
         index = np.unravel_index(at, self.values.shape)
         return float(self.values[index]), np.array([axis[k] for axis, k in zip(self.axes, index, strict=True)])
-
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw it in colour with its unit, loci as curves, the robot at home to scale.
-
-        Args:
-            path: of a file to write, .png, .svg or .pdf.
-
-        Returns:
-            A figure of matplotlib.
-        """
-        figure = map_picture(self)
-        if path is not None:
-            write(figure, path)
-        return figure
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""

@@ -89,7 +89,7 @@ def quantities(robot: Robot, stiffness: float | None = None) -> dict[str, Quanti
         stiffness: of its drives [N m/rad or N/m], for natural frequencies, which need it.
 
     Returns:
-        The quantities; those of each joint are asked for as `joint:NAME`.
+        The quantities, without the positions of joints.
     """
     unit, length = robot.actuator_unit, robot.kinematics.characteristic_length
     at = f"; rotations count at {length:.4g} m"

@@ -7,27 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range
-from pkm_analysis.drawing.sheet import write
-from pkm_analysis.drawing.workspace_picture import workspace_picture
 from pkm_analysis.optional_library import optional_library
+from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
 from pkm_analysis.workspace.border import Codes, bisect
 from pkm_analysis.workspace.contour import first_border
 from pkm_analysis.workspace.grid import codes_on_grid, extent
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
-from pkm_description.introduction import Introduced, measure
+from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 NODES = {1: 4001, 2: 401, 3: 72}  # along each coordinate, of the grid that borders are looked for on
 SLOW_NODES = {1: 401, 2: 61, 3: 25}  # the same where poses are solved by iteration
@@ -37,7 +33,7 @@ FINE, SLOW_FINE = 2e-3, 1e-2  # of the domain's extent: the tolerance where none
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Workspace(Introduced):
+class Workspace(Pictured):
     """The set of points of a domain where all conditions hold.
 
     Attributes:
@@ -53,6 +49,8 @@ class Workspace(Introduced):
         sampled: size found by random points, and its standard deviation.
         caution: why not to trust the size, empty where nothing speaks against it.
     """
+
+    _picture: ClassVar[str] = "workspace_picture"
 
     membership: Membership
     size: float
@@ -153,20 +151,6 @@ class Workspace(Introduced):
             )
         trimesh = optional_library("trimesh", "trimesh", "files of meshes")
         trimesh.Trimesh(self.corners, self.simplices, process=False).export(str(path))
-
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw it: the border in the colours of what stops the robot, the robot at home to scale.
-
-        Args:
-            path: of a file to write, .png, .svg or .pdf.
-
-        Returns:
-            A figure of matplotlib.
-        """
-        figure = workspace_picture(self)
-        if path is not None:
-            write(figure, path)
-        return figure
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""

@@ -42,7 +42,7 @@ class Goal(Protocol):
 
 
 class Backend(Protocol):
-    """A controller and its machine. Calls may come from any thread; errors are `NoRobotError`s."""
+    """A controller and its machine. Calls may come from any thread; errors are of the class `NoRobotError`."""
 
     @property
     def mechanism(self) -> Mechanism:

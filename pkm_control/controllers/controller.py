@@ -14,7 +14,7 @@ from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.controllers.model import ControlModel
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics
-from pkm_dynamics.sharing import Sharing
+from pkm_dynamics.distribution import Sharing
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]

@@ -49,8 +49,8 @@ class OperatorServices:
     @staticmethod
     def _trigger(act: Callable[[], Answer]) -> Callable[[Any, Any], Any]:
         def answer(_: Any, response: Trigger.Response) -> Trigger.Response:
-            said = act()
-            response.success, response.message = said.success, said.message
+            answer = act()
+            response.success, response.message = answer.success, answer.message
             return response
 
         return answer
@@ -58,8 +58,8 @@ class OperatorServices:
     def _set_speed(
         self, request: SetSpeedOverride.Request, response: SetSpeedOverride.Response
     ) -> SetSpeedOverride.Response:
-        said = self._operator.set_speed(request.fraction)
-        response.success, response.message = said.success, said.message
+        answer = self._operator.set_speed(request.fraction)
+        response.success, response.message = answer.success, answer.message
         if self._controls.follower is not None:
             response.fraction = self._controls.follower.override
         return response
@@ -67,8 +67,8 @@ class OperatorServices:
     def _change_mode(
         self, request: ChangeWorkingMode.Request, response: ChangeWorkingMode.Response
     ) -> ChangeWorkingMode.Response:
-        said = self._operator.change_working_mode(request.working_mode)
-        response.success, response.message = said.success, said.message
+        answer = self._operator.change_working_mode(request.working_mode)
+        response.success, response.message = answer.success, answer.message
         return response
 
     # -- jogs -------------------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ import scipy.optimize
 from numba import njit
 
 from pkm_dynamics import Distribution
+from pkm_dynamics.distribution import Sharing
 from pkm_dynamics.kernels.sharing import SHARED, share_within
-from pkm_dynamics.sharing import Sharing
 
 LOWER, UPPER = np.full(8, -600.0), np.full(8, -20.0)  # of the efforts of eight cables, N
 

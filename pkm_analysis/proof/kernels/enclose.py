@@ -53,11 +53,11 @@ def enclose(pose, robot, domain, boxes, guesses, scratch, out, decided):
         for b in range(blocks.shape[0]):
             run(terms, J, start, blocks[b, FIRST], k, m, reach, True)
             at, count = blocks[b, AT], blocks[b, COUNT]
-            first, stop = blocks[b, FIRST], blocks[b, STOP]
+            between = blocks[b, FIRST], blocks[b, STOP]
             mine, zero, guess = unknowns[at : at + count], equations[at : at + count], guesses[n, at : at + count]
-            known = determine(terms, J, G, first, stop, mine, zero, guess, k, m, reach, matrices, vectors)
+            known = determine(terms, J, G, between, mine, zero, guess, (k, m), reach, (matrices, vectors))
             ok = ok and known
-            start = stop
+            start = blocks[b, STOP]
         run(terms, J, start, terms.shape[0], k, m, reach, True)
         decided[n] = ok and certain(conditions, J)
         for r in range(results.shape[0]):

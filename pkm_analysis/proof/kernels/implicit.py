@@ -212,30 +212,28 @@ def derive(J, unknowns, equations, at, E, C, b, x, y):
 
 
 @compiled
-def determine(terms, J, G, start, stop, unknowns, equations, guess, k, m, reach, scratch, vectors):
+def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, scratch):
     """Jets of unknowns over the box, from equations that they solve there; False where it is not proved that they do.
 
     Args:
         terms: of the program.
         J: jets of what is known, and of terms `start` to `stop`, in which the equations are.
         G: (n_terms, SLOPE + 2 MOST) scratch.
-        start: first term that depends on the unknowns alone or on them too.
-        stop: after the last equation.
+        between: (first term that depends on the unknowns alone or on them too, term after the last equation).
         unknowns: (n,) terms.
         equations: (n,) terms that are zero.
         guess: (n,) the unknowns at the centre of the box, nearly.
-        k: parameters.
-        m: twists.
+        sizes: (parameters, twists).
         reach: (k,) as `run` has it.
-        scratch: (4, MOST, MOST, 2).
-        vectors: (6, MOST, 2).
+        scratch: of shapes (4, MOST, MOST, 2) and (6, MOST, 2).
 
     Returns:
         Whether there is one solution, near the guess, for every pose of the box.
     """
+    (start, stop), (k, m), (matrices, vectors) = between, sizes, scratch
     n = unknowns.shape[0]
-    A, E, EC = scratch[0], scratch[1], scratch[2]
-    C, B = scratch[3, :, :, 0], scratch[3, :, :, 1]
+    A, E, EC = matrices[0], matrices[1], matrices[2]
+    C, B = matrices[3, :, :, 0], matrices[3, :, :, 1]
     step, b, x, y = vectors[0], vectors[1], vectors[2], vectors[3]
     radius, at_centre = vectors[4, :, 0], vectors[5, :, 0]
     known = True

@@ -91,15 +91,15 @@ class RosGoal:
             self._handle.cancel_goal_async()
 
     def _done(self, future: Any) -> None:
-        said = future.result().result
+        result = future.result().result
         self._end(
             Result(
-                Outcome(said.error_code),
-                said.error_string,
-                said.rms_position_error,
-                said.max_position_error,
-                said.rms_rotation_error,
-                said.max_rotation_error,
+                Outcome(result.error_code),
+                result.error_string,
+                result.rms_position_error,
+                result.max_position_error,
+                result.rms_rotation_error,
+                result.max_rotation_error,
             )
         )
 

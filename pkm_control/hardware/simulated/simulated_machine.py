@@ -23,7 +23,7 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.introduction import fixed
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
-from pkm_dynamics.sharing import Sharing
+from pkm_dynamics.distribution import Sharing
 
 Array = NDArray[np.float64]
 

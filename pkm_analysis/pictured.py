@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results that can be drawn. What draws them knows them, not they it, and matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from pkm_description.introduction import Introduced
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Pictured(Introduced):
+    """A result with a picture, the robot in it to scale."""
+
+    _picture: ClassVar[str]  # module in `pkm_analysis.drawing` whose function of the same name draws it
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw it.
+
+        Args:
+            path: of a file to write, .png, .svg or .pdf.
+
+        Returns:
+            A figure of matplotlib.
+
+        Raises:
+            AnalysisError: the file's ending is another.
+        """
+        module = importlib.import_module(f"pkm_analysis.drawing.{self._picture}")
+        figure: Figure = getattr(module, self._picture)(self)
+        if path is not None:
+            module.write(figure, path)
+        return figure
