@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 _WINDOW = 0.5  # s
-_FIRST = (
-    4  # readings after which there is a first, coarse figure: too high a gain throws a machine in a tenth of a second
-)
+_FIRST = 4  # readings that give a first, coarse figure: too high a gain throws a machine in a tenth of a second
 _SLACK = 0.9  # of the rate that is asked for: what is more counts as all of it, as clocks and counting differ
 
 
