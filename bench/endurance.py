@@ -77,13 +77,13 @@ class Judge:
 class Requests:
     """Random requests, and what became of them."""
 
-    def __init__(self, kinematics: Kinematics, seed: int) -> None:
+    def __init__(self, kinematics: Kinematics, length: float, seed: int) -> None:
         self.random = np.random.default_rng(seed)
         self.kinematics = kinematics
         self.home = np.asarray(kinematics.home)
         self.actuated = np.asarray(kinematics.inverse(self.home).actuated)
         self.names = list(kinematics.actuated_names)
-        self.length = Judge(kinematics.mechanism).model.length
+        self.length = length
 
     def pose(self) -> Array:
         """A pose, in the motion space or not, or none at all."""
@@ -132,7 +132,8 @@ def ask(node: Node, client: Any, request: Any) -> Any:
 
 def send_requests(node: Node, kinematics: Kinematics, pid: int, count: int) -> Counter[str]:
     """Send requests; what became of them, and the node's memory on the way."""
-    judge, requests, found = Judge(kinematics.mechanism), Requests(kinematics, 1), Counter[str]()
+    judge, found = Judge(kinematics.mechanism), Counter[str]()
+    requests = Requests(kinematics, judge.model.length, 1)
     inverse = node.create_client(SolveInverse, topics.SOLVE_INVERSE)
     forward = node.create_client(SolveForward, topics.SOLVE_FORWARD)
     for client in (inverse, forward):

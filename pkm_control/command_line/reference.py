@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,8 +48,9 @@ def reference() -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: writes the page to the file that is named."""
-    words = sys.argv[1:] if arguments is None else list(arguments)
-    Path(words[0] if words else "docs/command_line.md").write_text(reference(), encoding="utf-8")
+    p = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    p.add_argument("file", nargs="?", type=Path, default=Path("docs/command_line.md"))
+    p.parse_args(arguments).file.write_text(reference(), encoding="utf-8")
     return 0
 
 
