@@ -45,6 +45,11 @@ class RunRecorder:
         self._store = RowStore(len(limits.names))
         self._last_wake = np.nan
 
+    @property
+    def count(self) -> int:
+        """Rows so far, those included whose platform is not computed yet; any thread may ask."""
+        return self._store.tally.count + len(self._matched)
+
     def reference(self, stamp: int, pose: Array, moves: bool) -> None:
         """Note what was asked: the pose (7,) at a stamp [ns], and whether it had a velocity."""
         self._references.setdefault(stamp, (pose, moves))

@@ -225,11 +225,8 @@ def test_a_fault_of_a_node_ends_the_motion_and_is_in_the_report(
     player = graph.start(MotionPlayer, remap, rate=RATE, **settings)
     graph.wait(lambda: publisher.get_subscription_count() > 0)
     diagnose(DiagnosticStatus.OK)
-    graph.wait(
-        lambda: (
-            player._run is not None and player._run.recorder is not None and len(player._run.recorder.recording()) > 100
-        )
-    )
+    graph.wait(lambda: player._run is not None and player._run.recorder is not None)
+    graph.wait(lambda: player._run.recorder.count > 100)
     diagnose(DiagnosticStatus.ERROR)
     graph.wait(lambda: player.exit_code is not None)
     assert player.exit_code == 1
