@@ -68,10 +68,10 @@ class Motion:
             rotation_error: rad.
         """
         self.position_error, self.rotation_error = position_error, rotation_error
-        errors = np.array((position_error, rotation_error))
         self.samples += 1
-        self.squares += errors**2
-        self.largest = np.maximum(self.largest, errors)
+        for k, error in enumerate((position_error, rotation_error)):
+            self.squares[k] += error * error
+            self.largest[k] = max(self.largest[k], error)
 
     @property
     def rms(self) -> Array:
@@ -540,8 +540,8 @@ class TrajectoryFollower:
 
     def _judge(self, motion: Motion, passed: float, reference: Reference, measured: Measured) -> None:
         """Compare with the tolerances; end the motion where it fails or is done."""
-        error = displacement_between(measured.pose, reference.pose)
-        position, rotation = float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))
+        error = displacement_between(measured.pose, reference.pose).tolist()
+        position, rotation = math.hypot(*error[:3]), math.hypot(*error[3:])
         elapsed = self._clock.time
         if elapsed < 0.0:
             return

@@ -88,7 +88,7 @@ class Guard(ABC):
             problem = f"the controller has no {self._what}"
         elif np.shape(command) != (self._n,):
             problem = f"{np.size(command)} {self._what} for {self._n} actuators"
-        elif not np.all(np.isfinite(command)):
+        elif not np.isfinite(command).all():
             problem = f"the controller's {self._what} are not finite"
         if command is None or problem:
             self._failing = now if self._failing is None else self._failing
@@ -173,7 +173,7 @@ class EffortGuard(Guard):
 
     def _limited(self, command: Array) -> Verdict:
         saturated = (command < self.least) | (command > self.most)
-        return Verdict(np.clip(command, self.least, self.most), "", saturated)
+        return Verdict(np.minimum(np.maximum(command, self.least), self.most), "", saturated)
 
     def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
         none = np.zeros(self.most.shape, dtype=bool)

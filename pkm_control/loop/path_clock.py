@@ -89,9 +89,8 @@ class PathClock:
         Returns:
             The motion at the present rate.
         """
-        at = trajectory.at(self.time)
-        ahead = trajectory.at(self.time + lead * self.rate)
+        at = trajectory.between(self.time, self.time + lead * self.rate)
         if self.rate == 1.0 and self.slope == 0.0:
-            return Reference(at.pose, at.twist, ahead.acceleration)
-        acceleration = self.rate**2 * ahead.acceleration + self.slope * at.twist
+            return at
+        acceleration = self.rate**2 * at.acceleration + self.slope * at.twist
         return Reference(at.pose, self.rate * at.twist, np.asarray(acceleration))

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Reference
+from pkm_control.kernels.quintic_curve import NUMBERS, write_curve
 from pkm_description.errors import PkmError
 from pkm_description.rotations import quaternion_inverse, quaternion_product, with_unit_quaternions
-from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 Array = NDArray[np.float64]
 
@@ -79,7 +80,6 @@ class PointTrajectory:
                 f"point {k + 1}: its time {self.times[k + 1]:.6g} s is not after {self.times[k]:.6g} s of point {k}"
             )
         self._coefficients = self._segments(np.asarray(twists, np.float64), np.asarray(accelerations, np.float64))
-        self._turns = np.asarray(self._coefficients[:, :, 3:].any(axis=(1, 2)), dtype=np.bool_)
         self._cycle = float(self.times[-1])
         self.duration = self._cycle * repetitions
         if repetitions > 1 and (n < 2 or self.times[0] > 0.0 or not self._closed(twists, accelerations)):
@@ -129,35 +129,9 @@ class PointTrajectory:
         times = np.asarray(times, dtype=np.float64)
         if len(self.times) < 2:
             return np.repeat(self.poses, len(times), axis=0), np.zeros((len(times), 6)), np.zeros((len(times), 6))
-        k = np.clip(np.searchsorted(self.times, times, side="right") - 1, 0, len(self.times) - 2)
-        h = (self.times[k + 1] - self.times[k])[:, None]
-        s = (times - self.times[k]) / h[:, 0]
-        one, zero = np.ones_like(s), np.zeros_like(s)
-        powers = np.stack(
-            [
-                np.stack([one, s, s**2, s**3, s**4, s**5], axis=1),
-                np.stack([zero, one, 2 * s, 3 * s**2, 4 * s**3, 5 * s**4], axis=1),
-                np.stack([zero, zero, 2 * one, 6 * s, 12 * s**2, 20 * s**3], axis=1),
-            ],
-            axis=1,
-        )
-        moved = powers @ self._coefficients[k]
-        displacement, twist, acceleration = moved[:, 0], moved[:, 1] / h, moved[:, 2] / h**2
-        pose = self.poses[k].copy()
-        pose[:, :3] += displacement[:, :3]
-        turn, rate = displacement[:, 3:], twist[:, 3:].copy()
-        if turn.any() or rate.any():
-            pose[:, 3:] = quaternion_product(_quaternions(turn), pose[:, 3:])
-            a, b, da, db = (part[:, None] for part in _factors_of(np.linalg.norm(turn, axis=1)))
-            across = np.cross(turn, rate)
-            twice = np.cross(turn, across)
-            twist[:, 3:] = rate + a * across + b * twice
-            second = acceleration[:, 3:].copy()
-            turned = np.cross(turn, second)
-            along = np.sum(turn * rate, axis=1, keepdims=True)
-            acceleration[:, 3:] = second + a * turned + b * np.cross(turn, turned)
-            acceleration[:, 3:] += b * np.cross(rate, across) + along * (da * across + db * twice)
-        return pose, twist, acceleration
+        rows = np.empty((len(times), NUMBERS))
+        write_curve(self.times, self.poses, self._coefficients, times, rows)
+        return rows[:, :7].copy(), rows[:, 7:13].copy(), rows[:, 13:].copy()
 
     @property
     def cycle(self) -> float:
@@ -173,38 +147,38 @@ class PointTrajectory:
         Returns:
             Pose, twist and acceleration.
         """
-        if time >= self.duration or time <= self.times[0]:
-            return Reference(self.poses[0 if time < self.duration else -1].copy(), np.zeros(6), np.zeros(6))
-        time = time % self._cycle if time > self._cycle else time
-        k = int(np.searchsorted(self.times, time, side="right")) - 1
-        h = self.times[k + 1] - self.times[k]
-        s = (time - self.times[k]) / h
-        powers = np.array(
-            (
-                (1.0, s, s**2, s**3, s**4, s**5),
-                (0.0, 1.0, 2 * s, 3 * s**2, 4 * s**3, 5 * s**4),
-                (0.0, 0.0, 2.0, 6 * s, 12 * s**2, 20 * s**3),
-            )
-        )
-        displacement, twist, acceleration = powers @ self._coefficients[k]
-        twist /= h
-        acceleration /= h**2
-        if self._turns[k]:
-            turn, rate = displacement[3:], twist[3:].copy()
-            matrix = rate_matrix(turn)
-            twist[3:] = matrix @ rate
-            acceleration[3:] = matrix @ acceleration[3:] + rate_matrix_rate(turn, rate) @ rate
-        return Reference(displace(self.poses[k], displacement), twist, acceleration)
+        return self.between(time, time)
+
+    def between(self, time: float, later: float) -> Reference:
+        """The motion at an instant, with the acceleration of another one.
+
+        Args:
+            time: of pose and twist, from the start [s].
+            later: of the acceleration [s].
+
+        Returns:
+            Pose, twist and acceleration.
+        """
+        rests = self._rests(time), self._rests(later)
+        rows = np.zeros((2, NUMBERS))
+        if not all(rests):
+            instants = np.array((self._turn(time), self._turn(later)))
+            write_curve(self.times, self.poses, self._coefficients, instants, rows)
+        pose, twist, acceleration = rows[0, :7], rows[0, 7:13], rows[1, 13:]
+        if rests[0]:
+            pose, twist = self.poses[0 if time < self.duration else -1].copy(), np.zeros(6)
+        return Reference(pose, twist, np.zeros(6) if rests[1] else acceleration)
+
+    def _rests(self, time: float) -> bool:
+        return time >= self.duration or time <= self.times[0]
+
+    def _turn(self, time: float) -> float:
+        """Return the time within a cycle."""
+        return time % self._cycle if time > self._cycle else time
 
 
 def _cross(r: Array) -> Array:
     return np.array(((0.0, -r[2], r[1]), (r[2], 0.0, -r[0]), (-r[1], r[0], 0.0)))
-
-
-def _quaternions(turns: Array) -> Array:
-    """Unit quaternions (n, 4) of rotation vectors (n, 3)."""
-    half = 0.5 * np.linalg.norm(turns, axis=1, keepdims=True)
-    return np.concatenate([0.5 * np.sinc(half / np.pi) * turns, np.cos(half)], axis=1)
 
 
 def _turns_between(first: Array, second: Array) -> Array:
@@ -214,22 +188,6 @@ def _turns_between(first: Array, second: Array) -> Array:
     sine = np.linalg.norm(between[:, :3], axis=1, keepdims=True)
     angle = 2.0 * np.arctan2(sine, between[:, 3:])
     return np.asarray(between[:, :3] * np.where(sine > 1e-12, angle / np.where(sine > 0.0, sine, 1.0), 2.0))
-
-
-def _factors_of(angles: Array) -> tuple[Array, Array, Array, Array]:
-    """As `_factors`, for many angles (n,)."""
-    small = angles < 1e-2
-    t2 = angles * angles
-    safe = np.where(small, 1.0, angles)
-    s2 = safe * safe
-    sine, cosine = np.sin(safe), np.cos(safe)
-    a, b = (1.0 - cosine) / s2, (safe - sine) / (s2 * safe)
-    return (
-        np.where(small, 0.5 - t2 / 24.0, a),
-        np.where(small, 1.0 / 6.0 - t2 / 120.0, b),
-        np.where(small, -1.0 / 12.0 + t2 / 180.0, (sine / safe - 2.0 * a) / s2),
-        np.where(small, -1.0 / 60.0 + t2 / 1260.0, ((1.0 - cosine) / s2 - 3.0 * b) / s2),
-    )
 
 
 def _factors(angle: float) -> tuple[float, float, float, float]:

@@ -36,7 +36,7 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
-from pkm_description.ros.periodic import steady_timer
+from pkm_description.ros.periodic import OwnThread
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.raw_rows import RowPublisher
@@ -48,6 +48,7 @@ from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTraje
 FALLBACKS = ("gravity", "zero")
 _IN_USE = 1.0  # s since the last measured state: as long the robot is not exchanged
 _NEARLY = 0.8  # of a natural frequency that was told: another is told anew
+_TELL_EVERY = 0.05  # s, goals how they go
 _LOOK_EVERY = 1e-4  # s, between two looks for a message that is due
 
 
@@ -102,7 +103,7 @@ class ControllerNode(Node):
             goal_service_qos_profile=topics.MANY_AT_ONCE,  # the usual ten answers are fewer than a burst of goals asks
             result_service_qos_profile=topics.MANY_AT_ONCE,
         )
-        steady_timer(self, 0.02, self._slowly)
+        self._telling = OwnThread(self, _TELL_EVERY, self._slowly)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
@@ -320,26 +321,28 @@ class ControllerNode(Node):
         return FollowPlatformTrajectory.Result(error_code=int(outcome), error_string=application.problem)
 
     def _slowly(self) -> None:
-        """Tell goals how they go, and the controller what its parameters are."""
+        """Tell goals how they go, and the controller what its parameters are: in a thread of its own."""
         follower, action = self._controls.follower, self._controls.action
         if follower is None:
             return
         follower.controller.set_gains(*self._settings())
-        for goal, application, over in self._goals:
+        for waiting in tuple(self._goals):
+            goal, application, over = waiting
             motion = application.motion
             if goal.is_cancel_requested:
                 self._desk.withdraw(application)
             if application.over:
+                self._goals.remove(waiting)
                 over.set_result(True)
+                if self.executor is not None:
+                    self.executor.wake()
             elif motion is not None and action is not None:
                 goal.publish_feedback(motion_messages.feedback_message(motion, action, self._kinematics))
-        self._goals = [
-            goal for goal in self._goals if not goal[2].done()
-        ]  # not: without outcome, one may just have come
 
     def destroy_node(self) -> None:
         """End the control thread before its publishers go."""
         self._stop.set()
+        self._telling.end()
         self._desk.close()
         self._thread.join(2.0)
         super().destroy_node()
