@@ -9,6 +9,9 @@ from typing import ClassVar
 
 from pkm_analysis.domain import Domain, Range
 from pkm_analysis.maps.map import Map, quantity_map
+from pkm_analysis.regions.grid_graph import GridGraph
+from pkm_analysis.regions.path import Path, box_of, find_path
+from pkm_analysis.regions.regions import Regions, regions
 from pkm_analysis.requirements.membership import Membership
 from pkm_analysis.requirements.over_orientations import over_orientations
 from pkm_analysis.requirements.quantities import Quantity, find_quantity, quantities
@@ -201,3 +204,74 @@ class Analysis(Introduced):
         find = self.robot.coordinates.find
         given = {find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
         return quantity_map(self.conditions(names, hold, requirements), what, given, resolution)
+
+    def regions(
+        self,
+        ranges: Mapping[str, Range] | None = None,
+        *,
+        modes: Iterable[int] | None = None,
+        vary: Iterable[str] | None = None,
+        hold: Mapping[str, float] | None = None,
+        requirements: Iterable[str | Requirement] = (),
+        joint_limits: bool = True,
+        platform_limits: bool = True,
+        resolution: int | None = None,
+    ) -> Regions:
+        """The singularity-free regions of working modes, and which of them touch.
+
+        Args:
+            ranges: of coordinates [m, rad], by name; as far as the workspaces reach for those that are not named.
+            modes: numbers of working modes; this analysis' own where None.
+            vary: task coordinates that vary, as in `conditions`.
+            hold: values of others [m, rad].
+            requirements: beside what limbs and joints allow; bounds on margins keep regions away from singularities.
+            joint_limits: False to do without limits of joints.
+            platform_limits: False to do without the limits that the description sets the platform.
+            resolution: nodes along each coordinate.
+
+        Returns:
+            The regions.
+
+        Raises:
+            AnalysisError: nowhere do all conditions hold, or the question has a fault.
+            ModeError: no such working mode.
+        """
+        numbers = [self.robot.mode or 0] if modes is None else list(modes)
+        found = []
+        for mode in numbers:
+            same = mode == (self.robot.mode or 0)
+            of_mode = self if same else Analysis(self.robot.kinematics, mode or None, self.stiffness)
+            found.append(of_mode.conditions(vary, hold, requirements, joint_limits, platform_limits))
+        return regions(found, ranges, resolution)
+
+    def path(
+        self,
+        start: Mapping[str, float],
+        end: Mapping[str, float],
+        *,
+        margins: Iterable[str | Requirement] = (),
+        ranges: Mapping[str, Range] | None = None,
+        joint_limits: bool = True,
+        resolution: int | None = None,
+    ) -> Path:
+        """A path from one pose to another in this working mode, without a singularity, that keeps chosen margins.
+
+        Args:
+            start: task coordinates [m, rad] by name; home's for those of its freedoms that are not named.
+            end: the same.
+            margins: bounds that hold all along, such as "margin > 0.2".
+            ranges: where a path is looked for, by name; around both ends, with as much room again, where None.
+            joint_limits: False to do without limits of joints.
+            resolution: nodes along each coordinate.
+
+        Returns:
+            The path, or why there is none.
+
+        Raises:
+            AnalysisError: an end that breaks a condition, or a question with a fault.
+        """
+        vary = [c.name for c in self.robot.coordinates.free]
+        box, ends = box_of(self.robot.coordinates, vary, start, end, ranges or {})
+        conditions = self.conditions(vary, ends.held, margins, joint_limits)
+        graph = GridGraph(conditions.over(conditions.domain.within(box)), resolution)
+        return find_path(graph, ends.start, ends.end)

@@ -28,6 +28,14 @@ TASKS = {  # word: module, and what it does
         "where it can be: volume, border as a mesh, and what stops it there",
     ),
     "map": ("pkm_analysis.command_line.map_command", "any quantity over a slice, with the loci of singularities"),
+    "regions": (
+        "pkm_analysis.command_line.regions_command",
+        "singularity-free regions, which of them touch, and the assembly modes in each",
+    ),
+    "path": (
+        "pkm_analysis.command_line.path_command",
+        "a path that meets no singularity and keeps margins, or that there is none",
+    ),
     "prove": ("pkm_analysis.command_line.prove", "whether something holds at every pose of a box or of a path"),
 }
 

@@ -109,6 +109,13 @@ def quantities(robot: Robot, stiffness: float | None = None) -> dict[str, Quanti
         _number("constraint", "1", "hold of the limbs on the blocked freedoms, 0 where they lose one", HOLD),
         _number("limb_regularity", "1", "0 where a limb's passive joints are not determined, up to 1", REGULARITY),
         Quantity(
+            "margin",
+            "1",
+            f"the smaller of the numbers of type1 and type2{at}",
+            lambda b: np.minimum(b.number(TYPE1), np.abs(b.number(TYPE2))),
+            (TYPE1, TYPE2),
+        ),
+        Quantity(
             "condition",
             "1",
             f"smallest over largest singular value of the inverse Jacobian, 1 where isotropic{at}",

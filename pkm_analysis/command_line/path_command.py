@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pkm analyse ROBOT path`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pkm_analysis.analysis import Analysis
+from pkm_analysis.command_line import question
+from pkm_analysis.proof.questions import read_point
+from pkm_analysis.report.write_report import write_report
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="pkm analyse ROBOT path",
+        usage="pkm analyse ROBOT path --from X=.. Y=.. --to X=.. Y=.. [options]",
+        description="A path from one pose to another in one working mode that meets no singularity and keeps chosen\n"
+        "margins, checked between its waypoints; or that there is none on a grid whose step is told.",
+        epilog="Exit status: 0 found, 1 a question with a fault, 2 wrong command line, 3 there is none.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    question.add_robot(p)
+    text = "coordinates, home's where they are not named, such as x=0.1 yaw=20deg"
+    p.add_argument("--from", nargs="+", default=[], metavar="NAME=VALUE", dest="start", help=text)
+    p.add_argument("--to", nargs="+", required=True, metavar="NAME=VALUE", dest="end", help=text)
+    p.add_argument("--that", action="append", default=[], metavar="BOUND", help="such as 'margin > 0.2'")
+    p.add_argument("--range", action="append", default=[], metavar="NAME=A:B", help="where a path is looked for")
+    p.add_argument("--mode", type=int, metavar="N", help="number of a working mode (default: home's)")
+    p.add_argument("--resolution", type=int, metavar="N", help="nodes along a coordinate")
+    p.add_argument("--no-joint-limits", action="store_true", help="do without limits of joints")
+    p.add_argument("--prove", action="store_true", help="prove by intervals that it is inside and meets no singularity")
+    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
+    p.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    p.set_defaults(stiffness=None)
+    question.add_report(p)
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 0, 1 where there is no answer, 3 where there is no path."""
+    given = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    status = 0
+
+    def answer() -> dict[str, Any] | None:
+        nonlocal status
+        analysis = question.asked(given)
+        found = analysis.path(
+            _ends(analysis, given.start),
+            _ends(analysis, given.end),
+            margins=given.that,
+            ranges=question.ranges_of(analysis, given.range, "--range"),
+            joint_limits=not given.no_joint_limits,
+            resolution=given.resolution,
+        )
+        status = 0 if found.found else 3
+        if given.picture:
+            found.plot(given.picture)
+        proof = found.prove() if given.prove and found.found else None
+        if given.json:
+            return {**found.to_dict(), **({"proof": proof.as_json()} if proof else {})}
+        page = given.report / f"{analysis.robot.name}_path.html"
+        write_report(page, f"{analysis.robot.name}: path", [found])
+        print(found)
+        for point in found.waypoints:
+            at = zip(found.graph.domain.coordinates, point, strict=True)
+            print("  " + ", ".join(f"{c.label} {value:.6g} {c.unit}" for c, value in at))
+        if proof:
+            print(proof._summary())
+        print(f"report: {page}")
+        return None
+
+    return question.answered("path", answer) or status
+
+
+def _ends(analysis: Analysis, words: list[str]) -> dict[str, float]:
+    values = read_point(analysis.robot.coordinates, words)
+    named = {word.partition("=")[0] for word in words}
+    chosen = zip(analysis.robot.coordinates.all, np.asarray(values), strict=True)
+    return {c.name: float(value) for c, value in chosen if named & {c.name, c.label}}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pkm analyse ROBOT regions`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pkm_analysis.analysis import Analysis
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.command_line import question
+from pkm_analysis.report.write_report import write_report
+
+MANY = 8  # working modes that `--modes all` takes at most
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = question.parser(
+        "regions",
+        "The singularity-free regions of working modes: how large they are, which of them touch and through which\n"
+        "singularity, and which assembly modes are in one region, so that the robot changes between them without one.",
+        "Exit status: 0 found, 1 there is none, 2 wrong command line.",
+    )
+    text = f"working modes, as 0,1,2, or all of them (at most {MANY}); home's by default"
+    p.add_argument("--modes", metavar="N,N", help=text)
+    p.add_argument("--assembly", action="store_true", help="find home's assembly modes, and the region of each")
+    p.add_argument("--no-joint-limits", action="store_true", help="do without limits of joints")
+    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
+    return p
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point: exit status 0, 1 where there is no answer."""
+    given = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+
+    def answer() -> dict[str, Any] | None:
+        analysis = question.asked(given)
+        where = question.where(analysis, given)
+        found = analysis.regions(**where, modes=_modes(analysis, given.modes), joint_limits=not given.no_joint_limits)
+        assembled = found.assembly_modes() if given.assembly else []
+        if given.picture:
+            found.plot(given.picture)
+        if given.json:
+            listed = [{"label": a.label, "mode": a.mode, "at": a.point.tolist(), "region": a.region} for a in assembled]
+            return {**found.to_dict(), **({"assembly_modes": listed} if given.assembly else {})}
+        page = given.report / f"{analysis.robot.name}_regions.html"
+        write_report(page, f"{analysis.robot.name}: regions", [found])
+        print(found)
+        for a in assembled:
+            at = zip(found.graph.domain.coordinates, a.point, strict=True)
+            place = ", ".join(f"{c.label} {value:.6g} {c.unit}" for c, value in at)
+            print(f"assembly mode {a.label} at {place}: " + (f"region {a.region}" if a.region else "in none of these"))
+        print(f"report: {page}")
+        return None
+
+    return question.answered("regions", answer)
+
+
+def _modes(analysis: Analysis, text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    if text == "all":
+        return list(range(min(analysis.robot.kinematics.n_modes, MANY)))
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise AnalysisError(f"--modes {text}", "it cannot be read", "write numbers, as 0,1, or all") from None

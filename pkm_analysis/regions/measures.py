@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What says of poses, and of the straight way between two of them, whether a singularity lies between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED, WIDTH
+from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_description.mechanism import Array
+
+NUMBERS = (REACH, TYPE2, HOLD, REGULARITY)
+UNSIGNED = {HOLD: "the limbs lose a constraint", REGULARITY: "a singularity inside a limb"}
+CONSTRAINT, LIMB, TURN, TYPE_2 = -1, -2, -3, -4  # what separates two points inside, beside the codes of conditions
+BETWEEN = {
+    TYPE_2: "type 2",
+    CONSTRAINT: UNSIGNED[HOLD],
+    LIMB: UNSIGNED[REGULARITY],
+    TURN: "a turn of a joint between its limits",
+}
+NOTHING = 1e-7  # of the margin of type 2: rounding
+ZERO = 1e-5  # of a margin at the ends of a line: what its least value along it is below where it passes a zero
+ROUNDS = 22  # of the search for that value
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Points and what is known of them.
+
+    Attributes:
+        points: (n, d) [m, rad].
+        codes: (n,) of conditions, TYPE_2 on a singularity.
+        sign: (n,) of the direct determinant against home's, int8; 0 where it is not known or has none.
+        margins: (n, 2) of the constraints and inside limbs; not negative.
+        turns: (n, t) positions [rad] of turning joints that have limits.
+    """
+
+    points: Array
+    codes: NDArray[np.int32]
+    sign: NDArray[np.int8]
+    margins: Array
+    turns: NDArray[np.float32]
+
+    @property
+    def inside(self) -> NDArray[np.bool_]:
+        """Where all conditions hold."""
+        return np.asarray(self.codes == INSIDE)
+
+
+class Measures:
+    """Measures points of a domain.
+
+    Args:
+        membership: the conditions, over the domain.
+    """
+
+    def __init__(self, membership: Membership) -> None:
+        self.membership = membership
+        kinematics = membership.robot.kinematics
+        self.signed = len(kinematics.actuated_names) == kinematics.mobility
+        lower, upper = kinematics.engine.limits
+        columns = [int(c) for c in kinematics.engine.body_column[2:] if c >= 0]
+        turning = [c for c in columns if kinematics.engine.names.units[kinematics.joint_names[c]] == "rad"]
+        limited = [c for c in turning if np.isfinite(lower[c]) or np.isfinite(upper[c])]
+        self._joints = tuple(WIDTH + c for c in limited) if membership.joint_limits else ()
+
+    def of(self, points: Array) -> Measured:
+        """Measure points.
+
+        Args:
+            points: (n, d) [m, rad].
+
+        Returns:
+            What is known of them.
+        """
+        codes = self.membership.codes(points)
+        n, inside = len(points), codes == INSIDE
+        sign, margins = np.zeros(n, dtype=np.int8), np.full((n, 2), UNLIMITED)
+        turns = np.zeros((n, len(self._joints)), dtype=np.float32)
+        if inside.any():
+            poses, _ = self.membership.domain.poses(points[inside])
+            numbers = self.membership.robot.evaluator.over_cores(poses, (*NUMBERS, *self._joints))
+            if self.signed:
+                type2 = np.nan_to_num(numbers[1])
+                sign[inside] = np.where(np.abs(type2) > NOTHING, np.sign(type2), 0.0)
+            margins[inside] = np.nan_to_num(numbers[2:4].T)
+            turns[inside] = numbers[4:].T
+            if self.signed:
+                codes[inside] = np.where(sign[inside] == 0, TYPE_2, INSIDE)
+        return Measured(points, codes, sign, margins, turns)
+
+    def between(self, a: Measured, b: Measured, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.int32]:
+        """What separates pairs of points that are inside.
+
+        Args:
+            a: the first of each pair.
+            b: the second.
+            i: their numbers in `a` (m,).
+            j: their numbers in `b` (m,).
+
+        Returns:
+            (m,) 0 where nothing does, found at their ends, halfway, and where margins dip to zero; a code of the
+                conditions that fails halfway, or one of `BETWEEN`.
+        """
+        found = np.zeros(len(i), dtype=np.int32)
+        middle = self.of(0.5 * (a.points[i] + b.points[j]))
+        for k, what in enumerate((CONSTRAINT, LIMB)):
+            p, q, m = a.margins[i, k], b.margins[j, k], middle.margins[:, k]
+            dips = np.flatnonzero((m < 0.5 * (p + q) - 0.4 * np.minimum(p, q)) & (p < UNLIMITED / 2.0) & middle.inside)
+            if len(dips):
+                least = self._least(a.points[i[dips]], b.points[j[dips]], k)
+                found[dips[least < ZERO * np.maximum(p, q)[dips]]] = what
+        if self._joints:
+            found[(np.abs(a.turns[i] - b.turns[j]) > np.pi).any(axis=1)] = TURN
+        found = np.where(middle.codes != INSIDE, middle.codes, found)
+        if self.signed:
+            crossed = (a.sign[i] != b.sign[j]) | (middle.inside & (middle.sign != a.sign[i]))
+            found[crossed] = TYPE_2
+        return found.astype(np.int32)
+
+    def _least(self, a: Array, b: Array, which: int) -> Array:
+        """Least margins (n,) on the lines from `a` to `b`, by sections in the golden ratio."""
+        ratio = 0.5 * (np.sqrt(5.0) - 1.0)
+        low, high = np.zeros(len(a)), np.ones(len(a))
+        domain, evaluator = self.membership.domain, self.membership.robot.evaluator
+        number = (HOLD, REGULARITY)[which]
+
+        def at(t: Array) -> Array:
+            poses, _ = domain.poses(a + t[:, None] * (b - a))
+            reach, values = evaluator.over_cores(poses, (REACH, number))
+            return np.where(reach >= 0.0, np.nan_to_num(values), np.inf)
+
+        inner, outer = high - ratio * (high - low), low + ratio * (high - low)
+        one, two = at(inner), at(outer)
+        for _ in range(ROUNDS):
+            left = one < two
+            low, high = np.where(left, low, inner), np.where(left, outer, high)
+            fresh = np.where(left, high - ratio * (high - low), low + ratio * (high - low))
+            values = at(fresh)
+            inner, outer = np.where(left, fresh, outer), np.where(left, inner, fresh)
+            one, two = np.where(left, values, two), np.where(left, one, values)
+        return np.minimum(one, two)
+
+    def what(self, code: int) -> str:
+        """What separates two points, in words."""
+        return BETWEEN[code] if code in BETWEEN else self.membership.stop(code).text

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A path from one pose to another that keeps its conditions, or the finding that on a grid there is none."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy  # whose parts load when they are first used
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Range, TaskCoordinates
+from pkm_analysis.pictured import Pictured
+from pkm_analysis.proof import Inside, NoSingularity, Proof, Requirement, prove_path
+from pkm_analysis.regions.grid_graph import GridGraph, Indices
+from pkm_analysis.requirements.membership import INSIDE
+from pkm_description.introduction import measure
+from pkm_description.mechanism import Array
+
+CHECKS = 16  # places between neighbouring nodes that a path is checked at
+WHOLE = 1.5 * np.pi  # rad: an angle that may go further than this may go round
+REPAIRS = 200  # ways between nodes that are closed at most, because something was found on them
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Path(Pictured):
+    """A path that keeps the conditions of a grid, straight between waypoints, or why there is none.
+
+    Attributes:
+        graph: grid that it was looked for on, with the conditions.
+        start: (d,) [m, rad].
+        end: (d,).
+        waypoints: (k, d); none where there is no path. Angles that go round are counted on.
+        reason: why there is none, empty where there is one.
+        proved: that there is none follows from a change of sign, whatever the grid.
+        checked: distance [m] at which the path was checked, angles at the characteristic length.
+        barrier: what stops the robot at the border of the part that the start is in, with its share.
+    """
+
+    _picture: ClassVar[str] = "path_picture"
+
+    graph: GridGraph
+    start: Array
+    end: Array
+    waypoints: Array
+    reason: str
+    proved: bool
+    checked: float
+    barrier: Mapping[str, float]
+
+    @property
+    def found(self) -> bool:
+        """True where there is a path."""
+        return len(self.waypoints) > 0
+
+    @property
+    def length(self) -> float:
+        """Length [m], angles at the characteristic length; infinite where there is none."""
+        if not self.found:
+            return float("inf")
+        return float(np.linalg.norm(np.diff(self.waypoints * self.graph.scale, axis=0), axis=1).sum())
+
+    def samples(self) -> Array:
+        """Points (n, d) along it, no further apart than `checked`."""
+        return along(self.waypoints, self.graph.scale, self.checked)
+
+    def least(self) -> dict[str, float]:
+        """Least value of each required quantity along the path, or the most where it is bounded from above."""
+        points = self.graph.within(self.samples())
+        poses, _ = self.graph.domain.poses(points)
+        robot, values = self.graph.membership.robot, {}
+        for one in self.graph.membership.requirements:
+            numbers = one.quantity.of(robot, poses)
+            values[str(one)] = float(numbers.min() if one.at_least else numbers.max())
+        return values
+
+    def prove(self) -> Proof:
+        """Whether it is inside the workspace and free of singularities at every pose, not only where it was checked.
+
+        Returns:
+            The proof, by interval arithmetic.
+
+        Raises:
+            AnalysisError: there is no path, or nothing can be proved of this robot.
+        """
+        if not self.found:
+            raise AnalysisError("proof", "there is no path", "find one first")
+        membership = self.graph.membership
+        wanted: list[Requirement] = [Inside(), NoSingularity()] if membership.joint_limits else [NoSingularity()]
+        values = self.graph.domain.values(self.waypoints)
+        return prove_path(membership.robot.kinematics, values, wanted, membership.robot.mode or 0)
+
+    def _summary(self) -> str:
+        name = self.graph.membership.robot.name
+        if not self.found:
+            return f"{name}: no path: {self.reason}"
+        return f"{name}: {len(self.waypoints)} waypoints, {measure(self.length)} m"
+
+    def _details(self) -> list[str]:
+        lines = [self.graph.domain.in_words(), f"grid of {measure(self.graph.pitch)} m"]
+        if self.found:
+            lines.append(f"checked every {measure(self.checked)} m")
+            for text, value in self.least().items():
+                lines.append(f"{text}: {measure(value)}")
+        return lines + [f"{100.0 * share:.3g} % of what is in the way: {text}" for text, share in self.barrier.items()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        graph = self.graph
+        return {
+            "robot": graph.membership.robot.name,
+            "quantity": "path",
+            "coordinates": list(graph.domain.labels),
+            "units": list(graph.domain.units),
+            "domain": graph.domain.in_words(),
+            "nodes": list(graph.shape),
+            "pitch": graph.pitch,
+            "requirements": [str(one) for one in graph.membership.requirements],
+            "from": self.start.tolist(),
+            "to": self.end.tolist(),
+            "found": self.found,
+            "reason": self.reason,
+            "proved": self.proved,
+            "length": self.length,
+            "checked": self.checked,
+            "waypoints": self.waypoints.tolist(),
+            "least": self.least() if self.found else {},
+            "in_the_way": dict(self.barrier),
+        }
+
+
+class Ends(NamedTuple):
+    """Ends (d,) of a path [m, rad], and what is held along it, by name."""
+
+    start: Array
+    end: Array
+    held: dict[str, float]
+
+
+def box_of(
+    task: TaskCoordinates,
+    vary: list[str],
+    start: Mapping[str, float],
+    end: Mapping[str, float],
+    ranges: Mapping[str, Range],
+) -> tuple[dict[str, Range], Ends]:
+    """Where a path is looked for.
+
+    Args:
+        task: coordinates of the robot.
+        vary: names of those that vary.
+        start: coordinates [m, rad], home's for those that are not named.
+        end: the same.
+        ranges: that were asked for, by name.
+
+    Returns:
+        Ranges by name: both ends with as much room again on all sides, and half the robot's size at least, within the
+            platform's limits; and the ends. Coordinates beside those that vary are held where both ends name one value.
+
+    Raises:
+        AnalysisError: a coordinate that both ends set, to different values, and that does not vary.
+    """
+    size = task.kinematics.engine.size
+    first = {task.find(name).name: float(value) for name, value in start.items()}
+    last = {task.find(name).name: float(value) for name, value in end.items()}
+    named = {task.find(name).name: (float(a), float(b)) for name, (a, b) in ranges.items()}
+    held = {}
+    for name in {*first, *last} - set(vary):
+        if first.get(name) != last.get(name):
+            raise AnalysisError(f"path in {name}", "it is none of the robot's own freedoms", f"vary {', '.join(vary)}")
+        held[name] = first[name]
+    box = {}
+    for name in vary:
+        c = task.find(name)
+        a, b = first.get(name, c.home), last.get(name, c.home)
+        room = max(abs(a - b), 0.5 * size if c.unit == "m" else 0.5 * np.pi)
+        low, high = max(min(a, b) - room, c.lower), min(max(a, b) + room, c.upper)
+        if c.unit == "rad" and high - low > WHOLE:
+            low, high = 0.5 * (low + high) - np.pi, 0.5 * (low + high) + np.pi
+        box[name] = named.get(name, (low, high))
+    homes = {name: task.find(name).home for name in vary}
+    at_start, at_end = (np.array([side.get(name, homes[name]) for name in vary]) for side in (first, last))
+    return box, Ends(at_start, at_end, held)
+
+
+def along(waypoints: Array, scale: Array, step: float) -> Array:
+    """Points (n, d) of a path, its waypoints (k, d) among them, no further apart than a step [m]."""
+    parts = [waypoints[:1]]
+    for a, b in itertools.pairwise(waypoints):
+        n = max(1, int(np.ceil(np.linalg.norm((b - a) * scale) / step)))
+        parts.append(a + np.linspace(0.0, 1.0, n + 1)[1:, None] * (b - a))
+    return np.concatenate(parts)
+
+
+def find_path(graph: GridGraph, start: Array, end: Array) -> Path:
+    """A path along the nodes of a grid, then straightened, checked between the nodes.
+
+    Args:
+        graph: grid with the conditions.
+        start: (d,) [m, rad].
+        end: (d,).
+
+    Returns:
+        The path, or why there is none.
+
+    Raises:
+        AnalysisError: a condition fails at an end.
+    """
+    ends = np.array([start, end], dtype=np.float64)
+    here = graph.measures.of(graph.within(ends))
+    for word, code in zip(("start", "end"), here.codes, strict=True):
+        if code != INSIDE:
+            raise AnalysisError(f"{word} of the path", graph.measures.what(int(code)), "choose another pose")
+    checked = float((graph.steps * graph.scale).min()) / CHECKS
+    none = np.empty((0, len(start)))
+    if graph.measures.signed and here.sign[0] != here.sign[1]:
+        reason = "the direct determinant has another sign at its end: every path in this mode meets type 2"
+        return Path(graph, ends[0], ends[1], none, reason, True, checked, {})
+    finder = _Finder(graph, ends, checked)
+    waypoints = finder.find()
+    if waypoints is None:
+        return Path(graph, ends[0], ends[1], none, finder.reason, False, checked, finder.barrier())
+    return Path(graph, ends[0], ends[1], finder.straightened(waypoints), "", False, checked, {})
+
+
+class _Finder:
+    """Looks for a path on a grid."""
+
+    def __init__(self, graph: GridGraph, ends: Array, checked: float) -> None:
+        self.graph, self.ends, self.checked = graph, ends, checked
+        self.reason = ""
+        self.closed: set[tuple[int, int]] = set()
+        self._reached: NDArray[np.bool_] | None = None
+
+    def free(self, waypoints: Array) -> bool:
+        """Whether nothing is met along waypoints (k, d)."""
+        points = along(waypoints, self.graph.scale, self.checked)
+        inner = self.graph.within(points)
+        if not (self.graph.membership.codes(inner) == INSIDE).all():
+            return False
+        found = self.graph.measures.of(inner)
+        order = np.arange(len(points) - 1)
+        return bool((self.graph.measures.between(*self._stretched(found, points), order, order + 1) == 0).all())
+
+    def _stretched(self, found: Any, points: Array) -> tuple[Any, Any]:
+        """The same with the points as they are, angles that go round counted on, where their middles are in range."""
+        low, high = self.graph.domain.lower, self.graph.domain.upper
+        moved = points.copy()
+        for k, wraps in enumerate(self.graph.wraps):
+            if wraps:
+                moved[:, k] = np.clip(self.graph.within(points)[:, k], low[k], high[k])
+        same = type(found)(moved, found.codes, found.sign, found.margins, found.turns)
+        return same, same
+
+    def _links(self, end: int) -> Indices:
+        """Nodes around an end that a free straight way leads to."""
+        from_end = self.ends[end]
+        nodes = self.graph.around(from_end)
+        nodes = nodes[self.graph.nodes.inside[nodes]]
+        near = [node for node in nodes if self.free(np.array([from_end, self._beside(node, from_end)]))]
+        return np.array(near, dtype=np.int64)
+
+    def _beside(self, node: int, point: Array) -> Array:
+        """Where a node is (d,), in the turn of angles that go round that is nearest to a point (d,)."""
+        place = self.graph.points(np.array([node]))[0]
+        for k, wraps in enumerate(self.graph.wraps):
+            if wraps:
+                place[k] += 2.0 * np.pi * np.round((point[k] - place[k]) / (2.0 * np.pi))
+        return place
+
+    def find(self) -> Array | None:
+        """Waypoints (k, d) from end to end; None where there are none."""
+        if np.linalg.norm((self.ends[1] - self.ends[0]) * self.graph.scale) == 0.0:
+            return self.ends
+        links = [self._links(0), self._links(1)]
+        for word, near in zip(("start", "end"), links, strict=True):
+            if not len(near):
+                self.reason = f"no node of the grid is reached from the {word}; a finer grid may have one"
+                return None
+        edges = self.graph.edges
+        total = int(np.prod(self.graph.shape))
+        axis_step = self.graph.steps * self.graph.scale
+        index = np.array(np.unravel_index(np.stack([edges.first, edges.second]), self.graph.shape))
+        axis = (index[:, 0] != index[:, 1]).argmax(axis=0)
+        joined = edges.joined
+        weight = axis_step[axis]
+        for _ in range(REPAIRS):
+            first = np.concatenate([edges.first[joined], np.full(len(links[0]), total), links[1]])
+            second = np.concatenate([edges.second[joined], links[0], np.full(len(links[1]), total + 1)])
+            lengths = np.concatenate([weight[joined], np.full(len(links[0]) + len(links[1]), float(axis_step.min()))])
+            matrix = scipy.sparse.coo_array((lengths, (first, second)), (total + 2, total + 2)).tocsr()
+            away, before = scipy.sparse.csgraph.dijkstra(
+                matrix, directed=False, indices=total, return_predecessors=True
+            )
+            self._reached = np.isfinite(away[:total])
+            if not np.isfinite(away[total + 1]):
+                nodes = int(self._reached.sum())
+                self.reason = (
+                    f"by exhaustion: of {nodes} nodes that lead on from the start none leads to the end, "
+                    f"on a grid of {measure(self.graph.pitch)} m"
+                )
+                return None
+            chain = [total + 1]
+            while chain[-1] != total:
+                chain.append(int(before[chain[-1]]))
+            waypoints = self._unrolled(chain[::-1])
+            bad = next((k for k in range(len(waypoints) - 1) if not self.free(waypoints[k : k + 2])), None)
+            if bad is None:
+                return waypoints
+            pair = set(chain[::-1][bad : bad + 2])
+            joined = joined & ~(np.isin(edges.first, list(pair)) & np.isin(edges.second, list(pair)))
+        self.reason = f"more than {REPAIRS} ways between neighbouring nodes are closed; use a finer grid"
+        return None
+
+    def _unrolled(self, chain: list[int]) -> Array:
+        """Places (k, d) of a chain of nodes from the start to the end, angles that go round counted on."""
+        places = [self.ends[0]]
+        for node in chain[1:-1]:
+            places.append(self._beside(node, places[-1]))
+        last = self.ends[1].copy()
+        for k, wraps in enumerate(self.graph.wraps):
+            if wraps:
+                last[k] += 2.0 * np.pi * np.round((places[-1][k] - last[k]) / (2.0 * np.pi))
+        return np.array([*places, last])
+
+    def straightened(self, waypoints: Array) -> Array:
+        """Waypoints without those that a free straight way leads past."""
+        kept, at, last = [0], 0, len(waypoints) - 1
+        while at < last:
+            step = last - at
+            while step > 1 and not self.free(waypoints[[at, at + step]]):
+                step //= 2
+            at += step
+            kept.append(at)
+        return waypoints[kept]
+
+    def barrier(self) -> dict[str, float]:
+        """What is met around the part of the grid that the start is in, with shares, the most frequent first."""
+        if self._reached is None:
+            return {}
+        reached, edges = self._reached, self.graph.edges
+        found: dict[str, float] = {}
+        names: list[tuple[str, int]] = []
+        leaving = edges.between[reached[edges.first] != reached[edges.second]]
+        for code, count in zip(*np.unique(leaving, return_counts=True), strict=True):
+            names.append((self.graph.measures.what(int(code)), int(count)))
+        for a, b, _ in self.graph.neighbours():
+            for near, far in ((a, b), (b, a)):
+                codes = self.graph.nodes.codes[far[reached[near]]]
+                for code, count in zip(*np.unique(codes[codes != INSIDE], return_counts=True), strict=True):
+                    names.append((self.graph.measures.what(int(code)), int(count)))
+        total = sum(count for _, count in names)
+        for name, count in names:
+            found[name] = found.get(name, 0.0) + count / total
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))

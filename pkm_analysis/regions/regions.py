@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Singularity-free regions of working modes (aspects), which of them touch, and the assembly modes in each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Range
+from pkm_analysis.pictured import Pictured
+from pkm_analysis.regions.grid_graph import GridGraph
+from pkm_analysis.regions.measures import TYPE_2
+from pkm_analysis.regions.path import WHOLE, Path, find_path
+from pkm_analysis.regions.touching import Touch, touches_between, touches_within
+from pkm_analysis.requirements.membership import Membership
+from pkm_analysis.workspace.grid import extent
+from pkm_analysis.workspace.workspace import size_unit
+from pkm_description.introduction import measure
+from pkm_description.mechanism import Array
+from pkm_kinematics.status import closes
+
+LEAST = 1e-4  # of the nodes inside: parts that are smaller are counted, not listed
+SAME_DRIVES = 1e-6  # m or rad
+
+
+@dataclass(frozen=True)
+class Region:
+    """A connected set of poses of one working mode without a singularity in it.
+
+    Attributes:
+        number: 1, 2, ... over all modes.
+        mode: of the limbs.
+        mode_label: its name, a sign per limb with two branches.
+        sign: of the direct determinant against that at home; 0 where it has none.
+        size: by counting nodes, in the unit of the regions.
+        lower: lowest coordinates (d,).
+        upper: highest coordinates (d,).
+        home: whether home is in it.
+    """
+
+    number: int
+    mode: int
+    mode_label: str
+    sign: int
+    size: float
+    lower: Array
+    upper: Array
+    home: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """An assembly mode: where the platform is, and in which region; 0 where it is in none that is listed."""
+
+    label: str
+    mode: int
+    point: Array
+    region: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Regions(Pictured):
+    """The singularity-free regions of some working modes over a domain.
+
+    Attributes:
+        graphs: the grid of each mode, measured.
+        regions: the parts found, the largest first, mode by mode.
+        numbers: for each mode the number of the region at each node; 0 where there is none.
+        touches: pairs of regions with a singularity between them.
+        crumbs: parts too small to be listed, and how many nodes they have together.
+        notes: what cannot be said, and why.
+    """
+
+    _picture: ClassVar[str] = "regions_picture"
+
+    graphs: dict[int, GridGraph]
+    regions: tuple[Region, ...]
+    numbers: dict[int, NDArray[np.int32]]
+    touches: tuple[Touch, ...]
+    crumbs: tuple[int, int]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def graph(self) -> GridGraph:
+        """The first mode's grid."""
+        return next(iter(self.graphs.values()))
+
+    @property
+    def unit(self) -> str:
+        """Of sizes."""
+        return size_unit(self.graph.domain)
+
+    def _summary(self) -> str:
+        modes = f" in {len(self.graphs)} working modes" if len(self.graphs) > 1 else ""
+        return f"{self.graph.membership.robot.name}: {len(self.regions)}{modes}, at {measure(self.graph.pitch)} m"
+
+    def _details(self) -> list[str]:
+        lines = [self.graph.domain.in_words()]
+        for one in self.regions:
+            home = ", home in it" if one.home else ""
+            where = f"mode {one.mode} {one.mode_label}".rstrip()
+            lines.append(f"{one.number}: {where}, sign {one.sign:+d}, {measure(one.size)} {self.unit}{home}")
+        lines += [str(touch) for touch in self.touches]
+        if self.crumbs[0]:
+            lines.append(f"{self.crumbs[0]} parts with {self.crumbs[1]} nodes together are too small for this grid")
+        return [*lines, *self.notes]
+
+    def region_of(self, point: Array, mode: int | None = None) -> int:
+        """The region that a pose is in.
+
+        Args:
+            point: (d,) coordinates of the domain [m, rad].
+            mode: its working mode, the first of `graphs` where None.
+
+        Returns:
+            Its number; 0 where it is in none that is listed.
+        """
+        mode = next(iter(self.graphs)) if mode is None else mode
+        graph = self.graphs[mode]
+        inner = graph.within(np.asarray(point, dtype=np.float64)[None])
+        here = graph.measures.of(inner)
+        if not here.inside[0]:
+            return 0
+        for node in graph.around(inner[0]):
+            number = int(self.numbers[mode][node])
+            if number:
+                there = graph.measures.of(nearest_turn(graph, graph.points(np.array([node])), inner[0]))
+                if graph.measures.between(here, there, np.array([0]), np.array([0]))[0] == 0:
+                    return number
+        return 0
+
+    def assembly_modes(self, actuated: Array | None = None) -> list[Assembled]:
+        """The assembly modes of a set of actuator positions, and the regions that they are in.
+
+        Two in one region: the robot gets from one to the other without a singularity.
+
+        Args:
+            actuated: positions (n_actuated,) [rad or m]; home's where None.
+
+        Returns:
+            Those that lie in one of the working modes looked at, within the domain or not.
+        """
+        kinematics = self.graph.membership.robot.kinematics
+        q = kinematics.inverse(kinematics.home).actuated if actuated is None else np.asarray(actuated, dtype=float)
+        found = []
+        for solution in kinematics.forward_all(q):
+            at = kinematics.engine.branch_at(solution.pose)
+            point = np.array([at[c.name] for c in self.graph.domain.coordinates])
+            for mode in self.graphs:
+                inverse = kinematics.inverse(solution.pose, mode=mode)
+                if closes(np.atleast_1d(inverse.status))[0] and np.abs(inverse.actuated - q).max() < SAME_DRIVES:
+                    found.append(Assembled(solution.label, mode, point, self.region_of(point, mode)))
+                    break
+        return found
+
+    @cached_property
+    def changes(self) -> list[tuple[Assembled, Assembled]]:
+        """Pairs of home's assembly modes that are in one region: they change without a singularity."""
+        modes = self.assembly_modes()
+        return [
+            (a, b)
+            for k, a in enumerate(modes)
+            for b in modes[k + 1 :]
+            if a.region == b.region != 0 and a.mode == b.mode
+        ]
+
+    def path(self, start: Array, end: Array, mode: int | None = None) -> Path:
+        """A path within one region, under the conditions of these regions.
+
+        Args:
+            start: (d,) [m, rad].
+            end: (d,).
+            mode: working mode, the first of `graphs` where None.
+
+        Returns:
+            The path, or why there is none.
+        """
+        return find_path(self.graphs[next(iter(self.graphs)) if mode is None else mode], start, end)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        graph = self.graph
+        return {
+            "robot": graph.membership.robot.name,
+            "quantity": "singularity-free regions",
+            "domain": graph.domain.in_words(),
+            "coordinates": list(graph.domain.labels),
+            "units": list(graph.domain.units),
+            "nodes": list(graph.shape),
+            "goes_round": [label for label, wraps in zip(graph.domain.labels, graph.wraps, strict=True) if wraps],
+            "requirements": [str(one) for one in graph.membership.requirements],
+            "unit": self.unit,
+            "regions": [
+                {
+                    "number": r.number,
+                    "mode": r.mode,
+                    "mode_label": r.mode_label,
+                    "sign": r.sign,
+                    "size": r.size,
+                    "lower": r.lower.tolist(),
+                    "upper": r.upper.tolist(),
+                    "home": r.home,
+                }
+                for r in self.regions
+            ],
+            "touches": [touch.to_dict() for touch in self.touches],
+            "crumbs": list(self.crumbs),
+            "notes": list(self.notes),
+        }
+
+
+def nearest_turn(graph: GridGraph, points: Array, point: Array) -> Array:
+    """Points (n, d) with angles that go round taken in the turn nearest to another (d,)."""
+    moved = points.copy()
+    for k, wraps in enumerate(graph.wraps):
+        if wraps:
+            moved[:, k] += 2.0 * np.pi * np.round((point[k] - moved[:, k]) / (2.0 * np.pi))
+    return moved
+
+
+def regions(
+    conditions: Sequence[Membership], given: Mapping[str, Range] | None = None, resolution: int | None = None
+) -> Regions:
+    """Find the regions of working modes.
+
+    Args:
+        conditions: of each mode, over a domain whose ranges do not matter.
+        given: ranges of coordinates [m, rad] by name; as far as the workspaces reach for others.
+        resolution: nodes along each coordinate.
+
+    Returns:
+        The regions.
+
+    Raises:
+        AnalysisError: nowhere do all conditions hold.
+    """
+    ranges = ranges_for(conditions, given or {})
+    graphs: dict[int, GridGraph] = {}
+    numbers: dict[int, NDArray[np.int32]] = {}
+    listed: list[Region] = []
+    crumbs = [0, 0]
+    for one in conditions:
+        graph = GridGraph(one.over(one.domain.within(ranges)), resolution)
+        mode = one.robot.mode or 0
+        graphs[mode], numbers[mode] = graph, np.zeros(int(np.prod(graph.shape)), dtype=np.int32)
+        _list_parts(graph, mode, numbers[mode], listed, crumbs)
+    if not listed:
+        graph = next(iter(graphs.values()))
+        where = graph.domain.in_words()
+        if any((g.nodes.codes == TYPE_2).any() for g in graphs.values()):
+            raise AnalysisError("regions", f"the robot is singular of type 2 all over {where}", "there are none")
+        raise AnalysisError("regions", f"at no node over {where} do all conditions hold", "give other ranges")
+    found = [t for mode, graph in graphs.items() for t in touches_within(graph, numbers[mode])]
+    modes = list(graphs)
+    for k, first in enumerate(modes):
+        for second in modes[k + 1 :]:
+            found += touches_between((graphs[first], numbers[first]), (graphs[second], numbers[second]))
+    return Regions(graphs, tuple(listed), numbers, tuple(found), (crumbs[0], crumbs[1]), _notes(graphs))
+
+
+def ranges_for(conditions: Sequence[Membership], given: Mapping[str, Range]) -> dict[str, Range]:
+    """Ranges that hold the workspaces of all modes; of angles that go round, the whole turn."""
+    task = conditions[0].domain.task
+    named = {task.find(name).name: (float(a), float(b)) for name, (a, b) in given.items()}
+    boxes, problem = [], None
+    for one in conditions:
+        try:
+            boxes.append(extent(one, named))
+        except AnalysisError as error:  # a mode that is nowhere, beside others that are somewhere
+            problem = error
+    if not boxes and problem is not None:
+        raise problem
+    ranges = {name: (min(b[name][0] for b in boxes), max(b[name][1] for b in boxes)) for name in boxes[0]}
+    for c in conditions[0].domain.coordinates:
+        low, high = ranges[c.name]
+        if c.unit == "rad" and c.name not in named and high - low > WHOLE and c.upper - c.lower > 2.0 * np.pi - 1e-9:
+            middle = 0.5 * (c.lower + c.upper) if np.isfinite(c.lower) and np.isfinite(c.upper) else c.home
+            ranges[c.name] = (middle - np.pi, middle + np.pi)
+    return ranges
+
+
+def _list_parts(
+    graph: GridGraph, mode: int, numbers: NDArray[np.int32], listed: list[Region], crumbs: list[int]
+) -> None:
+    """The parts of one mode: those large enough go to `listed`, with their numbers at the nodes."""
+    parts = graph.components
+    kinematics = graph.membership.robot.kinematics
+    inside = int(graph.nodes.inside.sum())
+    counts = np.bincount(parts)[1:]
+    least = max(2.0 ** len(graph.shape), LEAST * inside)
+    home = np.array([c.home for c in graph.domain.coordinates])
+    there = mode == 0 and bool(graph.domain.inside(graph.within(home[None]))[0])
+    near_home = graph.around(home)[:1] if there else np.empty(0, dtype=np.int64)
+    for part, count in enumerate(counts, start=1):
+        if count < least:
+            crumbs[0] += 1
+            crumbs[1] += int(count)
+            continue
+        at = np.flatnonzero(parts == part)
+        points = graph.points(at)
+        number = len(listed) + 1
+        numbers[at] = number
+        listed.append(
+            Region(
+                number,
+                mode,
+                kinematics.mode_label(mode),
+                int(graph.nodes.sign[at[0]]),
+                float(count * np.prod(graph.steps)),
+                points.min(axis=0),
+                points.max(axis=0),
+                bool((parts[near_home] == part).any()),
+            )
+        )
+
+
+def _notes(graphs: dict[int, GridGraph]) -> tuple[str, ...]:
+    graph = next(iter(graphs.values()))
+    notes = []
+    if not graph.measures.signed:
+        notes.append("more drives than freedoms: type 2 needs several equations at once, and separates no regions")
+    return tuple(notes)
