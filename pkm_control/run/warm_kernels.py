@@ -40,31 +40,35 @@ from pkm_kinematics.kernels.kept import COMPILING
 
 
 def warm_kernels(mechanism: Mechanism) -> float:
-    """Call every compiled path of the library on one robot; return the seconds that it took."""
+    """Call every compiled path of the library on one robot, and draw a report; return the seconds that it took."""
     started = time.perf_counter()
     other = _in_other_process(mechanism) if len(os.sched_getaffinity(0)) > 1 else None
-    if other is None:
-        warm_modules()
     _warm_library(Dynamics(mechanism))
-    if other is not None:
-        os.waitpid(other, 0)
-    _warm_run(Robot(mechanism))
+    if other is None or os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]) != 0:
+        _warm_rest(mechanism)
     return time.perf_counter() - started
 
 
 def _in_other_process(mechanism: Mechanism) -> int:
-    """Begin with the second half in a child, whose number is returned; what fails there fails again here."""
+    """Begin with the second half in a child, whose number is returned; what fails there is done again here."""
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
+        code = 1
         try:
             end_with_parent()
             COMPILING.told_elsewhere = True
-            warm_modules()  # while kernels are compiled that both need
-            _warm_run(Robot(mechanism))
+            _warm_rest(mechanism)
+            code = 0
         finally:
-            os._exit(0)
+            os._exit(code)
     return pid
+
+
+def _warm_rest(mechanism: Mechanism) -> None:
+    warm_modules()  # while the other process compiles kernels that both need
+    _warm_run(Robot(mechanism))
+    warm_report(mechanism)
 
 
 def _warm_library(dynamics: Dynamics) -> None:
@@ -141,8 +145,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         with making("compiling kernels"):
             took = warm_kernels(mechanism)
-        with making("drawing a first report, for which fonts are looked for"):
-            warm_report(mechanism)
         note_compiled(mechanism.urdf, LAWS[0], SIMULATED)
     except PkmError as error:
         print(f"pkm warm: {error}", file=sys.stderr)

@@ -145,6 +145,7 @@ def test_uv_looks_where_pip_is_told_to_look(script: ModuleType, monkeypatch: pyt
     listed = "global.index-url='https://here/simple'\n:env:.cert='/etc/ca.pem'\nglobal.extra-index-url='file:///x http://y/z'"
     answer = subprocess.CompletedProcess([], 0, stdout=listed)
     monkeypatch.setattr(script.subprocess, "run", lambda *words, **options: answer)
+    script.index_for_uv.cache_clear()
     assert script.index_for_uv() == {
         "UV_DEFAULT_INDEX": "https://here/simple",
         "UV_INDEX": "http://y/z",
