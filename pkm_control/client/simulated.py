@@ -266,6 +266,8 @@ class SimulatedBackend:
             if machine.lifecycle is Lifecycle.FAULT:
                 action = follower.silent(now, machine.fault)
             else:
+                if state.wrench is not None:
+                    follower.force.hear(state.wrench, now)
                 action = follower.update(now, now, state.positions, state.velocities)
             self._controls.action = action
             if not action.gives_up and action.mode is not Mode.WAITING and machine.lifecycle is Lifecycle.ACTIVE:

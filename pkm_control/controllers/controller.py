@@ -38,7 +38,8 @@ class Measured:
     """Where the machine is: actuators (n_actuated,) as read, and what follows from them.
 
     `pose` (7,) and `twist` (6,) of the platform, base frame; `joints` (n_joints,) of the whole robot, which tell the
-    model its working mode; `jacobian` (6, n_actuated) maps actuator rates to the platform's twist.
+    model its working mode; `jacobian` (6, n_actuated) maps actuator rates to the platform's twist. `wrench` (6,) is
+    what a force-torque sensor feels being done to the platform, about its origin, base axes; None without one.
     """
 
     positions: Array
@@ -47,6 +48,7 @@ class Measured:
     twist: Array
     joints: Array
     jacobian: Array
+    wrench: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,8 @@ class ModeModel:
 
 class Controller(ABC):
     """A control law with saturation. `commands` says what it gives, by the name of the ros2_control command interface.
+
+    A law that `feels` needs a force-torque sensor: `Measured.wrench`.
 
     After a call, `saturated` (n_actuated,) tells which actuators asked for more than their limit, and `saturations`
     counts, per actuator, the calls in which that happened.
@@ -75,6 +79,7 @@ class Controller(ABC):
     """
 
     commands = "effort"
+    feels = False
 
     def __init__(
         self,
@@ -143,6 +148,26 @@ class Controller(ABC):
 
     def forget(self) -> None:
         """The platform is held anew, where it was found: what was commanded before says nothing about it."""
+        return
+
+    def felt_by(self, measured: Measured, reading: Array) -> Measured:
+        """What is measured together with what a force-torque sensor reads.
+
+        Args:
+            measured: by the actuators.
+            reading: wrench (6,) done to the platform, in the frame of the sensor [N, N m].
+
+        Returns:
+            The same with the wrench in base axes, for laws that feel.
+        """
+        return measured
+
+    def engage(self, feeling: bool) -> None:
+        """Say whether forces are known, to laws that feel; before each command.
+
+        Args:
+            feeling: the sensor speaks.
+        """
         return
 
     def advance(self, passed: float) -> None:

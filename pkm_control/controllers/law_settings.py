@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 
 EFFORT_LAWS = COMPUTED_TORQUE, PD_GRAVITY, ADAPTIVE = "computed_torque", "pd_gravity", "adaptive"
+FORCE_LAWS = IMPEDANCE, ADMITTANCE, HYBRID = "impedance", "admittance", "hybrid"  # for what is touched
 POSITION = "position"  # for drives that take positions
-LAWS = (*EFFORT_LAWS, POSITION)  # the first is the default
+LAWS = (*EFFORT_LAWS, *FORCE_LAWS, POSITION)  # the first is the default
 NATURAL_FREQUENCY = 120.0  # rad/s, of the closed loop's tracking error
 DAMPING = 1.0  # of the same; 1 is critical
 PHASE_MARGIN = math.radians(30.0)  # of the loop over its delay; below, the error rings, and a wrong mass is too much

@@ -9,10 +9,17 @@ from functools import partial
 from pkm_control.controllers.adaptive import Adaptive
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Controller
+from pkm_control.controllers.force.admittance import Admittance
+from pkm_control.controllers.force.force_task import ForceTask
+from pkm_control.controllers.force.hybrid import Hybrid
+from pkm_control.controllers.force.impedance import Impedance
 from pkm_control.controllers.law_settings import (
     ADAPTIVE,
+    ADMITTANCE,
     COMPUTED_TORQUE,
     DAMPING,
+    HYBRID,
+    IMPEDANCE,
     NATURAL_FREQUENCY,
     PD_GRAVITY,
     POSITION,
@@ -31,6 +38,7 @@ def make_controller(
     natural_frequency: float = NATURAL_FREQUENCY,
     damping: float = DAMPING,
     delay: float = 0.0,
+    task: ForceTask | None = None,
 ) -> Controller:
     """A controller with the law of a name from `law_settings.LAWS`.
 
@@ -42,6 +50,7 @@ def make_controller(
         natural_frequency: of the closed loop's tracking error [rad/s].
         damping: of the same; 1 is critical.
         delay: from a reading to the beginning of the time in which its command acts [s].
+        task: of the force laws.
 
     Returns:
         The controller, with the other settings of its law by default.
@@ -55,6 +64,9 @@ def make_controller(
         ADAPTIVE: partial(Adaptive, period=period),
         POSITION: partial(Position, period=period, delay=delay),
     }
+    force_makers: dict[str, Callable[..., Controller]] = {IMPEDANCE: Impedance, ADMITTANCE: Admittance, HYBRID: Hybrid}
+    if law in force_makers:
+        return force_makers[law](dynamics, limits, natural_frequency, damping, period, task)
     if law not in makers:
-        raise ValueError(f"law is '{law}', not one of {', '.join(makers)}")
+        raise ValueError(f"law is '{law}', not one of {', '.join((*makers, *force_makers))}")
     return makers[law](dynamics.kinematics, dynamics, limits, natural_frequency, damping)

@@ -39,7 +39,7 @@ class ControlModel:
         self._dynamics = dynamics
         self._position_out = np.zeros(n)
         self._effort_out = np.zeros(n)
-        self._motion = np.zeros(25)  # pose, twist, acceleration and no wrench, as the lean call takes them
+        self._motion = np.zeros(25)  # pose, twist, acceleration and wrench, as the lean call takes them
         self.mode = mode
         self._positions = kinematics.lean_inverse(mode, joints)
         lean = kinematics.constant_space or GraphTracker.serves(kinematics.engine)
@@ -70,7 +70,9 @@ class ControlModel:
             return np.full(len(self._position_out), np.nan)
         return self._position_out.copy()
 
-    def efforts(self, pose: Array, twist: Array, acceleration: Array, joints: Array) -> Array:
+    def efforts(
+        self, pose: Array, twist: Array, acceleration: Array, joints: Array, wrench: Array | None = None
+    ) -> Array:
         """Actuator efforts of a motion.
 
         Args:
@@ -78,16 +80,18 @@ class ControlModel:
             twist: (6,) [m/s, rad/s].
             acceleration: (6,) [m/s^2, rad/s^2].
             joints: positions (n_joints,) near those of the pose.
+            wrench: from outside on the platform (6,), about its origin, base axes [N, N m]; none where None.
 
         Returns:
             (n_actuated,) [N m or N].
         """
         self._motion[:7], self._motion[7:13], self._motion[13:19] = pose, twist, acceleration
+        self._motion[19:] = 0.0 if wrench is None else wrench
         if not np.isfinite(self._motion).all():
             return np.full(len(self._effort_out), np.nan)
         if self._efforts is not None and closes(self._efforts(self._motion, self._effort_out)):
             return self._effort_out.copy()
         if self._kinematics.constant_space:
             return np.full(len(self._effort_out), np.nan)
-        answer = self._dynamics.inverse(pose, twist, acceleration, seed=joints)
+        answer = self._dynamics.inverse(pose, twist, acceleration, wrench=wrench, seed=joints)
         return np.asarray(answer.effort, dtype=np.float64)

@@ -6,175 +6,26 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from pkm_control.control_errors import MachineFileError
 from pkm_control.hardware.homing import METHODS, AxisHoming
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK
 from pkm_control.hardware.scale import Scale
+from pkm_control.hardware.yaml_section import Section, read_yaml
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.optional import need
 from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
-_LARGEST = 1_000_000  # bytes
 _TURN = 2.0 * math.pi
-
-
-class Section:
-    """A mapping of the file, whose keys are taken one by one; `finish` refuses what nobody took.
-
-    Args:
-        source: name of the file.
-        element: where in the file, such as `actuators.limb1_arm`.
-        values: the mapping.
-        fallback: where keys are looked for that it does not have.
-
-    Raises:
-        MachineFileError: it is no mapping.
-    """
-
-    def __init__(self, source: str, element: str, values: Any, fallback: Mapping[str, Any] | None = None) -> None:
-        if not isinstance(values, Mapping):
-            raise MachineFileError(source, element, f"'{values}' is no mapping", "write 'key: value' lines below it")
-        self.source = source
-        self.element = element
-        self._values = {**(fallback or {}), **values}
-        self._own = {str(key) for key in values}
-        self._known: set[str] = set()
-
-    def wrong(self, key: str, problem: str, remedy: str) -> MachineFileError:
-        """Return the error of a key.
-
-        Args:
-            key: of this section.
-            problem: what is wrong.
-            remedy: what to do.
-
-        Returns:
-            The error, to be raised.
-        """
-        return MachineFileError(self.source, f"{self.element}.{key}".lstrip("."), problem, remedy)
-
-    def has(self, key: str) -> bool:
-        """Whether the key is there.
-
-        Args:
-            key: of this section.
-        """
-        self._known.add(key)
-        return key in self._values
-
-    def number(
-        self, key: str, default: float | None = None, bounds: tuple[float, float] = (-math.inf, math.inf)
-    ) -> float:
-        """Return a finite number within bounds; without a default it must be there.
-
-        Args:
-            key: of this section.
-            default: where it is not there.
-            bounds: lowest and highest.
-
-        Returns:
-            The number.
-        """
-        if not self.has(key) and default is not None:
-            return default
-        value = self._required(key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise self.wrong(key, f"'{value}' is no number", "give a number, in SI units and radians")
-        low, high = bounds
-        if not low <= value <= high:
-            raise self.wrong(key, f"{value:g} is outside its range", f"give a number from {low:g} to {high:g}")
-        return float(value)
-
-    def whole(self, key: str, default: int | None = None, bounds: tuple[int, int] = (0, 10**9)) -> int:
-        """Return a whole number within bounds.
-
-        Args:
-            key: of this section.
-            default: where it is not there.
-            bounds: lowest and highest.
-
-        Returns:
-            The number.
-        """
-        value = self.number(key, default, bounds)
-        if value != int(value):
-            raise self.wrong(key, f"{value:g} is no whole number", "give a whole number")
-        return int(value)
-
-    def text(self, key: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
-        """Return a text, one of the choices where there are any.
-
-        Args:
-            key: of this section.
-            default: where it is not there.
-            choices: that are allowed; empty: any.
-
-        Returns:
-            The text.
-        """
-        if not self.has(key) and default is not None:
-            return default
-        value = self._required(key)
-        if not isinstance(value, str) or not value:
-            raise self.wrong(key, f"'{value}' is no text", "give a text")
-        if choices and value not in choices:
-            raise self.wrong(key, f"'{value}' is unknown", f"give one of {', '.join(choices)}")
-        return value
-
-    def sign(self, key: str, default: int | None = 1) -> int:
-        """Return +1 or -1.
-
-        Args:
-            key: of this section.
-            default: where it is not there.
-
-        Returns:
-            The sign.
-        """
-        value = self.number(key, default)
-        if value not in (1.0, -1.0):
-            raise self.wrong(key, f"{value:g} is no direction", "give 1 or -1")
-        return int(value)
-
-    def mapping(self, key: str) -> Mapping[str, Any]:
-        """Return a mapping, empty where there is none.
-
-        Args:
-            key: of this section.
-
-        Returns:
-            The mapping.
-        """
-        value = self._values.get(key) if self.has(key) else {}
-        if not isinstance(value, Mapping):
-            raise self.wrong(key, f"'{value}' is no mapping", "write 'key: value' lines below it")
-        return value
-
-    def finish(self) -> None:
-        """Refuse keys that nobody took."""
-        for key in sorted(str(key) for key in self._values if key not in self._known):
-            near = difflib.get_close_matches(key, self._known, n=1)
-            remedy = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(sorted(self._known))}"
-            where = self if key in self._own else Section(self.source, "defaults", {})
-            raise where.wrong(key, "no such key", remedy)
-
-    def _required(self, key: str) -> Any:
-        if not self.has(key) or self._values[key] is None:
-            raise self.wrong(key, "is missing", "every machine of this kind needs it")
-        return self._values[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,19 +99,7 @@ def read_machine_file(path: str | Path) -> MachineFile:
     Raises:
         MachineFileError: it cannot be read or used.
     """
-    source = Path(path).name
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        problem = f"cannot be read ({error.strerror})"
-        raise MachineFileError(str(path), "", problem, "give the path of a file") from error
-    if len(data) > _LARGEST:
-        raise MachineFileError(source, "", f"has {len(data)} bytes", "a machine takes some hundred lines at most")
-    try:
-        values = yaml.safe_load(data.decode("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        problem = " ".join(str(error).split())
-        raise MachineFileError(source, "", f"is no YAML ({problem})", "mend the line that it names") from error
+    source, values = read_yaml(path)
     top = Section(source, "", values)
     kind = top.text("machine", choices=tuple(KINDS))
     rate = top.number("rate", bounds=(1.0, 10000.0))

@@ -33,6 +33,9 @@ class CommandMode(Enum):
 class MachineState:
     """A reading: `time` [s] of the machine's clock; positions, velocities and efforts (n_actuated,) of the actuators.
 
+    `wrench` (6,) is what a force-torque sensor feels being done to the platform, in the sensor's frame [N, N m]; None
+    where there is no sensor.
+
     `fault` is empty unless the life cycle is FAULT; the readings are then the last good ones, never NaN.
     """
 
@@ -42,3 +45,4 @@ class MachineState:
     efforts: Array
     lifecycle: Lifecycle
     fault: str = ""
+    wrench: Array | None = None

@@ -3,6 +3,7 @@
 
 from math import atan2, isfinite
 
+from pkm_control.kernels.contact import contact_wrench
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
@@ -52,12 +53,13 @@ def finite(values, n):
 
 
 @compiled
-def step_platform(model, data, branch, runge_kutta, motion, effort, h, scratch, positions, velocities):
+def step_platform(model, data, branch, runge_kutta, touch, motion, effort, h, scratch, readings):
     """Advance pose and twist in `motion` (25,) by h seconds; read the actuators there. Returns a status.
 
     With `runge_kutta` the step is the classical one of order four, on the rotation group by `attitude_rate`; otherwise
-    it is semi-implicit Euler. With h = 0 nothing moves: the state is checked and the actuators are read. `motion`
-    changes only when the status is CONVERGED. `scratch` is (SCRATCH, 25).
+    it is semi-implicit Euler. With h = 0 nothing moves: the state is checked and the actuators are read: `readings` are
+    their positions and velocities (2, n_actuated). `motion` changes only when the status is CONVERGED; its external
+    wrench is what the solids in `touch` exert. `scratch` is (SCRATCH, 25).
     """
     bodies, state = model.bodies, data.state
     trial, displacement, sum_u, sum_a = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -72,6 +74,7 @@ def step_platform(model, data, branch, runge_kutta, motion, effort, h, scratch, 
         for stage in range(4 if runge_kutta else 1):
             if not finite(trial, 13):
                 return DIVERGED
+            contact_wrench(touch.solids, touch.points, trial, trial[19:])
             status = direct_dynamics(model, data, branch, trial, effort, a)
             if status != CONVERGED:
                 return status
@@ -94,10 +97,13 @@ def step_platform(model, data, branch, runge_kutta, motion, effort, h, scratch, 
             shift_pose(motion, displacement, 1.0, trial)
     if not finite(trial, 13):
         return DIVERGED
+    contact_wrench(touch.solids, touch.points, trial, trial[19:])
     status = direct_dynamics(model, data, branch, trial, effort, a)
     if status != CONVERGED:
         return status
     for k in range(13):
         motion[k] = trial[k]
-    read_actuators(bodies, state, positions, velocities)
+    for k in range(19, 25):
+        motion[k] = trial[k]
+    read_actuators(bodies, state, readings[0], readings[1])
     return CONVERGED

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.loop.force_watch import ForceWatch
 from pkm_control.loop.guard import Guard
 from pkm_control.loop.jog import Jog
 from pkm_control.loop.mode_change import InMode, ModeChange
@@ -104,6 +105,9 @@ class TrajectoryFollower:
     * `pause` halts the motion on its path, `resume` goes on with it; where the platform was jogged away meanwhile, it
       first moves back to the path. A pause holds until it is resumed or stopped, goals or not.
     * `stop` ends motions and jogs by a deceleration on their way, then holds.
+    * A law that needs a force-torque sensor hears it by `force.hear`. Where that falls silent, what moves is ended by a
+      deceleration on its way under position control, and at rest nothing is sent any more (stop category 1), until
+      readings come again: then the platform is held where it is found.
     * Jogs are for a platform that holds, or is paused and at rest.
     * `begin_change` goes to another working mode (`ModeChange`). A pause or a stop halts it on its way, `resume` goes
       on; motions and jogs wait for its end.
@@ -135,6 +139,7 @@ class TrajectoryFollower:
         self.time = 0.0  # s: of the last reading, on the clock of the readings
         self.check = CurveCheck(kinematics, controller.dynamics, controller.limits)
         self.jog = Jog(self.check)
+        self.force = ForceWatch(controller, guard.max_age)
         self._observer = PlatformObserver(kinematics)
         self._clock = PathClock()
         self._hold: Array | None = None
@@ -456,6 +461,7 @@ class TrajectoryFollower:
             self._stop_here(Outcome.STATE_LOST, f"no usable reading for {silence:.3g} s", measured)
         passed = self._passed(time, silence)
         self._heard, self.time = now, time
+        measured = self._felt(measured, now)
         reference = self._reference(passed, now)
         self.controller.advance(passed)
         asked = self.controller.command(reference, measured)
@@ -472,7 +478,21 @@ class TrajectoryFollower:
             self.mode = Mode.HOLDING
         else:
             self.mode = Mode.PAUSED if self.resting else Mode.TRACKING
+        if self.force.lost and not self.moving and not verdict.reason:
+            self.mode = Mode.STOPPED
+            return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, gives_up=True)
         return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.gives_up)
+
+    def _felt(self, measured: Measured, now: float) -> Measured:
+        """Add the wrench for laws that feel; where it is not known, end what moves, and go on once it is again."""
+        lost = self.force.lost
+        if lost and not self.moving and self.force.fresh(now):
+            self.force.regain()
+            self._stop_here(Outcome.STATE_LOST, lost, measured)
+        measured = self.force.feel(measured, now)
+        if self.force.lost and self.moving and not self._stopping:
+            self.stop(self.force.lost)
+        return measured
 
     def _passed(self, time: float, silence: float) -> float:
         """Return how much time has passed since the last usable reading, as far as anything may move for it [s]."""
@@ -518,7 +538,7 @@ class TrajectoryFollower:
         reference = self._clock.reference(self.motion.trajectory, self.lead)
         self._hold = reference.pose
         if self._stopping and self._clock.at_rest:
-            self.end(Outcome.PREEMPTED, self._stopping)
+            self.end(Outcome.STATE_LOST if self.force.lost else Outcome.PREEMPTED, self._stopping)
         return reference
 
     def _jogged(self, passed: float, now: float) -> Reference:
@@ -576,6 +596,7 @@ def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
     home, still = np.tile(kinematics.home, (2, 1)), np.zeros((2, 6))
     positions = np.asarray(kinematics.inverse(home).actuated[0], dtype=np.float64)
     rates = np.zeros_like(positions)
+    follower.force.hear(np.zeros(6), math.inf)  # as long as it lasts
     follower.update(0.0, 0.0, positions, rates)
     motion = Motion(PointTrajectory(np.array((0.0, 0.1)), home, still, still), 0.0)
     follower.check.refusal(motion.trajectory)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
@@ -21,6 +22,7 @@ from std_msgs.msg import Float64MultiArray
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.weight import holding_efforts
+from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
 from pkm_control.loop.follower import Action, Tolerances, TrajectoryFollower, rehearse
@@ -71,6 +73,8 @@ class ControllerNode(Node):
         text = "topic of a forward controller of ros2_control that takes the commands; empty: they go to the machine"
         declare(self, "forward_to", "", text, fixed=True)
         declare(self, "hardware_file", "", "path of the machine's file, for its limits (docs/hardware.md)", fixed=True)
+        text = "path of the force file: task frame and sensor of the force laws (docs/force.md)"
+        declare(self, "force_file", "", text, fixed=True)
         declare(self, "start_delay", START_DELAY, "from a motion to be run at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", START_TOLERANCE, "largest jump at a motion's start, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
@@ -92,6 +96,7 @@ class ControllerNode(Node):
         self._desk = GoalDesk(self._controls, self._start_settings, self._refuse)
         self._operator = OperatorServices(self, self._controls)
         self._states = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN)
+        self._wrenches = PolledSubscription(self, WrenchStamped, topics.FORCE_TORQUE, topics.STREAM_IN)
         self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)
         self._server = ActionServer(
             self,
@@ -149,11 +154,13 @@ class ControllerNode(Node):
         kinematics = dynamics.kinematics
         limits = limits_by_file(mechanism, self._value("hardware_file"))
         lead = self._delay() / self._value("rate")
+        force = read_force_file(self._value("force_file"))
 
         def new_follower() -> TrajectoryFollower:
             period = 1.0 / self._value("rate")
+            delay = self._value("command_delay") * period
             controller = make_controller(
-                self._value("law"), dynamics, limits, period, *self._settings(), self._value("command_delay") * period
+                self._value("law"), dynamics, limits, period, *self._settings(), delay, force.task
             )
             guard = guard_of(
                 controller.commands,
@@ -173,6 +180,7 @@ class ControllerNode(Node):
                 self._controls.follower.end(Outcome.PREEMPTED, "a new robot description has come")
             self._kinematics = kinematics
             self._command, self._reference_rows = self._streams(follower)
+            self._sensor_frame = force.sensor_frame or mechanism.platform_link
             self._controls.follower = follower
             self._controls.action = None
 
@@ -252,7 +260,15 @@ class ControllerNode(Node):
         stamp = message.header.stamp
         at = stamp.sec + 1e-9 * stamp.nanosec
         self._rate.note(at)
+        if follower.controller.feels:
+            self._feel(follower, now)
         self._send(follower.update(at, now, positions, velocities), stamp)
+
+    def _feel(self, follower: TrajectoryFollower, now: float) -> None:
+        """Hand the newest reading of the force-torque sensor on; one of another frame is none."""
+        message = self._wrenches.take()
+        if message is not None and message.header.frame_id in ("", self._sensor_frame):
+            follower.force.hear(messages.wrench_of(message.wrench), now)
 
     def _silent(self, now: float) -> None:
         if self._controls.follower is not None:

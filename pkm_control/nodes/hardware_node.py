@@ -23,12 +23,14 @@ from typing import Any
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from geometry_msgs.msg import WrenchStamped
 from numpy.typing import NDArray
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
+from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine import Machine
 from pkm_control.hardware.machine_file import read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, SIMULATED
@@ -43,7 +45,7 @@ from pkm_control.nodes.command_inbox import CommandInbox
 from pkm_control.nodes.loop_monitor import LoopMonitor
 from pkm_control.nodes.realtime import RealTime
 from pkm_description.mechanism import Inertial, Mechanism
-from pkm_description.ros import diagnostics, topics
+from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node
@@ -107,6 +109,8 @@ class HardwareNode(LifecycleNode):
         text = "the machine: simulated, or behind a driver"
         self._kind = declare(self, "machine", SIMULATED, text, choices=(SIMULATED, *KINDS), fixed=True)
         self._file = declare(self, "hardware_file", "", "path of the machine's file (docs/hardware.md)", fixed=True)
+        text = "path of the force file: the sensor, and what a simulated machine may touch (docs/force.md)"
+        self._force_file = declare(self, "force_file", "", text, fixed=True)
         self._realtime = RealTime(self)
         self._machine: Machine | None = None
         self._activated = False
@@ -117,6 +121,7 @@ class HardwareNode(LifecycleNode):
         self._thread: threading.Thread | None = None
         self._inbox = CommandInbox(self)
         self._states = self.create_publisher(JointState, topics.HARDWARE_STATES, topics.STREAM_OUT)
+        self._wrenches = self.create_publisher(WrenchStamped, topics.FORCE_TORQUE, topics.STREAM_OUT)
         self._monitor = LoopMonitor(self, self._rate)
         self._opener = steady_timer(self, 0.02, self._open_brakes)
         self.create_service(Trigger, "~/emergency_stop", self._emergency_stop)
@@ -139,6 +144,10 @@ class HardwareNode(LifecycleNode):
                 command_timeout=self._timeout,
                 payload=self._payload,
             )
+        if isinstance(machine, SimulatedMachine) and self._force_file:
+            force = read_force_file(self._force_file)
+            self._sensor_frame = force.sensor_frame or mechanism.platform_link
+            machine.surround(force.surroundings)
         machine.rehearse()
         self._realtime.settle()
         with self._lock:
@@ -250,7 +259,12 @@ class HardwareNode(LifecycleNode):
     def _publish(self, states: RowPublisher, state: Any, epoch: int) -> None:
         seconds, nanoseconds = divmod(epoch + round(state.time * 1e9), 1_000_000_000)
         numbers = np.concatenate((state.positions, state.velocities, state.efforts))
-        states.publish(Time(sec=seconds, nanosec=nanoseconds), numbers)
+        stamp = Time(sec=seconds, nanosec=nanoseconds)
+        states.publish(stamp, numbers)
+        if state.wrench is not None:
+            message = WrenchStamped(wrench=messages.to_wrench(state.wrench))
+            message.header.stamp, message.header.frame_id = stamp, self._sensor_frame
+            self._wrenches.publish(message)
 
     def _notice_fault(self, machine: Machine) -> None:
         """Log the reason of a fault once."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pkm_control.command_line import options
 from pkm_control.command_line.outputs import check_host, check_report
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
+from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.motion.shipped import AUTO, find_motion
@@ -93,6 +94,7 @@ KNOBS = (
         group="machine",
     ),
     Knob("hardware_file", "", options.HARDWARE_FILE, group="machine"),
+    Knob("force_file", "", options.FORCE_FILE, group="machine"),
     Knob("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
     Knob("hidden_payload", "0.0", options.HIDDEN_PAYLOAD, span=(0.0, 1e6), group="machine"),
     Knob(
@@ -182,6 +184,7 @@ NODES = (
             "start": "start",
             "realistic": "realistic",
             "hidden_payload": "hidden_payload",
+            "force_file": "force_file",
             "realtime_priority": "realtime_priority",
         },
         wanted=_is_not("hardware", "none"),
@@ -202,6 +205,7 @@ NODES = (
         {
             "law": "controller",
             "hardware_file": "hardware_file",
+            "force_file": "force_file",
             "rate": "rate",
             "realtime_priority": "realtime_priority",
             "fallback": "fallback",
@@ -351,6 +355,7 @@ def _check_machine(values: Values) -> None:
         )
     if float(values["hidden_payload"]) > 0.0 and kind != SIMULATED:
         raise ValueError(f"hidden_payload is what a simulated machine carries, and hardware is '{kind}'")
+    read_force_file(values["force_file"])
     file = read_machine_file(values["hardware_file"]) if values["hardware_file"] else None
     if kind not in KINDS:
         return

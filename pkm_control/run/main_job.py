@@ -182,10 +182,15 @@ class Robot:
         machine = self.machine
         state = machine.read()
         measured = self.observer.observe(state.positions, state.velocities) if not state.fault else None
+        stamps: dict[str, float | None] = {"machine state": state.time}
+        if self.controller.feels:
+            stamps["force sensor"] = None if state.wrench is None else state.time
+            if measured is not None and state.wrench is not None:
+                measured = self.controller.felt_by(measured, state.wrench)
         self.controller.advance(self._passed)
         self._passed = dt
         asked = self.controller.command(reference, measured) if measured is not None else None
-        verdict = self.guard.check(machine.time, {"machine state": state.time}, asked, self.observer.pose)
+        verdict = self.guard.check(machine.time, stamps, asked, self.observer.pose)
         machine.write(verdict.command)
         machine.step(dt)
         if measured is None or machine.lifecycle is Lifecycle.FAULT:

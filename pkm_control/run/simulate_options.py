@@ -33,6 +33,7 @@ class Setup:
     damping: float = DAMPING
     realistic: bool = False
     hidden_payload: float = 0.0
+    force_file: str = ""
 
     @property
     def delay(self) -> float:
@@ -65,6 +66,7 @@ class Options:
     damping: float
     realistic: bool
     hidden_payload: float
+    force_file: str
     report: Path
     page: bool
     host: str
@@ -74,7 +76,13 @@ class Options:
     def setup(self) -> Setup:
         """What the robot is like."""
         return Setup(
-            self.rate, self.controller, self.natural_frequency, self.damping, self.realistic, self.hidden_payload
+            self.rate,
+            self.controller,
+            self.natural_frequency,
+            self.damping,
+            self.realistic,
+            self.hidden_payload,
+            self.force_file,
         )
 
 
@@ -100,6 +108,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="KG",
         help=options.HIDDEN_PAYLOAD,
     )
+    machine.add_argument("--force-file", default="", metavar="FILE", help=options.FORCE_FILE)
     output = p.add_argument_group("output")
     options.add_report(output)
     options.add_page(output)

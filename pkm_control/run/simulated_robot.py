@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from pkm_control.controllers.law_settings import POSITION
+from pkm_control.controllers.law_settings import FORCE_LAWS, POSITION
 from pkm_control.controllers.laws import make_controller
+from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine_kinds import LOOPBACK
 from pkm_control.hardware.make_machine import make_machine
 from pkm_control.hardware.simulated.imperfections import realistic_machine
@@ -30,8 +31,15 @@ def build_robot(mechanism: Mechanism, setup: Setup) -> Robot:
         ValueError: a number makes no sense.
     """
     robot = Robot(mechanism, setup.rate)
+    force = read_force_file(setup.force_file)
     controller = make_controller(
-        setup.controller, robot.dynamics, robot.limits, 1.0 / setup.rate, setup.natural_frequency, setup.damping
+        setup.controller,
+        robot.dynamics,
+        robot.limits,
+        1.0 / setup.rate,
+        setup.natural_frequency,
+        setup.damping,
+        task=force.task,
     )
     robot.drive(robot.machine, controller)
     if setup.controller == POSITION:
@@ -43,4 +51,6 @@ def build_robot(mechanism: Mechanism, setup: Setup) -> Robot:
         robot.planner = MotionPlanner(robot.kinematics, robot.dynamics, robot.limits, reserve=setup.reserve)
     elif payload is not None:
         robot.machine = SimulatedMachine(robot.dynamics, robot.limits, payload=payload)
+    if isinstance(robot.machine, SimulatedMachine) and (setup.force_file or setup.controller in FORCE_LAWS):
+        robot.machine.surround(force.surroundings)
     return robot

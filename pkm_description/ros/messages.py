@@ -154,6 +154,11 @@ def to_twist(twist: Array) -> Twist:
     return Twist(linear=to_vector(twist[:3]), angular=to_vector(twist[3:]))
 
 
+def to_wrench(wrench: Array) -> Wrench:
+    """Return a wrench message of force and moment (6,)."""
+    return Wrench(force=to_vector(wrench[:3]), torque=to_vector(wrench[3:]))
+
+
 def to_acceleration(acceleration: Array) -> Accel:
     """Return an acceleration message."""
     return Accel(linear=to_vector(acceleration[:3]), angular=to_vector(acceleration[3:]))

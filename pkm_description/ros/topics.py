@@ -26,6 +26,7 @@ REFERENCE_EFFORTS = "reference_efforts"  # sensor_msgs/JointState: inverse dynam
 OBSERVED_LEGS = "observed_legs"  # pkm_interfaces/ObservedLegs: directions of the legs, from a camera
 OBSERVED_EFFORTS = "observed_efforts"  # sensor_msgs/JointState: inverse dynamics from the observed legs
 JOINT_COMMANDS = "joint_commands"  # sensor_msgs/JointState: what the drives are to do
+FORCE_TORQUE = "force_torque"  # geometry_msgs/WrenchStamped: what a sensor feels being done to the platform
 HARDWARE_COMMANDS = "hardware/joint_commands"  # the same two, as the hardware names them: the topics that
 HARDWARE_STATES = "hardware/joint_states"  # JointStateTopicSystem of the <ros2_control> block speaks
 LOOP_STATISTICS = "~/loop_statistics"  # pkm_interfaces/LoopStatistics

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.hardware.contact.surroundings import NOTHING, Touch, touched
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
@@ -25,16 +26,18 @@ class ActuatorIntegrator:
         dynamics: of the robot.
         runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
         payload: what the platform carries, in its frame.
+        touch: solids in its way.
 
     Raises:
         PkmError: the robot has more actuators than freedoms.
     """
 
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None) -> None:
+    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
         self._kinematics = dynamics.kinematics
         self._runge_kutta = runge_kutta
         self._robot = ActuatorDynamics(dynamics, payload)
         self.pose, self.twist = np.array(self._kinematics.home), np.zeros(6)
+        self.wrench, self._touch = np.zeros(6), touch
         self.positions, self.velocities = self._robot.actuated, self._robot.velocities
 
     @staticmethod
@@ -90,7 +93,9 @@ class ActuatorIntegrator:
         """
         if not np.isfinite(efforts).all():
             return "an effort is not finite"
-        status = self._robot.step(efforts, h, self._runge_kutta)
+        touched(self._touch, self.pose, self.twist, self.wrench)
+        pushed = self._robot.platform().jacobian.T @ self.wrench  # virtual work: what it does to the actuators
+        status = self._robot.step(efforts + pushed, h, self._runge_kutta)
         if status is not Status.CONVERGED:
             return status.meaning
         self.positions[:] = self._robot.actuated

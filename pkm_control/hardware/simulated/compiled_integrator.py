@@ -8,6 +8,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.hardware.contact.surroundings import NOTHING, Touch
 from pkm_control.kernels.platform_step import SCRATCH, step_platform
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
@@ -32,18 +33,21 @@ class CompiledIntegrator:
         dynamics: of the robot.
         runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
         payload: what the platform carries, in its frame.
+        touch: solids in its way.
     """
 
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None) -> None:
+    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
         self._dynamics = dynamics
         self._runge_kutta = runge_kutta
         self._payload = payload
+        self._touch = touch
         n = len(dynamics.kinematics.actuated_names)
-        self._motion = np.zeros(25)  # pose, twist, no acceleration, no wrench
+        self._motion = np.zeros(25)  # pose, twist, no acceleration, wrench of what is touched
         self.pose = self._motion[:7]
         self.twist = self._motion[7:13]
-        self.positions = np.zeros(n)
-        self.velocities = np.zeros(n)
+        self.wrench = self._motion[19:]
+        self._readings = np.zeros((2, n))
+        self.positions, self.velocities = self._readings
         self._none = np.zeros(n)
         self._bind()
 
@@ -81,7 +85,7 @@ class CompiledIntegrator:
         Returns:
             Why no motion goes on, everything being left as it was; empty where it does.
         """
-        status = self._step(self._motion, efforts, h, self._scratch, self.positions, self.velocities)
+        status = self._step(self._motion, efforts, h, self._scratch, self._readings)
         return "" if status == Status.CONVERGED else Status(status).meaning
 
     @property
@@ -146,8 +150,8 @@ class CompiledIntegrator:
         self._mode = mode
         self._model = self._dynamics.model(self._payload)
         self._data = kinematics.engine.data(kinematics.modes.start(mode) if joints is None else joints)
-        fixed = (self._model, self._data, np.int64(mode), self._runge_kutta)
-        example = (home, np.zeros(n), 0.0, self._scratch, np.zeros(n), np.zeros(n))
+        fixed = (self._model, self._data, np.int64(mode), self._runge_kutta, self._touch)
+        example = (home, np.zeros(n), 0.0, self._scratch, self._readings)
         self._step = partial(Prepared(step_platform, *fixed, *example).call, *fixed)
         self._regularity = partial(Prepared(invert_blocks, *fixed[:2]).call, *fixed[:2])
         q = np.zeros(len(self._model.bodies))

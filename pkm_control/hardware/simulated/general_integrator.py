@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.hardware.contact.surroundings import NOTHING, Touch, touched
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.simulation.forms import JointForm, NoMotionHereError, State, inside
@@ -13,8 +14,6 @@ from pkm_kinematics import Status
 from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
-
-_NO_WRENCH = np.zeros(6)
 
 
 class GeneralIntegrator:
@@ -28,12 +27,16 @@ class GeneralIntegrator:
         dynamics: of the robot.
         runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
         payload: what the platform carries, in its frame.
+        touch: solids in its way.
     """
 
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None) -> None:
+    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
         self._kinematics = dynamics.kinematics
         self._runge_kutta = runge_kutta
-        self._form = JointForm(dynamics, lambda time, pose, twist: (self._efforts, _NO_WRENCH), payload)
+        self.wrench = np.zeros(6)
+        self._form = JointForm(
+            dynamics, lambda _, pose, twist: (self._efforts, touched(touch, pose, twist, self.wrench)), payload
+        )
         n = len(self._kinematics.actuated_names)
         self._efforts = np.zeros(n)
         self.pose = np.array(self._kinematics.home)

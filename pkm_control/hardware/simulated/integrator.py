@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.hardware.contact.surroundings import NOTHING, Touch
 from pkm_control.hardware.simulated.actuator_integrator import ActuatorIntegrator
 from pkm_control.hardware.simulated.compiled_integrator import CompiledIntegrator
 from pkm_control.hardware.simulated.general_integrator import GeneralIntegrator
@@ -22,6 +23,8 @@ Array = NDArray[np.float64]
 class Integrator(Protocol):
     """Pose (7,) and twist (6,) of the platform, and what the actuators read there (n_actuated,).
 
+    `wrench` (6,) is what touched solids exert on the platform, about its origin, base axes [N, N m].
+
     Calls answer with an empty text, or with the reason why they left everything as it was.
     """
 
@@ -29,6 +32,7 @@ class Integrator(Protocol):
     twist: Array
     positions: Array
     velocities: Array
+    wrench: Array
 
     @property
     def mode(self) -> int:
@@ -64,22 +68,25 @@ class Integrator(Protocol):
         ...
 
 
-def make_integrator(dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None) -> Integrator:
+def make_integrator(
+    dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING
+) -> Integrator:
     """The fastest integrator that knows the robot's motion space.
 
     Args:
         dynamics: of the robot.
         runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
         payload: what the platform carries, in its frame.
+        touch: solids in its way.
 
     Returns:
         A compiled one; where limbs have several branches, one that passes from one to the other. The general one for
         redundant actuators in a motion space that turns with the pose.
     """
     if dynamics.kinematics.constant_space and PassingIntegrator.serves(dynamics.kinematics):
-        return PassingIntegrator(dynamics, runge_kutta, payload)
+        return PassingIntegrator(dynamics, runge_kutta, payload, touch)
     if dynamics.kinematics.constant_space:
-        return CompiledIntegrator(dynamics, runge_kutta, payload)
+        return CompiledIntegrator(dynamics, runge_kutta, payload, touch)
     if ActuatorIntegrator.serves(dynamics.kinematics):
-        return ActuatorIntegrator(dynamics, runge_kutta, payload)
-    return GeneralIntegrator(dynamics, runge_kutta, payload)
+        return ActuatorIntegrator(dynamics, runge_kutta, payload, touch)
+    return GeneralIntegrator(dynamics, runge_kutta, payload, touch)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.hardware.contact.surroundings import NOTHING, Touch, touched
 from pkm_control.hardware.simulated.compiled_integrator import CompiledIntegrator
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
@@ -29,19 +30,21 @@ class PassingIntegrator:
         dynamics: of the robot.
         runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
         payload: what the platform carries, in its frame.
+        touch: solids in its way.
 
     Raises:
         PkmError: the robot has more actuators than freedoms.
     """
 
-    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None) -> None:
+    def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
         self._kinematics = dynamics.kinematics
         self._runge_kutta = runge_kutta
-        self._platform = platform = CompiledIntegrator(dynamics, runge_kutta, payload)
+        self._platform = platform = CompiledIntegrator(dynamics, runge_kutta, payload, touch)
         self._actuators = ActuatorDynamics(dynamics, payload)
         self._passing = False
         self.pose, self.twist = platform.pose, platform.twist
         self.positions, self.velocities = platform.positions, platform.velocities
+        self.wrench, self._touch = platform.wrench, touch
         platform.place(np.array(self._kinematics.home))
         at_home = platform.regularity()
         self._near, self._away = NEAR * at_home, AWAY * at_home
@@ -113,7 +116,9 @@ class PassingIntegrator:
         """Make a step in the actuators, and go back to the platform where the limbs are far enough open again."""
         moving = self._actuators
         before = moving.actuated
-        status = moving.step(efforts, h, self._runge_kutta)
+        touched(self._touch, self.pose, self.twist, self.wrench)
+        pushed = moving.platform().jacobian.T @ self.wrench  # virtual work: what it does to the actuators
+        status = moving.step(efforts + pushed, h, self._runge_kutta)
         if status is not Status.CONVERGED:
             return str(status.meaning)
         pose, joints = moving.pose, moving.joints

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pkm_control.control_errors import LifecycleError
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_inertia
+from pkm_control.hardware.contact.surroundings import STEP, Surroundings
 from pkm_control.hardware.machine import Machine
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
 from pkm_control.hardware.simulated.brakes import Brakes
@@ -22,6 +23,7 @@ from pkm_control.hardware.simulated.integrator import make_integrator
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.introduction import fixed
 from pkm_description.mechanism import Inertial
+from pkm_description.rotations import rotation_from_quaternion
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Sharing
 
@@ -85,7 +87,9 @@ class SimulatedMachine(Machine):
         self._max_step = max_step
         self._mode = command_mode
         self._encoder = encoder
-        self._robot = make_integrator(dynamics, method == "rk4", payload)
+        self._made_of = dynamics, method == "rk4", payload
+        self._robot = make_integrator(*self._made_of)
+        self._surroundings: Surroundings | None = None
         self._seed = np.array(kinematics.home_joints, dtype=np.float64)
         n = len(limits.names)
         self._efforts = np.zeros(n)
@@ -103,6 +107,22 @@ class SimulatedMachine(Machine):
         self._drive: DriveLoop | None = None
         self._stops: EndStops | None = None
         self._brakes: Brakes | None = None
+
+    def surround(self, surroundings: Surroundings) -> None:
+        """Put solids in its way, and a force-torque sensor between the platform and what touches them.
+
+        Args:
+            surroundings: which.
+
+        Raises:
+            LifecycleError: the machine is active.
+        """
+        if self.lifecycle is Lifecycle.ACTIVE:
+            raise LifecycleError("surround", "active", "deactivate first")
+        self._surroundings = surroundings
+        self._robot = make_integrator(*self._made_of, surroundings.touch)
+        self._max_step = min(self._max_step, STEP)
+        self.lifecycle = Lifecycle.UNCONFIGURED
 
     # Life cycle
 
@@ -229,9 +249,12 @@ class SimulatedMachine(Machine):
         positions, velocities = self._robot.positions, self._robot.velocities
         if self._encoder is not None:
             positions, velocities = self._encoder.read(positions, velocities)
-        return MachineState(
-            self.time, positions.copy(), velocities.copy(), self._efforts.copy(), self.lifecycle, self.fault
-        )
+        wrench: Array | None = None
+        if self._surroundings is not None:
+            turned = rotation_from_quaternion(self.pose[3:])
+            wrench = self._surroundings.read((self._robot.wrench.reshape(2, 3) @ turned).ravel())
+        efforts = self._efforts.copy()
+        return MachineState(self.time, positions.copy(), velocities.copy(), efforts, self.lifecycle, self.fault, wrench)
 
     def write(self, command: Array) -> None:
         """Set the command that drives follow from now on.

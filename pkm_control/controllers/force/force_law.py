@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the force laws share: the task, the platform's freedoms, and position control that carries what it feels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.controllers.force.compliance import Freedoms, projection
+from pkm_control.controllers.force.force_task import ForceTask
+from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_dynamics import Dynamics
+
+Array = NDArray[np.float64]
+
+CARRIED = 0.25  # of the natural frequency: how quickly what is felt is carried
+_LONGEST = 0.01  # s: a stall of the loop counts as no more
+
+
+class ForceLaw(Controller):
+    """Computed torque on the platform, with a force task.
+
+    Args:
+        dynamics: of the robot.
+        limits: of its actuators.
+        natural_frequency: of the tracking error without contact [rad/s], and the highest of the contact.
+        damping: of the same; 1 is critical.
+        period: time between two calls [s].
+        task: what to do in contact.
+    """
+
+    def __init__(
+        self,
+        dynamics: Dynamics,
+        limits: ActuatorLimits,
+        natural_frequency: float = NATURAL_FREQUENCY,
+        damping: float = DAMPING,
+        period: float = 1e-3,
+        task: ForceTask | None = None,
+    ) -> None:
+        self.task = task or ForceTask.usual()
+        self.length = dynamics.kinematics.characteristic_length
+        self.freedoms = Freedoms.of(dynamics)
+        self._inside = self.freedoms.inside(self.length)
+        self._independent = len(limits.names) == dynamics.kinematics.mobility
+        self._turns = not dynamics.kinematics.constant_space
+        self._passed = self._period = period
+        self._carried = np.zeros(6)
+        self._none = np.zeros(6)
+        super().__init__(dynamics.kinematics, dynamics, limits, natural_frequency, damping)
+
+    def set_gains(self, natural_frequency: float, damping: float) -> None:
+        """Give the error without contact another natural frequency [rad/s] and damping; the contact's follow."""
+        super().set_gains(natural_frequency, damping)
+        self.natural_frequency, self.damping = natural_frequency, damping
+        self.tune()
+
+    def tune(self) -> None:
+        """Find the gains of the contact, which follow from those without."""
+        return
+
+    def advance(self, passed: float) -> None:
+        """Take the time [s] that passed since the last command."""
+        self._passed = min(max(passed, self._period), _LONGEST)
+
+    def forget(self) -> None:
+        """The platform is held anew, where it was found."""
+        self._carried[:] = 0.0
+
+    def possible(self, twist: Array, measured: Measured) -> Array:
+        """The possible twist nearest to one.
+
+        Args:
+            twist: (6,) [m/s, rad/s].
+            measured: where the machine is, and what it feels.
+
+        Returns:
+            (6,).
+        """
+        inside = projection(measured.jacobian, self.length, self._independent) if self._turns else self._inside
+        return np.asarray(inside @ twist)
+
+    def felt_by(self, measured: Measured, reading: Array) -> Measured:
+        """What is measured together with a reading (6,) of the sensor, whose place the task knows."""
+        return self.task.felt(measured, reading)
+
+    def felt(self, measured: Measured) -> Array:
+        """The wrench that is felt: zero without a sensor.
+
+        Args:
+            measured: where the machine is, and what it feels.
+
+        Returns:
+            (6,), about the platform's origin, base axes [N, N m].
+        """
+        return self._none if measured.wrench is None else measured.wrench
+
+    def carry(self, measured: Measured) -> Array:
+        """What is felt, smoothed: the position control carries it as it carries a weight.
+
+        The sum of a contact and minus its smoothed self is passive for every passive contact, since 1 - 1 / (t s + 1)
+        has a positive real part.
+
+        Args:
+            measured: where the machine is, and what it feels.
+
+        Returns:
+            (6,), as `felt` has it; overwritten by the next call.
+        """
+        share = 1.0 - math.exp(-CARRIED * self.natural_frequency * self._passed)
+        self._carried += share * (self.felt(measured) - self._carried)
+        return self._carried
+
+    def towards(self, displacement: Array, reference: Reference, measured: Measured) -> Array:
+        """The acceleration that leads along a displacement and follows the rates of a reference.
+
+        Args:
+            displacement: (6,) to where the platform should be.
+            reference: whose twist and acceleration count.
+            measured: where the machine is, and what it feels.
+
+        Returns:
+            (6,) [m/s^2, rad/s^2].
+        """
+        wanted = self.stiffness * displacement + self.viscosity * (reference.twist - measured.twist)
+        return np.asarray(reference.acceleration + self.possible(wanted, measured))
+
+    def efforts(self, acceleration: Array, external: Array, measured: Measured) -> Array:
+        """Efforts of a motion under an external wrench.
+
+        Args:
+            acceleration: (6,) [m/s^2, rad/s^2].
+            external: wrench on the platform (6,), about its origin, base axes [N, N m].
+            measured: where the machine is, and what it feels.
+
+        Returns:
+            (n_actuated,) [N m or N].
+        """
+        return self.model.efforts(measured.pose, measured.twist, acceleration, measured.joints, external)

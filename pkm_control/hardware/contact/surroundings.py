@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Solids in the way of a simulated platform, and the points of its tool that touch them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pkm_control.kernels.contact import COLUMNS, contact_wrench
+
+Array = NDArray[np.float64]
+
+STEP = 2.5e-4  # s: the longest integration step of a machine that may touch something
+CONTACT_STIFFNESS = 2.0e4  # N/m
+SEED = 0  # of the noise: the same each time
+_RINGS, _AROUND = 6, 12  # points of a peg
+
+
+class Touch(NamedTuple):
+    """What kernels take of surroundings: solids (m, COLUMNS), and points (n, 3) of the platform in its frame."""
+
+    solids: Array
+    points: Array
+
+
+NOTHING = Touch(np.zeros((0, COLUMNS)), np.zeros((0, 3)))
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A bore into a plane, along its normal: centre of its mouth (base frame) [m], radius and depth [m]."""
+
+    mouth: tuple[float, float, float]
+    radius: float
+    depth: float = math.inf
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A half-space: a point of its surface and the normal that leaves it, base frame.
+
+    `stiffness` [N/m] and `damping` [s/m] are those of one touching point: k p (1 + d p') with the penetration p.
+    `friction` is Coulomb's coefficient, in full from the sliding speed `creep` [m/s] on.
+    """
+
+    point: tuple[float, float, float]
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    stiffness: float = CONTACT_STIFFNESS
+    damping: float = 10.0
+    friction: float = 0.2
+    creep: float = 5e-3
+    hole: Hole | None = None
+
+    def row(self) -> Array:
+        """The numbers that kernels take.
+
+        Returns:
+            (COLUMNS,), as `pkm_control/kernels/contact.py` names them.
+
+        Raises:
+            ValueError: a number makes no sense.
+        """
+        normal = np.asarray(self.normal, dtype=np.float64)
+        length = float(np.linalg.norm(normal))
+        if not (np.isfinite(length) and length > 0.0 and np.isfinite(self.point).all()):
+            raise ValueError(f"a plane at {self.point} with the normal {self.normal}; give a point and a direction")
+        for name in ("stiffness", "damping", "friction", "creep"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0.0):
+                raise ValueError(f"{name} is {value}; give zero or more")
+        if self.stiffness == 0.0 or self.creep == 0.0:
+            raise ValueError("stiffness and creep of a plane are greater than zero")
+        row = np.zeros(COLUMNS)
+        row[:6] = (*self.point, *(normal / length))
+        hole = self.hole
+        if hole is not None:
+            if not (hole.radius > 0.0 and hole.depth > 0.0):
+                raise ValueError(f"a hole of radius {hole.radius} m and depth {hole.depth} m; both are above zero")
+            row[6:11] = (*hole.mouth, hole.radius, hole.depth)
+        row[11:] = self.stiffness, self.damping, self.friction, self.creep
+        return row
+
+
+class Surroundings:
+    """What a simulated machine may touch, and how its force-torque sensor reads it.
+
+    Args:
+        planes: the solids.
+        points: of the platform that may touch (n, 3), in its frame [m]; its origin by default.
+        noise: standard deviation of the sensor's forces [N]; of its torques a tenth of that in N m.
+        sensor: where its frame is on the platform: rotation (3, 3) and place (3,) [m]; the platform's frame where None.
+
+    Raises:
+        ValueError: a number makes no sense.
+    """
+
+    def __init__(
+        self,
+        planes: Sequence[Plane] = (),
+        points: ArrayLike = ((0.0, 0.0, 0.0),),
+        noise: float = 0.0,
+        sensor: tuple[Array, Array] | None = None,
+    ) -> None:
+        points = np.ascontiguousarray(points, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != 3 or not np.isfinite(points).all():
+            raise ValueError(f"points have shape {points.shape}; give (n, 3) finite numbers")
+        if not (math.isfinite(noise) and noise >= 0.0):
+            raise ValueError(f"noise is {noise} N; give zero or more")
+        solids = np.array([plane.row() for plane in planes]).reshape(len(planes), COLUMNS)
+        self.touch = Touch(solids, points)
+        self._noise = noise * np.array([1.0, 1.0, 1.0, 0.1, 0.1, 0.1])
+        self._rotation, self._place = sensor or (np.eye(3), np.zeros(3))
+        self._random = np.random.default_rng(SEED)
+
+    def read(self, wrench: Array) -> Array:
+        """What the sensor says of a wrench.
+
+        Args:
+            wrench: (6,) on the platform, about its origin, in its frame [N, N m].
+
+        Returns:
+            (6,) about the sensor's origin, in the sensor's frame, with noise.
+        """
+        force, torque = wrench.reshape(2, 3)
+        wrench = (np.array([force, torque - np.cross(self._place, force)]) @ self._rotation).ravel()
+        if not self._noise.any():
+            return wrench
+        return wrench + self._noise * self._random.standard_normal(6)
+
+
+def peg(radius: float, length: float, tip: Sequence[float], axis: Sequence[float] = (0.0, 0.0, -1.0)) -> Array:
+    """Points on a cylinder that may touch: rings along its side, the last about its end.
+
+    Args:
+        radius: m.
+        length: of its side [m].
+        tip: middle of its end, platform frame [m].
+        axis: which way it points, platform frame.
+
+    Returns:
+        (n, 3), platform frame [m].
+
+    Raises:
+        ValueError: a number makes no sense.
+    """
+    along = np.asarray(axis, dtype=np.float64)
+    if not (radius > 0.0 and length >= 0.0 and np.linalg.norm(along) > 0.0):
+        raise ValueError(f"a peg of radius {radius} m, length {length} m along {tuple(axis)}")
+    along = along / np.linalg.norm(along)
+    side = np.cross(along, np.eye(3)[int(np.argmin(np.abs(along)))])
+    side /= np.linalg.norm(side)
+    angles = 2.0 * np.pi * np.arange(_AROUND) / _AROUND
+    ring = radius * (np.cos(angles)[:, None] * side + np.sin(angles)[:, None] * np.cross(along, side))
+    levels = np.linspace(0.0, length, _RINGS if length > 0.0 else 1)
+    return np.concatenate([np.asarray(tip, dtype=np.float64) - level * along + ring for level in levels])
+
+
+def touched(touch: Touch, pose: Array, twist: Array, wrench: Array) -> Array:
+    """Wrench on a platform, for integrators that are not compiled as a whole.
+
+    Args:
+        touch: what it may touch.
+        pose: of the platform (7,), base frame.
+        twist: (6,) [m/s, rad/s].
+        wrench: (6,), which is overwritten.
+
+    Returns:
+        The same: force [N] and torque about the platform's origin [N m], base axes.
+    """
+    if len(touch.solids):
+        contact_wrench(touch.solids, touch.points, np.concatenate([pose, twist]), wrench)
+    return wrench

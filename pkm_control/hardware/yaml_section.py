@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small YAML files, section by section: keys are taken one by one, and what is wrong is said with its place."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pkm_control.control_errors import MachineFileError
+
+_LARGEST = 1_000_000  # bytes
+
+
+class Section:
+    """A mapping of the file, whose keys are taken one by one; `finish` refuses what nobody took.
+
+    Args:
+        source: name of the file.
+        element: where in the file, such as `actuators.limb1_arm`.
+        values: the mapping.
+        fallback: where keys are looked for that it does not have.
+
+    Raises:
+        MachineFileError: it is no mapping.
+    """
+
+    def __init__(self, source: str, element: str, values: Any, fallback: Mapping[str, Any] | None = None) -> None:
+        if not isinstance(values, Mapping):
+            raise MachineFileError(source, element, f"'{values}' is no mapping", "write 'key: value' lines below it")
+        self.source = source
+        self.element = element
+        self._values = {**(fallback or {}), **values}
+        self._own = {str(key) for key in values}
+        self._known: set[str] = set()
+
+    def wrong(self, key: str, problem: str, remedy: str) -> MachineFileError:
+        """Return the error of a key.
+
+        Args:
+            key: of this section.
+            problem: what is wrong.
+            remedy: what to do.
+
+        Returns:
+            The error, to be raised.
+        """
+        return MachineFileError(self.source, f"{self.element}.{key}".lstrip("."), problem, remedy)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there.
+
+        Args:
+            key: of this section.
+        """
+        self._known.add(key)
+        return key in self._values
+
+    def number(
+        self, key: str, default: float | None = None, bounds: tuple[float, float] = (-math.inf, math.inf)
+    ) -> float:
+        """Return a finite number within bounds; without a default it must be there.
+
+        Args:
+            key: of this section.
+            default: where it is not there.
+            bounds: lowest and highest.
+
+        Returns:
+            The number.
+        """
+        if not self.has(key) and default is not None:
+            return default
+        value = self._required(key)
+        if not _is_number(value):
+            raise self.wrong(key, f"'{value}' is no number", "give a number, in SI units and radians")
+        low, high = bounds
+        if not low <= value <= high:
+            raise self.wrong(key, f"{value:g} is outside its range", f"give a number from {low:g} to {high:g}")
+        return float(value)
+
+    def whole(self, key: str, default: int | None = None, bounds: tuple[int, int] = (0, 10**9)) -> int:
+        """Return a whole number within bounds.
+
+        Args:
+            key: of this section.
+            default: where it is not there.
+            bounds: lowest and highest.
+
+        Returns:
+            The number.
+        """
+        value = self.number(key, default, bounds)
+        if value != int(value):
+            raise self.wrong(key, f"{value:g} is no whole number", "give a whole number")
+        return int(value)
+
+    def text(self, key: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
+        """Return a text, one of the choices where there are any.
+
+        Args:
+            key: of this section.
+            default: where it is not there.
+            choices: that are allowed; empty: any.
+
+        Returns:
+            The text.
+        """
+        if not self.has(key) and default is not None:
+            return default
+        value = self._required(key)
+        if not isinstance(value, str) or not value:
+            raise self.wrong(key, f"'{value}' is no text", "give a text")
+        if choices and value not in choices:
+            raise self.wrong(key, f"'{value}' is unknown", f"give one of {', '.join(choices)}")
+        return value
+
+    def sign(self, key: str, default: int | None = 1) -> int:
+        """Return +1 or -1.
+
+        Args:
+            key: of this section.
+            default: where it is not there.
+
+        Returns:
+            The sign.
+        """
+        value = self.number(key, default)
+        if value not in (1.0, -1.0):
+            raise self.wrong(key, f"{value:g} is no direction", "give 1 or -1")
+        return int(value)
+
+    def mapping(self, key: str) -> Mapping[str, Any]:
+        """Return a mapping, empty where there is none.
+
+        Args:
+            key: of this section.
+
+        Returns:
+            The mapping.
+        """
+        value = self._values.get(key) if self.has(key) else {}
+        if not isinstance(value, Mapping):
+            raise self.wrong(key, f"'{value}' is no mapping", "write 'key: value' lines below it")
+        return value
+
+    def numbers(self, key: str, sizes: Sequence[int], default: Sequence[float] | None = None) -> list[float]:
+        """Return a list of finite numbers; one number alone counts as a list.
+
+        Args:
+            key: of this section.
+            sizes: how many there may be.
+            default: where it is not there.
+
+        Returns:
+            The numbers.
+        """
+        if not self.has(key) and default is not None:
+            return list(default)
+        value = self._required(key)
+        rows = value if isinstance(value, list) else [value]
+        if len(rows) not in sizes or not all(_is_number(one) for one in rows):
+            several = " or ".join(str(size) for size in sizes)
+            raise self.wrong(key, f"'{value}' is no list of {several} numbers", "give them as [a, b, c]")
+        return [float(one) for one in rows]
+
+    def rows(self, key: str, size: int) -> list[list[float]]:
+        """Return a list of lists of finite numbers, empty where there is none.
+
+        Args:
+            key: of this section.
+            size: of each list.
+
+        Returns:
+            The lists.
+        """
+        value = self._values.get(key) if self.has(key) else []
+        if not isinstance(value, list):
+            raise self.wrong(key, f"'{value}' is no list", f"give lists of {size} numbers")
+        return [Section(self.source, self.element, {key: one}).numbers(key, (size,)) for one in value]
+
+    def names(self, key: str, choices: Sequence[str]) -> list[str]:
+        """Return a list of texts, empty where there is none.
+
+        Args:
+            key: of this section.
+            choices: that are allowed.
+
+        Returns:
+            The texts.
+        """
+        value = self._values.get(key) if self.has(key) else []
+        listed: list[str] = list(value) if isinstance(value, list) else [str(value)]
+        for one in listed:
+            if one not in choices:
+                raise self.wrong(key, f"'{one}' is unknown", f"give a list of {', '.join(choices)}")
+        return listed
+
+    def finish(self) -> None:
+        """Refuse keys that nobody took."""
+        for key in sorted(str(key) for key in self._values if key not in self._known):
+            near = difflib.get_close_matches(key, self._known, n=1)
+            remedy = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(sorted(self._known))}"
+            where = self if key in self._own else Section(self.source, "defaults", {})
+            raise where.wrong(key, "no such key", remedy)
+
+    def _required(self, key: str) -> Any:
+        if not self.has(key) or self._values[key] is None:
+            raise self.wrong(key, "is missing", "every machine of this kind needs it")
+        return self._values[key]
+
+
+def read_yaml(path: str | Path) -> tuple[str, Any]:
+    """Read a small file.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        Its name, and what is in it.
+
+    Raises:
+        MachineFileError: it cannot be read.
+    """
+    source = Path(path).name
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+        raise MachineFileError(str(path), "", problem, "give the path of a file") from error
+    if len(data) > _LARGEST:
+        raise MachineFileError(source, "", f"has {len(data)} bytes", "a machine takes some hundred lines at most")
+    try:
+        values = yaml.safe_load(data.decode("utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        problem = " ".join(str(error).split())
+        raise MachineFileError(source, "", f"is no YAML ({problem})", "mend the line that it names") from error
+    return source, values
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
