@@ -119,11 +119,21 @@ setup(
     extras_require={
         "page": ["viser==1.1.1", "trimesh>=4.6,<6"],
         "analysis": ["scikit-image>=0.22,<0.27", "trimesh>=4.6,<6"],
+        "cluster": ["dask[distributed]>=2025.1,<2027"],
         "identification": ["clarabel>=0.9,<1"],
         "dynamixel": ["dynamixel-sdk>=4.1,<5"],
         "completion": ["shtab"],
         "docs": ["sphinx>=8.1,<10", "myst-parser>=4,<6", "furo"],
-        "test": ["pytest", "pytest-xdist", "hypothesis", "python-flint", "pin", "mujoco", "toppra"],
+        "test": [
+            "pytest",
+            "pytest-xdist",
+            "hypothesis",
+            "python-flint",
+            "dask[distributed]",
+            "pin",
+            "mujoco",
+            "toppra",
+        ],
     },
     zip_safe=False,
     entry_points={

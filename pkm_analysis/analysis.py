@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from pkm_analysis.domain import Domain, Range
 from pkm_analysis.maps.map import Map, quantity_map
+from pkm_analysis.maps.statistics import Statistics, statistics
 from pkm_analysis.regions.grid_graph import GridGraph
 from pkm_analysis.regions.path import Path, box_of, find_path
 from pkm_analysis.regions.regions import Regions, regions
@@ -17,6 +18,7 @@ from pkm_analysis.requirements.over_orientations import over_orientations
 from pkm_analysis.requirements.quantities import Quantity, find_quantity, quantities
 from pkm_analysis.requirements.requirement import Requirement, requirement
 from pkm_analysis.robot import Robot
+from pkm_analysis.sweeps import Sweeps
 from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism
 from pkm_description.introduction import Introduced
@@ -32,6 +34,8 @@ class Analysis(Introduced):
         robot: its description, or its kinematics.
         mode: number of a working mode; home's where None.
         stiffness: of its drives [N m/rad or N/m], which natural frequencies need.
+        sweeps: where questions about many poses are answered: on all cores by default, on a cluster with
+            `Sweeps(scheduler="tcp://host:8786")`.
 
     Raises:
         PkmError: it is neither.
@@ -40,8 +44,14 @@ class Analysis(Introduced):
 
     _internal: ClassVar[frozenset[str]] = frozenset({"robot"})
 
-    def __init__(self, robot: Mechanism | Kinematics, mode: int | None = None, stiffness: float | None = None) -> None:
-        self.robot = Robot(robot, mode)
+    def __init__(
+        self,
+        robot: Mechanism | Kinematics,
+        mode: int | None = None,
+        stiffness: float | None = None,
+        sweeps: Sweeps | None = None,
+    ) -> None:
+        self.robot = Robot(robot, mode, sweeps)
         self.stiffness = stiffness
 
     def _summary(self) -> str:
@@ -201,9 +211,44 @@ class Analysis(Introduced):
         """
         what = self.quantity(quantity) if isinstance(quantity, str) else quantity
         names = [c.name for c in self.robot.coordinates.free[:2]] if vary is None else list(vary)
+        return quantity_map(self.conditions(names, hold, requirements), what, self._named(ranges), resolution)
+
+    def sweep(
+        self,
+        quantity: str | Quantity,
+        ranges: Mapping[str, Range] | None = None,
+        *,
+        vary: Iterable[str] | None = None,
+        hold: Mapping[str, float] | None = None,
+        requirements: Iterable[str | Requirement] = (),
+        poses: int = 1_000_000,
+        seed: int | None = None,
+    ) -> Statistics:
+        """Statistics of a quantity over very many poses, of which none is kept.
+
+        Args:
+            quantity: its name, or one of your own.
+            ranges: of the coordinates that vary [m, rad], by name; as far as the workspace goes for others.
+            vary: task coordinates; the robot's freedoms where None, of more than three those that have a range.
+            hold: values of the others [m, rad]; home's by default.
+            requirements: beside what limbs and joints allow.
+            poses: how many.
+            seed: of random poses; None for a grid.
+
+        Returns:
+            The statistics.
+
+        Raises:
+            AnalysisError: no pose is inside, or the question has a fault.
+        """
+        what = self.quantity(quantity) if isinstance(quantity, str) else quantity
+        names = list(ranges) if vary is None and ranges and len(ranges) > 3 else vary
+        return statistics(self.conditions(names, hold, requirements), what, self._named(ranges), poses, seed)
+
+    def _named(self, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
+        """Ranges by the full names of their coordinates."""
         find = self.robot.coordinates.find
-        given = {find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
-        return quantity_map(self.conditions(names, hold, requirements), what, given, resolution)
+        return {find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
 
     def regions(
         self,
@@ -240,7 +285,7 @@ class Analysis(Introduced):
         found = []
         for mode in numbers:
             same = mode == (self.robot.mode or 0)
-            of_mode = self if same else Analysis(self.robot.kinematics, mode or None, self.stiffness)
+            of_mode = self if same else Analysis(self.robot.kinematics, mode or None, self.stiffness, self.robot.sweeps)
             found.append(of_mode.conditions(vary, hold, requirements, joint_limits, platform_limits))
         return regions(found, ranges, resolution)
 

@@ -3,13 +3,23 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
 
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.evaluation.evaluator import PoseEvaluator
+from pkm_analysis.sweeps import Sweeps
+from pkm_analysis.sweeps.chunks import slices
 from pkm_description import Mechanism
+from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
+
+CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses that are not worth a second core
 
 
 class Robot:
@@ -18,17 +28,50 @@ class Robot:
     Args:
         robot: its description, or its kinematics.
         mode: number of a working mode; home's, with joints in the turns that they make from there, where None.
+        sweeps: where questions about many poses are answered, on all cores by default.
 
     Raises:
         PkmError: it is neither.
         ModeError: no such working mode.
     """
 
-    def __init__(self, robot: Mechanism | Kinematics, mode: int | None = None) -> None:
+    def __init__(self, robot: Mechanism | Kinematics, mode: int | None = None, sweeps: Sweeps | None = None) -> None:
+        self.sweeps = Sweeps() if sweeps is None else sweeps
         self.kinematics = robot if isinstance(robot, Kinematics) else Kinematics(robot)
         self.mode = mode
         self.evaluator = PoseEvaluator(self.kinematics, mode)
         self.coordinates = TaskCoordinates(self.kinematics)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """In another process it is built once, however often it comes."""
+        return _built, (self.question, self.kinematics, self.mode)
+
+    @cached_property
+    def question(self) -> str:
+        """A hash of what it is: description, tables, working mode."""
+        seal = hashlib.sha256(f"{self.mode} {self.mechanism.urdf}".encode())
+        for table in self.kinematics.engine.model.arrays().values():
+            seal.update(table.tobytes())
+        return seal.hexdigest()
+
+    def numbers(self, poses: Array, wanted: Sequence[int]) -> Array:
+        """Numbers of many poses, as one sweep.
+
+        Args:
+            poses: (n, 7), finite with unit quaternions, in the motion space.
+            wanted: as for `PoseEvaluator.numbers`.
+
+        Returns:
+            (len(wanted), n), as there.
+        """
+        size = CHUNK if self.evaluator.quick else SLOW_CHUNK
+        if len(poses) <= size:
+            return self.evaluator.numbers(poses, wanted)
+        self.evaluator.numbers(poses[:1], wanted)  # code is made once
+        call = partial(PoseEvaluator.numbers, self.evaluator, wanted=tuple(wanted))
+        chunks = (poses[at] for at in slices(len(poses), size))
+        found = self.sweeps.map(call, chunks, f"{len(poses)} poses", -(-len(poses) // size))
+        return np.concatenate(list(found), axis=1)
 
     @property
     def mechanism(self) -> Mechanism:
@@ -50,3 +93,15 @@ class Robot:
         """Unit of the drives' positions, "m or rad" where there are both."""
         units = {self.kinematics.engine.names.units[name] for name in self.kinematics.actuated_names}
         return units.pop() if len(units) == 1 else "m or rad"
+
+
+_ROBOTS: dict[str, Robot] = {}  # that came from other processes
+_MOST = 4
+
+
+def _built(question: str, kinematics: Kinematics, mode: int | None) -> Robot:
+    if question not in _ROBOTS:
+        while len(_ROBOTS) >= _MOST:
+            _ROBOTS.pop(next(iter(_ROBOTS)), None)
+        _ROBOTS[question] = Robot(kinematics, mode, Sweeps(1))
+    return _ROBOTS[question]

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Sequence
 
 from pkm_analysis.analysis import Analysis
-from pkm_analysis.command_line.question import add_report
-from pkm_analysis.report.write_report import write_report
-from pkm_description import PkmError, load_mechanism
+from pkm_analysis.command_line.answers import Found, add_output, answered
+from pkm_analysis.sweeps import Sweeps
+from pkm_description import load_mechanism
 from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
 
@@ -36,6 +36,7 @@ TASKS = {  # word: module, and what it does
         "pkm_analysis.command_line.path_command",
         "a path that meets no singularity and keeps margins, or that there is none",
     ),
+    "sweep": ("pkm_analysis.command_line.sweep_command", "statistics of a quantity over very many poses"),
     "prove": ("pkm_analysis.command_line.prove", "whether something holds at every pose of a box or of a path"),
 }
 
@@ -51,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_robot(p)
-    add_report(p)
+    add_output(p)
     return p
 
 
@@ -68,21 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(TASKS)}"
         command.error(f"no such task as '{words[1]}'; {hint}")
     given = command.parse_args(words)
-    try:
-        analysis = Analysis(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
-        print(analysis.robot.kinematics)
-        print(analysis.robot.kinematics.singularity(analysis.robot.kinematics.home))
+
+    def answer(sweeps: Sweeps) -> Found:
+        analysis = Analysis(load_mechanism(given.robot, xacro_arguments(given.xacro_args)), sweeps=sweeps)
+        kinematics = analysis.robot.kinematics
+        home = [str(kinematics), str(kinematics.singularity(kinematics.home))]
         found = analysis.workspace()
-        print(found)
         names = [c.name for c in found.domain.coordinates][:2]
         charts = [analysis.map(quantity, vary=names) for quantity in OVERVIEW]
-        for chart in charts:
-            print(chart)
-        title = f"{analysis.robot.name}: what it can do"
-        page = given.report / f"{analysis.robot.name}_analysis.html"
-        write_report(page, title, [found, *charts])
-    except PkmError as error:
-        print(f"pkm analyse: {error}", file=sys.stderr)
-        return 1
-    print(f"report: {page}")
-    return 0
+        numbers = {"robot": analysis.robot.name, "workspace": found.to_dict(), "maps": [c.to_dict() for c in charts]}
+        return Found(analysis.robot.name, "what it can do", [found, *charts], numbers, home)
+
+    return answered("", given, answer)

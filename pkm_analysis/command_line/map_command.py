@@ -6,10 +6,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from pkm_analysis.command_line import question
-from pkm_analysis.report.write_report import write_report
+from pkm_analysis.command_line.answers import Found, add_picture, answered
+from pkm_analysis.sweeps import Sweeps
 
 
 def parser() -> argparse.ArgumentParser:
@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
         "Exit status: 0 found, 1 nothing there, 2 wrong command line.",
     )
     p.add_argument("--quantity", default="type2", metavar="NAME", help="what is mapped (default: type2)")
-    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
+    add_picture(p)
     return p
 
 
@@ -31,17 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 0, 1 where there is no answer."""
     given = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
 
-    def answer() -> dict[str, Any] | None:
-        analysis = question.asked(given)
+    def answer(sweeps: Sweeps) -> Found:
+        analysis = question.asked(given, sweeps)
         found = analysis.map(given.quantity, **question.where(analysis, given))
-        if given.picture:
-            found.plot(given.picture)
-        if given.json:
-            return found.to_dict()
-        page = given.report / f"{analysis.robot.name}_{found.quantity.name.replace(':', '_')}.html"
-        write_report(page, f"{analysis.robot.name}: {found.quantity.name}", [found])
-        print(found)
-        print(f"report: {page}")
-        return None
+        return Found(analysis.robot.name, found.quantity.name, [found])
 
-    return question.answered("map", answer)
+    return answered("map", given, answer)

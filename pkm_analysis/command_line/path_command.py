@@ -6,14 +6,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.command_line import question
+from pkm_analysis.command_line.answers import Found, add_output, add_picture, answered
 from pkm_analysis.proof.questions import read_point
-from pkm_analysis.report.write_report import write_report
+from pkm_analysis.sweeps import Sweeps
+
+NO_PATH = 3
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,21 +38,18 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--resolution", type=int, metavar="N", help="nodes along a coordinate")
     p.add_argument("--no-joint-limits", action="store_true", help="do without limits of joints")
     p.add_argument("--prove", action="store_true", help="prove by intervals that it is inside and meets no singularity")
-    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
-    p.add_argument("--json", action="store_true", help="print the numbers as JSON")
     p.set_defaults(stiffness=None)
-    question.add_report(p)
+    add_picture(p)
+    add_output(p)
     return p
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 0, 1 where there is no answer, 3 where there is no path."""
     given = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
-    status = 0
 
-    def answer() -> dict[str, Any] | None:
-        nonlocal status
-        analysis = question.asked(given)
+    def answer(sweeps: Sweeps) -> Found:
+        analysis = question.asked(given, sweeps)
         found = analysis.path(
             _ends(analysis, given.start),
             _ends(analysis, given.end),
@@ -59,24 +58,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             joint_limits=not given.no_joint_limits,
             resolution=given.resolution,
         )
-        status = 0 if found.found else 3
-        if given.picture:
-            found.plot(given.picture)
-        proof = found.prove() if given.prove and found.found else None
-        if given.json:
-            return {**found.to_dict(), **({"proof": proof.as_json()} if proof else {})}
-        page = given.report / f"{analysis.robot.name}_path.html"
-        write_report(page, f"{analysis.robot.name}: path", [found])
-        print(found)
+        proof = [found.prove()] if given.prove and found.found else []
+        numbers = {**found.to_dict(), **({"proof": proof[0].to_dict()} if proof else {})}
+        lines = []
         for point in found.waypoints:
             at = zip(found.graph.domain.coordinates, point, strict=True)
-            print("  " + ", ".join(f"{c.label} {value:.6g} {c.unit}" for c, value in at))
-        if proof:
-            print(proof._summary())
-        print(f"report: {page}")
-        return None
+            lines.append("  " + ", ".join(f"{c.label} {value:.6g} {c.unit}" for c, value in at))
+        return Found(analysis.robot.name, "path", [found, *proof], numbers, lines, 0 if found.found else NO_PATH)
 
-    return question.answered("path", answer) or status
+    return answered("path", given, answer)
 
 
 def _ends(analysis: Analysis, words: list[str]) -> dict[str, float]:

@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
+import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.command_line.answers import Found, add_output, add_picture, answered
 from pkm_analysis.proof.enclosures import Domain
 from pkm_analysis.proof.prove import MOST_BOXES, RESOLUTION, Proof, prove, prove_path
 from pkm_analysis.proof.questions import FORMS, read_box, read_point, read_requirement
 from pkm_analysis.requirements.units import in_si
 from pkm_analysis.robot import Robot
-from pkm_description import PkmError, load_mechanism
+from pkm_analysis.sweeps import Sweeps
+from pkm_analysis.sweeps.sweeps import duration
+from pkm_description import load_mechanism
 from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
 
@@ -47,7 +48,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--mode", type=int, default=0, metavar="N", help="number of the working mode (default: 0, home's)")
     p.add_argument("--resolution", type=float, default=RESOLUTION, help=f"of the sides (default: {RESOLUTION:.2g})")
     p.add_argument("--most-boxes", type=int, default=MOST_BOXES, help=f"until undecided (default: {MOST_BOXES})")
-    p.add_argument("--json", metavar="FILE", help="write the answer as JSON")
+    add_output(p)
+    add_picture(p)
     return p
 
 
@@ -57,35 +59,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = command.parse_args(arguments)
     if (given.start is None) != (given.end is None):
         command.error("a path needs both --from and --to")
-    try:
-        found = _answer(given)
-    except PkmError as error:
-        print(f"pkm analyse: {error}", file=sys.stderr)
-        return NO_ANSWER
-    print(found._summary())
-    if found.verdict == "undecided":
-        for box in found.undecided[:5]:
-            ranges = (f"{n} {a:.6g} to {b:.6g}" for n, (a, b) in zip(found.names, box, strict=True) if a < b)
-            print(f"  {', '.join(ranges)}")
-    if given.json:
-        Path(given.json).write_text(json.dumps(found.as_json(), indent=2) + "\n", encoding="utf-8")
-    return {"proved": PROVED, "refuted": REFUTED}.get(found.verdict, UNDECIDED)
+
+    def answer(sweeps: Sweeps) -> Found:
+        robot = Robot(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
+        proof = _proof(given, robot, sweeps)
+        status = {"proved": PROVED, "refuted": REFUTED}.get(proof.verdict, UNDECIDED)
+        return Found(robot.name, " and ".join(proof.that), [proof], status=status)
+
+    return answered("prove", given, answer, NO_ANSWER)
 
 
-def _answer(given: argparse.Namespace) -> Proof:
-    robot = Robot(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
+def _proof(given: argparse.Namespace, robot: Robot, sweeps: Sweeps) -> Proof:
     if not 0.0 < given.resolution < 1.0:
         raise AnalysisError("--resolution", f"{given.resolution:g} is no part of a side", "give one between 0 and 1")
     sensors = _sensors(robot, given.sensor_error)
     wanted = [read_requirement(robot, text, sensors) for text in given.that or ["inside"]]
-    limits = {"resolution": given.resolution, "most_boxes": given.most_boxes}
-    show = _show if sys.stderr.isatty() else None
+    began = time.monotonic()
+
+    def tell(share: float, boxes: int) -> None:
+        left = f", {duration((time.monotonic() - began) * (1.0 - share) / share)} left" if share > 0.0 else ""
+        sweeps.note = f"proved in {100.0 * share:.1f} %, {boxes} boxes{left}"
+
+    limits = {"resolution": given.resolution, "most_boxes": given.most_boxes, "progress": tell, "sweeps": sweeps}
     coordinates = robot.coordinates
     if given.start is not None:
         ends = [read_point(coordinates, words) for words in (given.start, given.end)]
-        return prove_path(robot.kinematics, np.array(ends), wanted, given.mode, progress=show, **limits)
+        return prove_path(robot.kinematics, np.array(ends), wanted, given.mode, **limits)
     bounds = read_box(coordinates, given.box)
-    return prove(robot.kinematics, Domain.of_box(bounds), wanted, given.mode, progress=show, **limits)
+    return prove(robot.kinematics, Domain.of_box(bounds), wanted, given.mode, **limits)
 
 
 def _sensors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:
@@ -97,7 +98,3 @@ def _sensors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:
     except ValueError:
         raise AnalysisError(about, "it begins with no number", "write 0.01 deg") from None
     return (in_si(number, " ".join(words[1:]), robot.actuator_unit, about),)
-
-
-def _show(share: float, boxes: int) -> None:
-    print(f"\rproved in {100.0 * share:5.1f} %, {boxes} boxes", end="\r", file=sys.stderr, flush=True)

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that tasks share: where the question is asked, on which conditions, and where the answer goes."""
+"""Options that tasks share: of which robot a question is asked, where, and on which conditions."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import math
-import sys
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.command_line.answers import add_output
 from pkm_analysis.domain import Range
 from pkm_analysis.requirements.units import in_si
-from pkm_description import PkmError, load_mechanism
+from pkm_analysis.sweeps import Sweeps
+from pkm_description import load_mechanism
 from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
 
@@ -50,22 +48,16 @@ def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentPa
     p.add_argument("--mode", type=int, metavar="N", help="number of a working mode (default: home's)")
     p.add_argument("--stiffness", type=float, metavar="K", help="of the drives [N m/rad or N/m], for natural_frequency")
     p.add_argument("--resolution", type=int, metavar="N", help="nodes along a coordinate")
-    p.add_argument("--json", action="store_true", help="print the numbers as JSON")
-    add_report(p)
+    add_output(p)
     return p
 
 
-def add_report(p: argparse.ArgumentParser) -> None:
-    """Give a parser the directory of the report."""
-    text = "directory for the page (PNG, PDF, HTML) and the table of the run"
-    p.add_argument("--report", type=Path, default=Path("reports"), metavar="DIR", help=text)
-
-
-def asked(given: argparse.Namespace) -> Analysis:
+def asked(given: argparse.Namespace, sweeps: Sweeps) -> Analysis:
     """The robot of a command line.
 
     Args:
         given: the arguments.
+        sweeps: where the work is done.
 
     Returns:
         Its analysis.
@@ -74,7 +66,7 @@ def asked(given: argparse.Namespace) -> Analysis:
         PkmError: it cannot be used.
     """
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
-    return Analysis(mechanism, given.mode, given.stiffness)
+    return Analysis(mechanism, given.mode, given.stiffness, sweeps)
 
 
 def where(analysis: Analysis, given: argparse.Namespace) -> dict[str, Any]:
@@ -131,32 +123,3 @@ def _value(analysis: Analysis, name: str, text: str, about: str) -> float:
     except ValueError:
         raise AnalysisError(about, f"{text!r} is no number", "write one, with or without a unit") from None
     return in_si(number, text.strip()[len(digits) :] or unit, unit, about)
-
-
-def answered(word: str, answer: Callable[[], dict[str, Any] | None]) -> int:
-    """Run a task, and say what is wrong where it has no answer.
-
-    Args:
-        word: of the task.
-        answer: prints it, or returns numbers that are printed as JSON.
-
-    Returns:
-        The exit code: 0, or 1 where there is no answer.
-    """
-    try:
-        numbers = answer()
-    except PkmError as error:
-        print(f"pkm analyse {word}: {error}", file=sys.stderr)
-        return 1
-    if numbers is not None:
-        print(json.dumps(_strict(numbers), indent=1, ensure_ascii=False))
-    return 0
-
-
-def _strict(value: Any) -> Any:
-    """JSON has neither infinities nor NaN."""
-    if isinstance(value, dict):
-        return {key: _strict(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_strict(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

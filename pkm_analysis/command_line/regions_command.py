@@ -6,12 +6,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line import question
-from pkm_analysis.report.write_report import write_report
+from pkm_analysis.command_line.answers import Found, add_picture, answered
+from pkm_analysis.sweeps import Sweeps
 
 MANY = 8  # working modes that `--modes all` takes at most
 
@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--modes", metavar="N,N", help=text)
     p.add_argument("--assembly", action="store_true", help="find home's assembly modes, and the region of each")
     p.add_argument("--no-joint-limits", action="store_true", help="do without limits of joints")
-    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
+    add_picture(p)
     return p
 
 
@@ -36,27 +36,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 0, 1 where there is no answer."""
     given = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
 
-    def answer() -> dict[str, Any] | None:
-        analysis = question.asked(given)
+    def answer(sweeps: Sweeps) -> Found:
+        analysis = question.asked(given, sweeps)
         where = question.where(analysis, given)
         found = analysis.regions(**where, modes=_modes(analysis, given.modes), joint_limits=not given.no_joint_limits)
-        assembled = found.assembly_modes() if given.assembly else []
-        if given.picture:
-            found.plot(given.picture)
-        if given.json:
-            listed = [{"label": a.label, "mode": a.mode, "at": a.point.tolist(), "region": a.region} for a in assembled]
-            return {**found.to_dict(), **({"assembly_modes": listed} if given.assembly else {})}
-        page = given.report / f"{analysis.robot.name}_regions.html"
-        write_report(page, f"{analysis.robot.name}: regions", [found])
-        print(found)
-        for a in assembled:
-            at = zip(found.graph.domain.coordinates, a.point, strict=True)
-            place = ", ".join(f"{c.label} {value:.6g} {c.unit}" for c, value in at)
-            print(f"assembly mode {a.label} at {place}: " + (f"region {a.region}" if a.region else "in none of these"))
-        print(f"report: {page}")
-        return None
+        numbers, lines = found.to_dict(), []
+        if given.assembly:
+            assembled = found.assembly_modes()
+            numbers["assembly_modes"] = [
+                {"label": a.label, "mode": a.mode, "at": a.point.tolist(), "region": a.region} for a in assembled
+            ]
+            for a in assembled:
+                at = zip(found.graph.domain.coordinates, a.point, strict=True)
+                place = ", ".join(f"{c.label} {value:.6g} {c.unit}" for c, value in at)
+                lines.append(f"assembly mode {a.label} at {place}: region {a.region or 'none of these'}")
+        return Found(analysis.robot.name, "regions", [found], numbers, lines)
 
-    return question.answered("regions", answer)
+    return answered("regions", given, answer)
 
 
 def _modes(analysis: Analysis, text: str | None) -> list[int] | None:

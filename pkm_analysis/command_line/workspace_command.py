@@ -6,11 +6,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from pkm_analysis.command_line import question
-from pkm_analysis.report.write_report import write_report
+from pkm_analysis.command_line.answers import Found, add_picture, answered
 from pkm_analysis.requirements.over_orientations import KINDS
+from pkm_analysis.sweeps import Sweeps
 from pkm_analysis.workspace.largest import Box, Cylinder
 
 
@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--tolerance", type=float, metavar="M", help="how far the border may be off [m]")
     p.add_argument("--mesh", metavar="FILE", help="border as .stl, .ply or .obj")
-    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
+    add_picture(p)
     p.add_argument("--kind", choices=KINDS, help="positions over orientations, instead of a held orientation")
     p.add_argument("--turn", action="append", default=[], metavar="NAME=A:B", help="range of an angle for --kind")
     p.add_argument("--turn-steps", type=int, default=13, metavar="N", help="values of each angle tried (default: 13)")
@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 0, 1 where there is no answer."""
     given = parser().parse_args(sys.argv[1:] if arguments is None else arguments)
 
-    def answer() -> dict[str, Any] | None:
-        analysis = question.asked(given)
+    def answer(sweeps: Sweeps) -> Found:
+        analysis = question.asked(given, sweeps)
         where = question.where(analysis, given)
         if given.kind:
             found = analysis.positions(
@@ -60,19 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         if given.mesh:
             found.save(given.mesh)
-        if given.picture:
-            found.plot(given.picture)
         inner: dict[str, Box | Cylinder] = {}
         if given.largest:
             inner = {"largest_box": found.largest_box(), "largest_cylinder": found.largest_cylinder()}
-        if given.json:
-            return {**found.to_dict(), **{name: one.to_dict() for name, one in inner.items()}}
-        page = given.report / f"{analysis.robot.name}_workspace.html"
-        write_report(page, f"{analysis.robot.name}: workspace", [found])
-        print(found)
-        for one in inner.values():
-            print(one)
-        print(f"report: {page}")
-        return None
+        numbers = {**found.to_dict(), **{name: one.to_dict() for name, one in inner.items()}}
+        return Found(analysis.robot.name, "workspace", [found], numbers, [str(one) for one in inner.values()])
 
-    return question.answered("workspace", answer)
+    return answered("workspace", given, answer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from pkm_analysis.evaluation.straight import SCRATCH, straight_quantities
 from pkm_analysis.evaluation.twist_frame import TwistFrame, twist_frame
 from pkm_analysis.kernels.pose_quantities import REACH, TYPE1, TYPE2, WIDTH, pose_quantities_many
-from pkm_analysis.sweep import map_chunks, slices
+from pkm_analysis.sweeps.chunks import slices
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.codegen.at_home import NEAR, some_numbers
@@ -48,6 +49,10 @@ class PoseEvaluator:
         self._constant = engine.constant_space
         self._frame = self._at_home()
         self._model: Model = engine.model.replace(subspace=self._frame.basis)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How copies are made: compiled code is made anew."""
+        return PoseEvaluator, (self.kinematics, self.mode)
 
     def _in_range(self, joints: Array) -> Array:
         """Joints in the middle of their ranges where they are limited: then the turn that fits is the nearest."""
@@ -96,15 +101,6 @@ class PoseEvaluator:
         if TYPE2 in row:
             row[TYPE2] *= self._home_sign
         return np.array([row[k] for k in wanted]) if tuple(wanted) != asked else out
-
-    def over_cores(self, poses: Array, wanted: Sequence[int]) -> Array:
-        """`numbers`, on all cores."""
-        if not self.quick:  # the solves behind use all cores themselves
-            return self.numbers(poses, wanted)
-        self.numbers(poses[:1], wanted)  # code is made once
-        parts = map_chunks(lambda at: self.numbers(poses[at], wanted), slices(len(poses), 16 * CHUNK))
-        found = list(parts)
-        return np.concatenate(found, axis=1) if found else np.empty((len(wanted), 0))
 
     def _numbers(self, poses: Array, asked: tuple[int, ...]) -> Array:
         """`numbers`, REACH first, the determinant's sign as it is."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,13 +16,13 @@ from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2,
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.requirements.quantities import Batch, Quantity
-from pkm_analysis.sweep import map_chunks, slices
+from pkm_analysis.robot import CHUNK, SLOW_CHUNK
+from pkm_analysis.sweeps.chunks import slices
 from pkm_analysis.workspace.grid import extent
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
 NODES, SLOW_NODES = 241, 61  # along the longer coordinate
-CHUNK = 1 << 14
 NOTHING = 1e-6  # of a margin: rounding
 
 
@@ -134,9 +135,12 @@ def quantity_map(
     axes = tuple(domain.grid(counts))
     points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     robot.evaluator.numbers(robot.kinematics.engine.home_row.copy(), (REACH, TYPE2, HOLD, REGULARITY, *quantity.needs))
-    parts = list(
-        map_chunks(lambda at: _of(membership, quantity, points[at]), slices(len(points), CHUNK), _cores(robot))
-    )
+    size = CHUNK if robot.evaluator.quick else SLOW_CHUNK
+    chunks = (points[at] for at in slices(len(points), size))
+    question = membership.question and repr((membership.question, quantity.question))
+    call = partial(_of, membership, quantity)
+    what = f"{quantity.name} at {len(points)} points"
+    parts = list(robot.sweeps.map(call, chunks, what, -(-len(points) // size), question))
     shape = tuple(counts)
     values, inside, reach, type2, hold, regularity = (
         np.concatenate(c).reshape(shape) for c in zip(*parts, strict=True)
@@ -145,10 +149,6 @@ def quantity_map(
         raise AnalysisError("map", f"nowhere over {domain.in_words()} do all conditions hold", "give other ranges")
     loci, notes = _loci(membership, reach, type2, hold, regularity)
     return Map(membership, quantity, axes, np.where(inside, values, np.nan), inside, loci, notes)
-
-
-def _cores(robot: Any) -> int | None:
-    return None if robot.evaluator.quick else 1  # the solves behind use all cores themselves
 
 
 def _of(membership: Membership, quantity: Quantity, points: Array) -> tuple[Array, ...]:

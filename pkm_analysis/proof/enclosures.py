@@ -16,7 +16,7 @@ from pkm_analysis.proof.kernels.enclose import enclose
 from pkm_analysis.proof.kernels.implicit import MOST
 from pkm_analysis.proof.kernels.jets import SLOPE
 from pkm_analysis.proof.robot_program import RobotProgram, record_robot
-from pkm_analysis.sweep import map_chunks, slices
+from pkm_analysis.sweeps.chunks import map_chunks, slices
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling

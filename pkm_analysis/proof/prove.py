@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise, product
 from typing import Any, ClassVar, NamedTuple
 
@@ -17,16 +18,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import TaskCoordinates
+from pkm_analysis.pictured import Pictured
 from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
 from pkm_analysis.proof.requirements import Requirement
-from pkm_description.introduction import Introduced
+from pkm_analysis.robot import Robot
+from pkm_analysis.sweeps import Sweeps
+from pkm_analysis.sweeps.chunks import slices
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 
 RESOLUTION = 2.0**-14  # of the domain's sides: boxes are not halved beyond
 MOST_BOXES = 20_000
 BATCH = 512
+PIECE = 128  # boxes of a batch that are bounded together
 SAMPLES = 1024  # poses tried at random before anything is bounded
+SHOWN = 5  # undecided boxes that are printed
 REFUTES = -1e-12  # a slack at a pose below this is no rounding
 
 
@@ -38,8 +45,16 @@ class Refutation(NamedTuple):
     slack: float
 
 
+class Part(NamedTuple):
+    """What became of a domain: boxes of its parameters, halved as far as was needed."""
+
+    domain: Domain
+    proved: Array  # (n, k, 2)
+    open: Array  # (m, k, 2) undecided, or not looked at before a pose refuted
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Proof(Introduced):
+class Proof(Pictured):
     """What became of a question.
 
     `verdict` is "proved" where the requirements hold at every pose, "refuted" where `point` is one at which they do
@@ -48,9 +63,12 @@ class Proof(Introduced):
 
     _elsewhere: ClassVar[dict[str, str]] = {"proved success result answer": "verdict has the answer, ok whether proved"}
 
+    _picture: ClassVar[str] = "proof_picture"
+
     verdict: str
     that: tuple[str, ...]  # the requirements
     names: tuple[str, ...]  # of the task coordinates
+    units: tuple[str, ...]  # theirs, m or rad
     point: Array | None  # (c,) task coordinates where a requirement fails
     violated: str | None  # which one
     slack: float | None  # by how much, as the requirement measures it
@@ -59,6 +77,7 @@ class Proof(Introduced):
     boxes: int  # how many were bounded
     resolution: float  # of the domain's sides, below which boxes were not halved
     seconds: float
+    parts: tuple[Part, ...]  # the domain, or each straight part of a path
 
     @property
     def ok(self) -> bool:
@@ -69,8 +88,8 @@ class Proof(Introduced):
         """The point by names of coordinates; empty where there is none."""
         return {} if self.point is None else dict(zip(self.names, map(float, self.point), strict=True))
 
-    def as_json(self) -> dict[str, Any]:
-        """The answer in types that JSON has."""
+    def to_dict(self) -> dict[str, Any]:
+        """The answer, for JSON."""
         return {
             "verdict": self.verdict,
             "that": list(self.that),
@@ -83,6 +102,13 @@ class Proof(Introduced):
             "resolution": self.resolution,
             "seconds": self.seconds,
         }
+
+    def _details(self) -> list[str]:
+        lines = []
+        for box in self.undecided[:SHOWN]:
+            ranges = (f"{n} {a:.6g} to {b:.6g}" for n, (a, b) in zip(self.names, box, strict=True) if a < b)
+            lines.append(f"undecided: {', '.join(ranges)}")
+        return lines
 
     def _summary(self) -> str:
         what = " and ".join(self.that)
@@ -106,6 +132,7 @@ def prove(
     resolution: float = RESOLUTION,
     most_boxes: int = MOST_BOXES,
     progress: Callable[[float, int], None] | None = None,
+    sweeps: Sweeps | None = None,
 ) -> Proof:
     """Whether requirements hold at every pose of a domain.
 
@@ -117,6 +144,7 @@ def prove(
         resolution: of the domain's sides, below which boxes are not halved any more.
         most_boxes: after how many the answer is undecided.
         progress: called with the share of the domain that is proved and the number of boxes so far.
+        sweeps: where boxes are bounded, on all cores by default.
 
     Returns:
         The answer.
@@ -131,7 +159,7 @@ def prove(
     if (domain.box[:, 0] > domain.box[:, 1]).any():
         raise AnalysisError("domain", "a lower bound is above its upper one", "exchange them")
     encloser = Encloser(kinematics, domain, mode, any(one.constraints for one in wanted))
-    return _Search(encloser, wanted, resolution, most_boxes, progress).run(SAMPLES)
+    return _Search(encloser, wanted, resolution, most_boxes, progress, sweeps).run(SAMPLES)
 
 
 def prove_path(
@@ -143,6 +171,7 @@ def prove_path(
     resolution: float = RESOLUTION,
     most_boxes: int = MOST_BOXES,
     progress: Callable[[float, int], None] | None = None,
+    sweeps: Sweeps | None = None,
 ) -> Proof:
     """Whether requirements hold all along a path, straight in task coordinates between waypoints.
 
@@ -154,6 +183,7 @@ def prove_path(
         resolution: of a straight part, below which it is not halved any more.
         most_boxes: after how many parts of parts the answer is undecided.
         progress: called with the share of the path that is proved and the number of parts so far.
+        sweeps: where boxes are bounded, on all cores by default.
 
     Returns:
         The answer, whose `share` is of the number of straight parts.
@@ -169,14 +199,15 @@ def prove_path(
         raise AnalysisError("path", f"an array of shape {points.shape} is none", f"give (n, {width}), n > 1, finite")
     began = time.perf_counter()
     encloser = Encloser(kinematics, Domain.of_path(points[0], points[1]), mode, any(one.constraints for one in wanted))
-    first = _Search(encloser, wanted, resolution, most_boxes, None)
+    sweeps = Sweeps() if sweeps is None else sweeps
+    first = _Search(encloser, wanted, resolution, most_boxes, None, sweeps)
     refuted = first.attempt(points)
     if refuted is not None:
         return first.answer("refuted", refuted)
     parts: list[Proof] = []
     boxes = 0
     for start, end in pairwise(points):
-        search = _Search(encloser.on(Domain.of_path(start, end)), wanted, resolution, most_boxes - boxes, None)
+        search = _Search(encloser.on(Domain.of_path(start, end)), wanted, resolution, most_boxes - boxes, None, sweeps)
         parts.append(search.run(0))
         boxes += parts[-1].boxes
         if progress is not None:
@@ -192,6 +223,7 @@ def prove_path(
         undecided=undecided,
         share=sum(one.share for one in parts) / (len(points) - 1),
         boxes=boxes,
+        parts=tuple(part for one in parts for part in one.parts),
         seconds=time.perf_counter() - began,
     )
 
@@ -249,6 +281,18 @@ def _listed(requirements: Requirement | Sequence[Requirement]) -> tuple[Requirem
     return wanted
 
 
+def _bounds(encloser: Encloser, wanted: tuple[Requirement, ...], piece: tuple[Array, NDArray[np.bool_]]) -> Array:
+    """`_Search._bound` of some boxes, and whether each requirement is asked of them."""
+    boxes, asked = piece
+    found = encloser(boxes, cores=1)
+    slack = np.full(asked.shape, np.inf)
+    for r, one in enumerate(wanted):
+        at = np.flatnonzero(asked[:, r])
+        if len(at):
+            slack[at, r] = one.over(encloser, _rows(found, at))
+    return slack
+
+
 class _Search:
     def __init__(
         self,
@@ -257,12 +301,16 @@ class _Search:
         resolution: float,
         most: int,
         progress: Callable[[float, int], None] | None,
+        sweeps: Sweeps | None = None,
     ) -> None:
         self.encloser, self.wanted = encloser, wanted
         self.kinematics, self.domain, self.mode = encloser.kinematics, encloser.domain, encloser.mode
         self.resolution, self.most, self.progress = resolution, most, progress
+        self.sweeps = Sweeps() if sweeps is None else sweeps
+        self.bounds = partial(_bounds, encloser, wanted)
         self.began = time.perf_counter()
         self.sides = self.domain.box[:, 1] - self.domain.box[:, 0]
+        self.proved: list[Array] = []
         self.done = 0
         self.volume = 0.0
 
@@ -283,6 +331,7 @@ class _Search:
             self.done += len(boxes)
             left = asked & ~(slack > 0.0)
             proved = ~left.any(axis=1)
+            self.proved.append(boxes[proved])
             self.volume += float(self._shares(boxes[proved]).sum())
             if self.progress is not None:
                 self.progress(self.volume, self.done)
@@ -302,13 +351,17 @@ class _Search:
 
     def _bound(self, boxes: Array, asked: NDArray[np.bool_]) -> Array:
         """Lower bounds (n, r) of the slack of each requirement where it is asked for, infinite elsewhere."""
-        found = self.encloser(boxes)
-        slack = np.full(asked.shape, np.inf)
-        for r, one in enumerate(self.wanted):
-            at = np.flatnonzero(asked[:, r])
-            if len(at):
-                slack[at, r] = one.over(self.encloser, _rows(found, at))
-        return slack
+        pieces = [(boxes[at], asked[at]) for at in slices(len(boxes), PIECE)]
+        parts = self.sweeps.map(self.bounds, pieces, "boxes", len(pieces), self._question)
+        return np.concatenate(list(parts))
+
+    @cached_property
+    def _question(self) -> str | None:
+        """What tells these bounds from all others, for a journal."""
+        if self.sweeps.journal is None:
+            return None
+        domain = self.domain.origin.tolist(), self.domain.directions.tolist()
+        return repr((Robot(self.kinematics, self.mode).question, domain, [repr(one) for one in self.wanted]))
 
     def attempt(self, coordinates: Array) -> Refutation | None:
         """A pose, of some (n, c) or between them, at which a requirement fails clearly."""
@@ -365,6 +418,7 @@ class _Search:
             verdict=verdict,
             that=tuple(map(str, self.wanted)),
             names=self.kinematics.task.names,
+            units=tuple(c.unit for c in TaskCoordinates(self.kinematics).all),
             point=None if refuted is None else refuted.point,
             violated=None if refuted is None else refuted.violated,
             slack=None if refuted is None else refuted.slack,
@@ -373,6 +427,7 @@ class _Search:
             boxes=self.done,
             resolution=self.resolution,
             seconds=time.perf_counter() - self.began,
+            parts=(Part(self.domain, np.concatenate([*self.proved, self.domain.box[None][:0]]), rest),),
         )
 
 

@@ -15,7 +15,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.regions.measures import TYPE_2, Measured, Measures
 from pkm_analysis.requirements.membership import Membership
-from pkm_analysis.sweep import slices
+from pkm_analysis.sweeps.chunks import slices
 from pkm_analysis.workspace.workspace import scales
 from pkm_description.mechanism import Array
 

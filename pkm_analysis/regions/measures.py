@@ -82,7 +82,7 @@ class Measures:
         turns = np.zeros((n, len(self._joints)), dtype=np.float32)
         if inside.any():
             poses, _ = self.membership.domain.poses(points[inside])
-            numbers = self.membership.robot.evaluator.over_cores(poses, (*NUMBERS, *self._joints))
+            numbers = self.membership.robot.numbers(poses, (*NUMBERS, *self._joints))
             if self.signed:
                 type2 = np.nan_to_num(numbers[1])
                 sign[inside] = np.where(np.abs(type2) > NOTHING, np.sign(type2), 0.0)
@@ -125,12 +125,12 @@ class Measures:
         """Least margins (n,) on the lines from `a` to `b`, by sections in the golden ratio."""
         ratio = 0.5 * (np.sqrt(5.0) - 1.0)
         low, high = np.zeros(len(a)), np.ones(len(a))
-        domain, evaluator = self.membership.domain, self.membership.robot.evaluator
+        domain, robot = self.membership.domain, self.membership.robot
         number = (HOLD, REGULARITY)[which]
 
         def at(t: Array) -> Array:
             poses, _ = domain.poses(a + t[:, None] * (b - a))
-            reach, values = evaluator.over_cores(poses, (REACH, number))
+            reach, values = robot.numbers(poses, (REACH, number))
             return np.where(reach >= 0.0, np.nan_to_num(values), np.inf)
 
         inner, outer = high - ratio * (high - low), low + ratio * (high - low)

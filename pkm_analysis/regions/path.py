@@ -90,9 +90,10 @@ class Path(Pictured):
         if not self.found:
             raise AnalysisError("proof", "there is no path", "find one first")
         membership = self.graph.membership
+        robot = membership.robot
         wanted: list[Requirement] = [Inside(), NoSingularity()] if membership.joint_limits else [NoSingularity()]
         values = self.graph.domain.values(self.waypoints)
-        return prove_path(membership.robot.kinematics, values, wanted, membership.robot.mode or 0)
+        return prove_path(robot.kinematics, values, wanted, robot.mode or 0, sweeps=robot.sweeps)
 
     def _summary(self) -> str:
         name = self.graph.membership.robot.name

@@ -25,11 +25,14 @@ th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid
 """
 
 
+MOST_SHOWN = 24  # entries of a list
+
+
 class Result(Protocol):
     """What a report can show."""
 
-    def plot(self) -> Figure:
-        """Its picture."""
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Its picture; written to a file where one is named."""
 
     def to_dict(self) -> dict[str, Any]:
         """Its numbers."""
@@ -62,7 +65,7 @@ def _section(result: Result) -> str:
     rows = "".join(
         f"<tr><th>{escape(key.replace('_', ' '))}</th><td>{_cell(value)}</td></tr>" for key, value in numbers.items()
     )
-    head = escape(str(numbers.get("quantity", "workspace")))
+    head = escape(str(numbers.get("quantity", type(result).__name__.lower())))
     return (
         f'<section><h2>{head}</h2>{warned}<img alt="{head}" src="data:image/png;base64,{picture}">'
         f"<table>{rows}</table></section>"
@@ -75,6 +78,8 @@ def _cell(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{escape(str(key))}: {_cell(entry)}" for key, entry in value.items())
     if isinstance(value, list | tuple):
+        if len(value) > MOST_SHOWN:
+            return f"{_cell(value[:MOST_SHOWN])} ... ({len(value)} in all)"
         separator = "<br>" if any(isinstance(entry, Mapping | str) for entry in value) else ", "
         return separator.join(_cell(entry) for entry in value)
     return escape(str(value))

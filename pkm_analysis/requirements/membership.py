@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +14,10 @@ from pkm_analysis.domain import Domain
 from pkm_analysis.kernels.pose_quantities import LIMIT, LIMIT_AT, REACH, REACH_AT
 from pkm_analysis.requirements.quantities import Batch
 from pkm_analysis.requirements.requirement import Requirement
-from pkm_analysis.robot import Robot
-from pkm_analysis.sweep import CORES, map_chunks, slices
+from pkm_analysis.robot import CHUNK, SLOW_CHUNK, Robot
+from pkm_analysis.sweeps.chunks import slices
 from pkm_description.mechanism import Array
 
-CHUNK = 1 << 15  # points in a task of a core
-FEW = 1 << 13  # points that are not worth a second core
 INSIDE, RANGE, NOWHERE, FIRST = range(4)  # codes; what follows depends on the robot
 KINDS = ("range", "platform limit", "reach", "joint limit", "requirement")
 
@@ -79,12 +78,28 @@ class Membership:
         """
         if not len(points):
             return np.empty(0, dtype=np.int32)
-        if len(points) <= FEW or not self.robot.evaluator.quick:
+        size = CHUNK if self.robot.evaluator.quick else SLOW_CHUNK
+        if len(points) <= size:
             return self._codes(points)
         self._codes(points[:1])  # code is made once
-        size = min(CHUNK, -(-len(points) // CORES))
-        parts = map_chunks(lambda at: self._codes(points[at]), slices(len(points), size))
+        chunks = (points[at] for at in slices(len(points), size))
+        total = -(-len(points) // size)
+        parts = self.robot.sweeps.map(self._codes, chunks, f"{len(points)} points", total, self.question)
         return np.concatenate(list(parts))
+
+    @cached_property
+    def question(self) -> str | None:
+        """What tells its codes from all others, for the journal of its sweeps; None where there is none.
+
+        Raises:
+            AnalysisError: a quantity of the user's own, of which that is not known.
+        """
+        if self.robot.sweeps.journal is None:
+            return None
+        d = self.domain
+        where = [d.labels, d.lower.tolist(), d.upper.tolist(), sorted(d.held.items())]
+        asked = [(one.quantity.question, one.bound, one.at_least) for one in self.requirements]
+        return repr((self.robot.question, where, asked, self.joint_limits, self.platform_limits))
 
     def inside(self, points: Array) -> NDArray[np.bool_]:
         """Which points (n, d) the robot can be at."""

@@ -58,6 +58,7 @@ class Quantity:
         evaluate: for a batch of poses, (n,); NaN where there is no configuration.
         needs: numbers of `pose_quantities` that it is computed from.
         signed: whether it changes its sign where it is zero, so that its zeros are borders.
+        version: what tells it from others of its name, None where nothing does.
     """
 
     name: str
@@ -66,6 +67,19 @@ class Quantity:
     evaluate: Callable[[Batch], Array]
     needs: tuple[int, ...] = ()
     signed: bool = False
+    version: str | None = ""
+
+    @property
+    def question(self) -> tuple[str, str]:
+        """What tells it from all others, for a journal.
+
+        Raises:
+            AnalysisError: nothing does.
+        """
+        if self.version is None:
+            problem = "nobody knows whether its function is the one of the last run"
+            raise AnalysisError(f"quantity {self.name} in a journal", problem, "give user_quantity a version")
+        return self.name, self.version
 
     def of(self, robot: Robot, poses: Array) -> Array:
         """Its values.
@@ -141,7 +155,8 @@ def quantities(robot: Robot, stiffness: float | None = None) -> dict[str, Quanti
         found.append(Quantity("type2_signed", per[1], meaning, lambda b: b.number(TYPE2), (TYPE2,), signed=True))
     if stiffness is not None:
         text = f"lowest natural frequency on drives of stiffness {stiffness:g} {'N/m' if unit == 'm' else 'N m/rad'}"
-        found.append(Quantity("natural_frequency", "Hz", text, lambda b: _frequencies(b, stiffness)))
+        version = repr(stiffness)
+        found.append(Quantity("natural_frequency", "Hz", text, lambda b: _frequencies(b, stiffness), version=version))
     return {one.name: one for one in found}
 
 
@@ -195,7 +210,9 @@ def joint_position(robot: Robot, name: str) -> Quantity:
     return Quantity(JOINT + name, unit, f"position of {name}", lambda b: b.number(number), (number,), signed=True)
 
 
-def user_quantity(name: str, unit: str, function: Callable[[Array], Array], meaning: str = "") -> Quantity:
+def user_quantity(
+    name: str, unit: str, function: Callable[[Array], Array], meaning: str = "", version: str | None = None
+) -> Quantity:
     """A quantity that a Python function computes.
 
     Args:
@@ -203,6 +220,7 @@ def user_quantity(name: str, unit: str, function: Callable[[Array], Array], mean
         unit: SI unit, "1" where it has none.
         function: of poses (n, 7), that returns (n,).
         meaning: in words.
+        version: of the function, which a journal needs: another one where it computes something else.
 
     Returns:
         The quantity.
@@ -223,7 +241,7 @@ def user_quantity(name: str, unit: str, function: Callable[[Array], Array], mean
             )
         return values
 
-    return Quantity(name, unit, meaning or name, evaluate)
+    return Quantity(name, unit, meaning or name, evaluate, version=version)
 
 
 def _number(name: str, unit: str, meaning: str, which: int) -> Quantity:

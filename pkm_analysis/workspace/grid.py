@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Coordinate, Range
 from pkm_analysis.requirements.membership import INSIDE, Membership
-from pkm_analysis.sweep import slices
+from pkm_analysis.sweeps.chunks import slices
 from pkm_description.introduction import listed
 from pkm_description.mechanism import Array
 

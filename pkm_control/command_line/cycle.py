@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_control.command_line import options
-from pkm_control.command_line.making import making
 from pkm_control.motion.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.motion_file import MotionFile
@@ -33,6 +32,7 @@ from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
+from pkm_kinematics.making import making
 
 Array = NDArray[np.float64]
 

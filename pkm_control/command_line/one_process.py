@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from pkm_control.command_line.making import making
 from pkm_control.command_line.outputs import leave_terminal
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
+from pkm_kinematics.making import making
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from pkm_control.command_line import options
-from pkm_control.command_line.making import KERNELS, making
 from pkm_control.command_line.one_process import Interruption, run_in_one_process
 from pkm_control.command_line.outputs import check_report
 from pkm_control.controllers.law_settings import POSITION
@@ -31,6 +30,7 @@ from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
+from pkm_kinematics.making import KERNELS, making
 
 _LINGER = 0.5  # s after the motion, before the drives are let go
 

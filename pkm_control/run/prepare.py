@@ -22,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 
-from pkm_control.command_line.making import KERNELS, making
 from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.machine_kinds import SIMULATED
@@ -37,6 +36,7 @@ from pkm_description.urdf import kept_files
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
+from pkm_kinematics.making import KERNELS, making
 
 _COMPILED = ("pkm_kinematics", "pkm_dynamics", "pkm_control")  # packages that have kernels
 _MARKS = 200  # of what was compiled; older ones go

@@ -31,10 +31,10 @@ import yaml
 from pkm_control.command_line import options
 from pkm_control.command_line.measured import forget_measured, is_measured
 from pkm_control.command_line.outputs import leave_terminal
-from pkm_control.command_line.progress import progress
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
 from pkm_description import PkmError
+from pkm_description.progress import progress
 from pkm_description.ros.transport import transport_environment
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL

@@ -6,9 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.command_line.making import KERNELS, making
 from pkm_control.command_line.one_process import Interruption
-from pkm_control.command_line.progress import progress
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.default_motion import motion_named
@@ -21,6 +19,8 @@ from pkm_control.run.simulate_options import Options
 from pkm_control.run.simulated_robot import build_robot
 from pkm_control.view.viewer_process import ViewerProcess
 from pkm_description.mechanism import Mechanism
+from pkm_description.progress import progress
+from pkm_kinematics.making import KERNELS, making
 
 Array = NDArray[np.float64]
 

@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 
 from pkm_control.command_line import options
-from pkm_control.command_line.making import making
 from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.law_settings import LAWS
 from pkm_control.hardware.machine_kinds import SIMULATED
@@ -37,6 +36,7 @@ from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics.kernels.kept import COMPILING
+from pkm_kinematics.making import making
 
 
 def warm_kernels(mechanism: Mechanism) -> float:

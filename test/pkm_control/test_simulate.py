@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pkm_control.command_line import progress
 from pkm_control.command_line.one_process import Interruption
 from pkm_control.run.simulate_command import main
 from pkm_control.run.simulate_options import parser
+from pkm_description import progress
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,6 +8,8 @@ import pytest
 
 from pkm_analysis.evaluation.evaluator import PoseEvaluator
 from pkm_analysis.kernels.pose_quantities import HOLD, LIMIT, REACH, REGULARITY, TYPE1, TYPE2, UNLIMITED, WIDTH
+from pkm_analysis.sweeps import Sweeps
+from pkm_analysis.sweeps.chunks import slices
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics, Status
@@ -84,6 +86,8 @@ def test_many_poses_on_all_cores_are_the_same() -> None:
     kinematics = Kinematics(load_mechanism("delta"))
     evaluator = PoseEvaluator(kinematics)
     poses = np.tile(poses_around_home(kinematics, 101), (1500, 1))
+    chunks = (poses[at] for at in slices(len(poses), 10_000))
+    parts = Sweeps(3).map(lambda chunk: evaluator.numbers(chunk, (REACH, LIMIT)), chunks)
     np.testing.assert_array_equal(
-        evaluator.over_cores(poses, (REACH, LIMIT))[:, -101:], evaluator.numbers(poses[:101], (REACH, LIMIT))
+        np.concatenate(list(parts), axis=1)[:, -101:], evaluator.numbers(poses[:101], (REACH, LIMIT))
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pkm_analysis.sweep import IN_FLIGHT, map_chunks, slices
+from pkm_analysis.sweeps.chunks import IN_FLIGHT, map_chunks, slices
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])

@@ -4,20 +4,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from pkm_control.command_line.progress import progress
+from pkm_description.progress import progress
 from pkm_kinematics.kernels.kept import COMPILING
 
 KERNELS = "loading kernels"  # and what is compiled of them is told beside
 
 
 @contextlib.contextmanager
-def making(what: str) -> Iterator[None]:
-    """`progress` of what may compile kernels."""
+def making(what: str, more: Callable[[], str] = str) -> Iterator[None]:
+    """`progress` of what may compile kernels.
+
+    Args:
+        what: is done.
+        more: what is said beside while none are compiled.
+
+    Yields:
+        Once, to do it.
+    """
     COMPILING.told_elsewhere = True
     try:
-        with progress(what, COMPILING.in_words):
+        with progress(what, lambda: COMPILING.in_words() or more()):
             yield
     finally:
         COMPILING.told_elsewhere = False

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How every task answers: while it lasts how far it is, then in words, as JSON, as a picture, and as a page."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pkm_analysis.report.write_report import Result, write_report
+from pkm_analysis.sweeps import Sweeps
+from pkm_description import PkmError
+from pkm_kinematics.making import making
+
+REPORTS = Path("reports")
+PRINTED = "-"  # stands for a file
+PAGES = (".html", ".htm")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a task found.
+
+    Attributes:
+        robot: its name.
+        title: of the page, beside the robot's name.
+        results: that are printed, and shown on the page.
+        numbers: for JSON; those of the result where there is one alone.
+        more: lines to print beside.
+        status: exit status.
+    """
+
+    robot: str
+    title: str
+    results: Sequence[Result]
+    numbers: Mapping[str, Any] | None = None
+    more: Sequence[str] = field(default=())
+    status: int = 0
+
+
+def add_output(p: argparse.ArgumentParser) -> None:
+    """Give a parser where the work is done, and where the answer goes."""
+    text = "address of a Dask scheduler, such as tcp://host:8786, whose workers do what takes long"
+    p.add_argument("--scheduler", metavar="ADDRESS", help=text)
+    text = "file for finished chunks of work: the same command goes on from there after it was stopped"
+    p.add_argument("--journal", metavar="FILE", help=text)
+    text = "write the numbers as JSON; without FILE print them, and nothing else"
+    p.add_argument("--json", nargs="?", const=PRINTED, metavar="FILE", help=text)
+    text = f"page to write, FILE.html or a directory (default: {REPORTS}/, and none where JSON is printed)"
+    p.add_argument("--report", type=Path, metavar="PAGE", help=text)
+
+
+def add_picture(p: argparse.ArgumentParser) -> None:
+    """Give a parser the file of a picture."""
+    p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
+
+
+def answered(word: str, given: argparse.Namespace, answer: Callable[[Sweeps], Found], no_answer: int = 1) -> int:
+    """Run a task, and say what it found, or what is wrong where it has no answer.
+
+    Args:
+        word: of the task; empty for none.
+        given: its arguments.
+        answer: what it does.
+        no_answer: exit status where there is none.
+
+    Returns:
+        The exit status.
+    """
+    said: list[Callable[[], str]] = []
+    try:
+        with making(f"analysing {given.robot}", lambda: said[0]() if said else ""):
+            sweeps = Sweeps(scheduler=given.scheduler, journal=given.journal)
+            said.append(sweeps.in_words)
+            try:
+                found = answer(sweeps)
+            finally:
+                said.clear()
+                sweeps.close()
+        numbers = _numbers(found)
+        if getattr(given, "picture", None):
+            found.results[0].plot(given.picture)
+        if given.json and given.json != PRINTED:
+            _written(Path(given.json), numbers)
+        page = _page(given, word, found)
+    except PkmError as error:
+        print(f"pkm analyse{word and ' '}{word}: {error}", file=sys.stderr)
+        return no_answer
+    except OSError as error:
+        print(f"pkm analyse{word and ' '}{word}: {error.filename}: {error.strerror}", file=sys.stderr)
+        return no_answer
+    if given.json == PRINTED:
+        print(numbers)
+        return found.status
+    for text in (*found.results, *found.more):
+        print(text)
+    if page is not None:
+        print(f"report: {page}")
+    return found.status
+
+
+def _numbers(found: Found) -> str:
+    numbers = found.results[0].to_dict() if found.numbers is None else found.numbers
+    return json.dumps(_strict(dict(numbers)), indent=1, ensure_ascii=False)
+
+
+def _written(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _page(given: argparse.Namespace, word: str, found: Found) -> Path | None:
+    """Write the page."""
+    if given.report is None and given.json == PRINTED:
+        return None
+    asked = REPORTS if given.report is None else given.report
+    name = f"{found.robot}_{found.title if word in ('map', 'sweep') else word or 'analysis'}"
+    file = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name) + PAGES[0]
+    page: Path = asked if asked.suffix in PAGES else asked / file
+    write_report(page, f"{found.robot}: {found.title}", found.results)
+    return page
+
+
+def _strict(value: Any) -> Any:
+    """JSON has neither infinities nor NaN."""
+    if isinstance(value, dict):
+        return {key: _strict(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

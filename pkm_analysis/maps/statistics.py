@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statistics of a quantity over very many poses, of which none is kept: memory does not grow with their number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Domain
+from pkm_analysis.pictured import Pictured
+from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
+from pkm_analysis.requirements.quantities import Batch, Quantity
+from pkm_analysis.workspace.grid import extent
+from pkm_description.introduction import measure
+from pkm_description.mechanism import Array
+
+CHUNK, SLOW_CHUNK = 1 << 16, 1 << 9  # poses
+PILOT, SLOW_PILOT = 1 << 14, 1 << 9  # poses at random, of which the histogram's range is taken
+BINS = 100
+FIRST = 1  # percent of the pilot's values on either side of the histogram's range, which is then widened
+WIDER = 0.25
+
+Chunk = tuple[int, int, int]  # number of the chunk, its first pose, the one after its last
+Parts = tuple[NDArray[Any], ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Statistics(Pictured):
+    """A quantity over many poses.
+
+    Attributes:
+        membership: the conditions, over the domain.
+        quantity: whose statistics these are.
+        poses: how many were looked at.
+        inside: how many of them all conditions hold at.
+        mean: over the poses inside, as `deviation`, `least` and `most`.
+        deviation: standard deviation.
+        least: the least value, and the point where it is.
+        most: the largest value, and the point where it is.
+        edges: of the histogram (b + 1,).
+        counts: poses in its bins (b,).
+        beyond: poses below its range, and above.
+        stopped_by: what the poses outside fail by, with the share of all poses.
+    """
+
+    _picture: ClassVar[str] = "statistics_picture"
+
+    membership: Membership
+    quantity: Quantity
+    poses: int
+    inside: int
+    mean: float
+    deviation: float
+    least: tuple[float, Array]
+    most: tuple[float, Array]
+    edges: Array
+    counts: NDArray[np.int64]
+    beyond: tuple[int, int]
+    stopped_by: tuple[tuple[Stop, float], ...]
+
+    @property
+    def domain(self) -> Domain:
+        """Where it is."""
+        return self.membership.domain
+
+    @property
+    def share(self) -> float:
+        """Part of the poses that are inside."""
+        return self.inside / self.poses
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Size of the workspace by counting, and its standard deviation if the poses are random."""
+        whole = float(np.prod(self.domain.upper - self.domain.lower))
+        spread = max(self.share * (1.0 - self.share), 1.0 / self.poses) / self.poses
+        return whole * self.share, whole * float(np.sqrt(spread))
+
+    def _summary(self) -> str:
+        name = f"{self.membership.robot.name}: {self.quantity.name}"
+        return f"{name} at {self.poses} poses, {100.0 * self.share:.4g} % of them inside"
+
+    def _details(self) -> list[str]:
+        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
+        lines = [self.domain.in_words(), f"mean {self.mean:.9g}{unit}, standard deviation {measure(self.deviation)}"]
+        for word, (value, at) in (("least", self.least), ("most", self.most)):
+            place = ", ".join(f"{c.label} {v:.4g} {c.unit}" for c, v in zip(self.domain.coordinates, at, strict=True))
+            lines.append(f"{word} {measure(value)}{unit} at {place}")
+        return [*lines, *(f"{100.0 * share:.3g} %: {stop.text}" for stop, share in self.stopped_by[:5])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {
+            "robot": self.membership.robot.name,
+            "quantity": self.quantity.name,
+            "unit": self.quantity.unit,
+            "meaning": self.quantity.meaning,
+            "domain": self.domain.in_words(),
+            "poses": self.poses,
+            "inside": self.inside,
+            "mean": self.mean,
+            "standard_deviation": self.deviation,
+            "least": {"value": self.least[0], "at": self.least[1].tolist()},
+            "most": {"value": self.most[0], "at": self.most[1].tolist()},
+            "size": list(self.size),
+            "histogram_from": float(self.edges[0]),
+            "histogram_to": float(self.edges[-1]),
+            "histogram": self.counts.tolist(),
+            "beyond": list(self.beyond),
+            "requirements": [str(one) for one in self.membership.requirements],
+            "stopped_by": [{"kind": s.kind, "what": s.text, "share": share} for s, share in self.stopped_by],
+        }
+
+
+def statistics(
+    conditions: Membership,
+    quantity: Quantity,
+    given: dict[str, tuple[float, float]],
+    poses: int,
+    seed: int | None = None,
+) -> Statistics:
+    """Statistics of a quantity where all conditions hold.
+
+    Args:
+        conditions: over coordinates whose ranges do not matter.
+        quantity: what is asked of each pose.
+        given: ranges of coordinates [m, rad] by full name; the extent of the workspace for others.
+        poses: how many are looked at, about: a grid has whole numbers of nodes.
+        seed: of random poses; a grid of them where None, whose nodes are the middles of its cells.
+
+    Returns:
+        The statistics.
+
+    Raises:
+        AnalysisError: no pose is inside.
+    """
+    if poses < 1:
+        raise AnalysisError("sweep", f"{poses} poses are none", "give a number of them")
+    if len(given) < conditions.domain.dimension and conditions.domain.dimension > 3:
+        raise AnalysisError("sweep", "more than three coordinates vary", "give the range of each")
+    membership = conditions.over(conditions.domain.within(extent(conditions, given)))
+    domain, robot = membership.domain, membership.robot
+    quick = robot.evaluator.quick
+    points: Callable[[Chunk], Array]
+    if seed is None:
+        shape = _shape(domain, poses)
+        points, n = partial(_nodes, domain, shape), int(np.prod(shape))
+    else:
+        points, n = partial(_random, domain, seed), poses
+    edges = _edges(membership, quantity, PILOT if quick else SLOW_PILOT)
+    size = CHUNK if quick else SLOW_CHUNK
+    chunks = ((k, first, min(first + size, n)) for k, first in enumerate(range(0, n, size)))
+    asked = membership.question and repr((membership.question, quantity.question, seed, n, BINS))
+    call = partial(_of, membership, quantity, points, edges)
+    total = _Total(edges)
+    for part in robot.sweeps.map(call, chunks, f"{quantity.name} at {n} poses", -(-n // size), asked):
+        total.add(part)
+    if not total.known:
+        raise AnalysisError(
+            "sweep", f"at none of {n} poses over {domain.in_words()} do all conditions hold", "give other ranges"
+        )
+    return total.statistics(membership, quantity, n)
+
+
+def _shape(domain: Domain, poses: int) -> tuple[int, ...]:
+    """Nodes along each coordinate, in cells that are cubes as far as possible."""
+    length = domain.task.kinematics.characteristic_length
+    span = (domain.upper - domain.lower) * np.array([1.0 if unit == "m" else length for unit in domain.units])
+    pitch = (float(np.prod(span)) / poses) ** (1.0 / len(span))
+    return tuple(int(n) for n in np.maximum(np.round(span / pitch), 1))
+
+
+def _nodes(domain: Domain, shape: tuple[int, ...], chunk: Chunk) -> Array:
+    index = np.unravel_index(np.arange(chunk[1], chunk[2]), shape)
+    sides = domain.upper - domain.lower
+    return np.stack(
+        [low + side * (i + 0.5) / n for low, side, i, n in zip(domain.lower, sides, index, shape, strict=True)], axis=1
+    )
+
+
+def _random(domain: Domain, seed: int, chunk: Chunk) -> Array:
+    rng = np.random.default_rng([seed, chunk[0]])
+    return rng.uniform(domain.lower, domain.upper, (chunk[2] - chunk[1], domain.dimension))
+
+
+def _values(membership: Membership, quantity: Quantity, points: Array) -> tuple[Array, NDArray[np.int32]]:
+    """The quantity at the points inside, NaN elsewhere, and the codes of all."""
+    codes = membership.codes(points)
+    inside = codes == INSIDE
+    poses, _ = membership.domain.poses(points[inside])
+    values = np.full(len(points), np.nan)
+    values[inside] = quantity.evaluate(Batch(membership.robot, poses, quantity.needs)) if inside.any() else np.nan
+    return values, codes
+
+
+def _edges(membership: Membership, quantity: Quantity, n: int) -> Array:
+    values, _ = _values(membership, quantity, _random(membership.domain, 0, (0, 0, n)))
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return np.linspace(0.0, 1.0, BINS + 1)
+    low, high = (float(v) for v in np.percentile(values, (FIRST, 100 - FIRST)))
+    room = WIDER * (high - low) or max(abs(low), 1.0) * 1e-6
+    return np.linspace(low - room, high + room, BINS + 1)
+
+
+def _of(membership: Membership, quantity: Quantity, points: Callable[[Chunk], Array], edges: Array, at: Chunk) -> Parts:
+    """Sums over a chunk: of values less the middle of the histogram, so that little is lost to rounding."""
+    there = points(at)
+    values, codes = _values(membership, quantity, there)
+    use = np.isfinite(values)
+    values, there = values[use], there[use]
+    shifted = values - 0.5 * (edges[0] + edges[-1])
+    counts = np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)
+    sums = np.array([shifted.sum(), (shifted * shifted).sum()])
+    extremes = np.full((2, 1 + there.shape[1]), np.nan)
+    if len(values):
+        for row, k in enumerate((int(values.argmin()), int(values.argmax()))):
+            extremes[row] = values[k], *there[k]
+    return sums, counts, extremes, np.bincount(codes)
+
+
+class _Total:
+    """Sums of chunks, added in their order."""
+
+    def __init__(self, edges: Array) -> None:
+        self.edges = edges
+        self.sums = np.zeros(2)
+        self.counts = np.zeros(len(edges) + 1, dtype=np.int64)
+        self.codes = np.zeros(1, dtype=np.int64)
+        self.least = self.most = np.full(1, np.nan)  # value and coordinates
+
+    @property
+    def known(self) -> int:
+        """Poses at which there is a value."""
+        return int(self.counts.sum())
+
+    def add(self, part: Parts) -> None:
+        sums, counts, (least, most), codes = part
+        self.sums += sums
+        self.counts += counts.astype(np.int64)
+        wide = np.zeros(max(len(codes), len(self.codes)), dtype=np.int64)
+        wide[: len(self.codes)] += self.codes
+        wide[: len(codes)] += codes.astype(np.int64)
+        self.codes = wide
+        if least[0] < self.least[0] or np.isnan(self.least[0]):
+            self.least = least
+        if most[0] > self.most[0] or np.isnan(self.most[0]):
+            self.most = most
+
+    def statistics(self, membership: Membership, quantity: Quantity, n: int) -> Statistics:
+        shifted = self.sums[0] / self.known
+        outside = [code for code in np.flatnonzero(self.codes) if code != INSIDE]
+        stops = sorted(((membership.stop(int(c)), float(self.codes[c] / n)) for c in outside), key=lambda s: -s[1])
+        return Statistics(
+            membership,
+            quantity,
+            n,
+            int(self.codes[INSIDE]),
+            float(0.5 * (self.edges[0] + self.edges[-1]) + shifted),
+            float(np.sqrt(max(self.sums[1] / self.known - shifted**2, 0.0))),
+            (float(self.least[0]), self.least[1:]),
+            (float(self.most[0]), self.most[1:]),
+            self.edges,
+            self.counts[1:-1],
+            (int(self.counts[0]), int(self.counts[-1])),
+            tuple(stops),
+        )
