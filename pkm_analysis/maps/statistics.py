@@ -20,7 +20,7 @@ from pkm_analysis.workspace.grid import extent
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
-CHUNK, SLOW_CHUNK = 1 << 16, 1 << 9  # poses
+CHUNK, SLOW_CHUNK = 1 << 18, 1 << 9  # poses
 PILOT, SLOW_PILOT = 1 << 14, 1 << 9  # poses at random, of which the histogram's range is taken
 BINS = 100
 FIRST = 1  # percent of the pilot's values on either side of the histogram's range, which is then widened
