@@ -38,6 +38,7 @@ TASKS = {  # word: module, and what it does
     ),
     "sweep": ("pkm_analysis.command_line.sweep_command", "statistics of a quantity over very many poses"),
     "prove": ("pkm_analysis.command_line.prove", "whether something holds at every pose of a box or of a path"),
+    "predict": ("pkm_analysis.command_line.predict", "what a motion asks of drives and joints; drives to choose from"),
 }
 
 

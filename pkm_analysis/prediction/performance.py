@@ -7,15 +7,16 @@ trapezoidal rule, and a peak is that of the samples.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_description.introduction import Introduced, measure
+from pkm_analysis.pictured import Pictured
+from pkm_description.introduction import measure
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
@@ -34,7 +35,7 @@ class Exceeded:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prediction(Introduced):
+class Prediction(Pictured):
     """What a motion asks of the actuators (m) at its samples (n), and of all joints."""
 
     _elsewhere: ClassVar[dict[str, str]] = {
@@ -42,6 +43,9 @@ class Prediction(Introduced):
         "ok success limits": "exceeded lists the limits that the motion exceeds",
     }
 
+    _picture: ClassVar[str] = "prediction_picture"
+
+    robot: str  # its name
     times: Array  # (n,) s
     names: tuple[str, ...]  # of the actuators
     units: tuple[str, ...]  # "rad" or "m", of their positions
@@ -146,6 +150,35 @@ class Prediction(Introduced):
         steps = np.diff(self.times)
         return np.asarray(np.sqrt(np.einsum("n,n...->...", steps, squares) / steps.sum()))
 
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        drives = {
+            name: {
+                "unit": self.units[k],
+                "peak_effort": float(self.peak_effort[k]),
+                "rms_effort": float(self.rms_effort[k]),
+                "effort_limit": float(self.effort_limits[k]),
+                "peak_speed": float(self.peak_velocity[k]),
+                "rms_speed": float(self.rms_velocity[k]),
+                "speed_limit": float(self.velocity_limits[k]),
+                "peak_power": float(self.peak_power[k]),
+                "work_given": float(self.work_given[k]),
+                "work_taken_back": float(self.work_taken[k]),
+            }
+            for k, name in enumerate(self.names)
+        }
+        loads = zip(self.joint_names, self.force.tolist(), self.moment.tolist(), strict=True)
+        return {
+            "robot": self.robot,
+            "duration": self.duration,
+            "energy": self.energy,
+            "peak_total_power": self.peak_total_power,
+            "drives": drives,
+            "joints": {name: {"force": force, "moment": moment} for name, force, moment in loads},
+            "base": {"force": float(self.base[0]), "moment": float(self.base[1])},
+            "exceeded": [asdict(one) for one in self.exceeded],
+        }
+
     def _summary(self) -> str:
         use = int(np.nanargmax(np.maximum(self.effort_use, self.velocity_use)))
         limits = f"{len(self.exceeded)} limits exceeded" if self.exceeded else "within all limits"
@@ -231,6 +264,7 @@ def predict(
         *_beyond(k.actuated_names, "effort", effort, -effort_limits, effort_limits, at),
     ]
     return Prediction(
+        robot=mechanism.name,
         times=at,
         names=k.actuated_names,
         units=tuple(k.engine.names.units[name] for name in k.actuated_names),

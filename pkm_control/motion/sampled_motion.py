@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A motion file as plain arrays, for whoever asks what the motion means and plans nothing himself.
+
+`pkm analyse ROBOT predict` finds this module by its name, as `pkm` finds its commands: analyses import no control.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.realism import USUAL_RESERVE
+from pkm_description.mechanism import Inertial
+from pkm_dynamics import Dynamics
+
+Array = NDArray[np.float64]
+
+RATE = 1000.0  # Hz
+
+
+class SampledMotion(NamedTuple):
+    """A motion at samples, base frame."""
+
+    times: Array  # (n,) s
+    poses: Array  # (n, 7)
+    twists: Array  # (n, 6)
+    accelerations: Array  # (n, 6)
+    notes: tuple[str, ...]  # what limits its speed
+
+
+def sampled_motion(
+    dynamics: Dynamics, name: str, payload: Inertial | None = None, closed: bool = False, reserve: float = USUAL_RESERVE
+) -> SampledMotion:
+    """Samples of a motion file.
+
+    Times that the file gives are kept, whatever limits they break: what breaks is for the reader to say. Without times
+    the motion is as fast as the limits of the description allow.
+
+    Args:
+        dynamics: of the robot.
+        name: a path, the name of a shipped motion, or "auto".
+        payload: what the platform carries.
+        closed: True to add a way back where it ends elsewhere.
+        reserve: fraction of efforts and speeds that plans leave to the controller.
+
+    Returns:
+        The samples.
+
+    Raises:
+        PkmError: the file cannot be used, or the robot cannot do it.
+    """
+    motion = motion_named(name, dynamics.kinematics)
+    limits, platform = ActuatorLimits.of(dynamics.mechanism), PlatformLimits()
+    if motion.times is not None:
+        free = np.full(len(limits.names), np.inf)
+        limits = replace(limits, velocity=free, acceleration=free, effort=free, effort_range=None)
+        motion, platform = replace(motion, limits=PlatformLimits.none()), PlatformLimits.none()
+    planner = MotionPlanner(dynamics.kinematics, dynamics, limits, platform, reserve, payload)
+    trajectory = (planner.plan_closed if closed else planner.plan)(motion)
+    steps = max(int(np.ceil(trajectory.duration * RATE)), 1)
+    at = trajectory.sample(np.linspace(0.0, trajectory.duration, steps + 1))
+    return SampledMotion(at.times, at.pose, at.twist, at.acceleration, tuple(trajectory.notes))

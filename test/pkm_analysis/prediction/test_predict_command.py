@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command `pkm analyse ROBOT predict`: a motion file in, loads and drives out, and what is wrong is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_analysis.command_line.analyse import main
+from pkm_analysis.command_line.predict import EXCEEDED
+from pkm_analysis.prediction import Gear, Motor
+from pkm_analysis.prediction.catalogue import read_gears, read_motors
+from pkm_control.motion.sampled_motion import sampled_motion
+from pkm_description import load_mechanism
+from pkm_dynamics import Dynamics
+
+HEAD = "name,continuous [N m],peak [mN m],speed [rpm],inertia [kg cm^2]\n"
+MOTORS = HEAD + "# of a catalogue\nA,1,3000,300,1\nB,2,9000,6000,2\n"
+GEARS = "name,ratio,efficiency [%]\n1:40,40,90\n"
+
+
+@pytest.fixture(scope="module")
+def five_bar() -> Dynamics:
+    return Dynamics(load_mechanism("five_bar"))
+
+
+def test_tables_are_read_in_their_units(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text(MOTORS)
+    (tmp_path / "g.csv").write_text(GEARS)
+    motors = read_motors(tmp_path / "m.csv")
+    assert motors[0] == Motor("A", 1.0, 3.0, 10.0 * np.pi, 1e-4)
+    assert read_gears(tmp_path / "g.csv") == [Gear("1:40", 40.0, 0.9)]
+
+
+def test_a_motion_is_judged_and_drives_are_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.csv").write_text(MOTORS)
+    (tmp_path / "g.csv").write_text(GEARS)
+    page, file = tmp_path / "page.html", tmp_path / "n.json"
+    tables = ["--motors", str(tmp_path / "m.csv"), "--gears", str(tmp_path / "g.csv"), "--continuous", "1e-3"]
+    words = ["delta", "predict", "circle", *tables, "--report", str(page), "--json", str(file)]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "times kept as given" in out
+    assert "too hot" in out
+    assert "A with 1:40: fails, speed of the motor exceeded by" in out
+    assert page.read_text().count("data:image/png;base64,") == 1
+    numbers = json.loads(file.read_text())
+    assert numbers["duration"] == pytest.approx(2.0)
+    assert set(numbers["drives"]) == {"limb1_arm", "limb2_arm", "limb3_arm"}
+    assert {one["fits"] for one in numbers["choices"]} == {True, False}
+
+
+def test_times_of_the_file_are_kept_whatever_they_break(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], five_bar: Dynamics
+) -> None:
+    file = tmp_path / "rush.csv"
+    rows = [(0.00, 0.0), (0.01, 4.0), (0.02, 8.0), (0.03, 4.0), (0.04, 0.0)]
+    table = "".join(f"{t},{x},0,0\n" for t, x in rows)
+    file.write_text(f"# frame: home\ntime [s],x [mm],y [mm],z [mm]\n{table}")
+    motion = sampled_motion(five_bar, str(file))
+    assert motion.times[-1] == pytest.approx(0.04)
+    status = main(["five_bar", "predict", str(file), "--json"])
+    numbers = json.loads(capsys.readouterr().out)
+    assert status == (EXCEEDED if numbers["exceeded"] else 0)
+    drive = numbers["drives"]["left_arm"]
+    assert drive["peak_speed"] > 0.1
+    steps = np.diff(motion.poses[:, 0]) / np.diff(motion.times)
+    between = 0.5 * (motion.twists[1:, 0] + motion.twists[:-1, 0])
+    np.testing.assert_allclose(steps, between, atol=0.02 * np.abs(motion.twists[:, 0]).max())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["delta", "predict", "none.csv"], "cannot be read"),
+        (["griffis_duffy", "predict", "auto"], "singular"),
+        (["delta", "predict", "circle", "--motors", "none.csv"], "give a CSV file"),
+        (["delta", "predict", "circle", "--motors", "M1"], "column torque: there is none of that name"),
+        (["delta", "predict", "circle", "--motors", "M2"], "column peak: it has no unit"),
+        (["delta", "predict", "circle", "--motors", "M3"], "has no column inertia"),
+        (["delta", "predict", "circle", "--motors", "M4"], "line 2, column speed: 'x' is no number"),
+        (["delta", "predict", "circle", "--motors", "M5"], "it has no entries"),
+        (["five_bar", "predict", "auto", "--continuous", "1", "2", "3"], "give 1 or 2"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = MOTORS.splitlines()[0]
+    Path("M1").write_text("name,torque [N m]\nA,1\n")
+    Path("M2").write_text(f"{head.replace(' [mN m]', '')}\nA,1,1,1,1\n")
+    Path("M3").write_text("name,continuous [N m],peak [N m],speed [rpm]\nA,1,1,1\n")
+    Path("M4").write_text(f"{head}\nA,1,1,x,1\n")
+    Path("M5").write_text(f"{head}\n")
+    assert main(words) == 1
+    assert said in capsys.readouterr().err
