@@ -18,7 +18,7 @@ from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 
 HEAD = "name,continuous [N m],peak [mN m],speed [rpm],inertia [kg cm^2]\n"
-MOTORS = HEAD + "# of a catalogue\nA,1,3000,300,1\nB,2,9000,6000,2\n"
+MOTORS = HEAD + "# of a catalogue\nA,1,3000,100,1\nB,2,9000,6000,2\n"
 GEARS = "name,ratio,efficiency [%]\n1:40,40,90\n"
 
 
@@ -31,7 +31,7 @@ def test_tables_are_read_in_their_units(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(MOTORS)
     (tmp_path / "g.csv").write_text(GEARS)
     motors = read_motors(tmp_path / "m.csv")
-    assert motors[0] == Motor("A", 1.0, 3.0, 10.0 * np.pi, 1e-4)
+    assert motors[0] == Motor("A", 1.0, 3.0, 100.0 * (np.pi / 30.0), 1e-4)
     assert read_gears(tmp_path / "g.csv") == [Gear("1:40", 40.0, 0.9)]
 
 
