@@ -120,6 +120,7 @@ setup(
         "page": ["viser==1.1.1", "trimesh>=4.6,<6"],
         "analysis": ["scikit-image>=0.22,<0.27", "trimesh>=4.6,<6"],
         "cluster": ["dask[distributed]>=2025.1,<2027"],
+        "collision": ["coal>=3,<4"],
         "identification": ["clarabel>=0.9,<1"],
         "dynamixel": ["dynamixel-sdk>=4.1,<5"],
         "completion": ["shtab"],

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pkm_analysis.collision.clearance import Clearance
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.evaluation.evaluator import PoseEvaluator
 from pkm_analysis.sweeps import Sweeps
@@ -87,6 +88,11 @@ class Robot:
     def dynamics(self) -> Dynamics:
         """Its dynamics."""
         return Dynamics(self.kinematics)
+
+    @cached_property
+    def clearance(self) -> Clearance:
+        """Distances between its bodies; raises `AnalysisError` where there are none to be told."""
+        return Clearance(self.kinematics)
 
     @property
     def actuator_unit(self) -> str:

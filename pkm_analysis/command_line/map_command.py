@@ -19,7 +19,7 @@ def parser() -> argparse.ArgumentParser:
         "A quantity over a slice of the workspace, in colour and with its unit, its worst point beside its mean, and\n"
         "the loci of singularities of type 1 and type 2 as curves.",
         "Quantities: reach, joint_limits, type1, type2, type2_signed, margin, constraint, limb_regularity,\n"
-        "condition, fastest_platform, effort_at_rest, natural_frequency, joint:NAME.\n"
+        "condition, fastest_platform, effort_at_rest, natural_frequency, clearance, joint:NAME.\n"
         "Exit status: 0 found, 1 nothing there, 2 wrong command line.",
     )
     p.add_argument("--quantity", default="type2", metavar="NAME", help="what is mapped (default: type2)")

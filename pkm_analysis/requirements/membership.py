@@ -60,6 +60,8 @@ class Membership:
         self._reach = self._platform + 2 * len(robot.coordinates.all)
         self._limit = self._reach + self._blocks
         self._required = self._limit + 2 * self._bodies
+        sizes = [max(1, len(one.quantity.causes)) for one in self.requirements]
+        self._first_of = [self._required + sum(sizes[:k]) for k in range(len(sizes))]
         needs = [REACH, REACH_AT, *([LIMIT, LIMIT_AT] if joint_limits else [])]
         self._needs = tuple(dict.fromkeys(needs + [n for one in self.requirements for n in one.quantity.needs]))
 
@@ -134,7 +136,10 @@ class Membership:
             name, row = tables.names[body], tables.bodies[body]
             unit = self.robot.kinematics.engine.names.units[name]
             return Stop("joint limit", f"{name} {_least(side)} {float(row[('lower', 'upper')[side]]):.4g} {unit}")
-        return Stop("requirement", str(self.requirements[code - self._required]))
+        k = max(at for at, first in enumerate(self._first_of) if first <= code)
+        one = self.requirements[k]
+        cause = f": {one.quantity.causes[code - self._first_of[k]]}" if one.quantity.causes else ""
+        return Stop("requirement", f"{one}{cause}")
 
     def _limb_of(self, block: int) -> str:
         tables = self.robot.kinematics.tables
@@ -149,7 +154,9 @@ class Membership:
         poses, known = domain.poses(points)
         batch = Batch(self.robot, poses, self._needs)
         for k in reversed(range(len(self.requirements))):
-            codes[self.requirements[k].slack(batch) < 0.0] = self._required + k
+            slack, causes = self.requirements[k].judged(batch)
+            fails = slack < 0.0
+            codes[fails] = self._first_of[k] + causes[fails]
         if self.joint_limits:
             beyond = batch.number(LIMIT) < 0.0
             codes[beyond] = self._limit + batch.number(LIMIT_AT)[beyond].astype(np.int32)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.kernels.pose_quantities import HOLD, LIMIT, REACH, REGULARITY, TYPE1, TYPE2, UNLIMITED, WIDTH
@@ -17,6 +18,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 
 JOINT = "joint:"
+CLEARANCE = "clearance"
 
 
 class Batch:
@@ -41,6 +43,16 @@ class Batch:
         """A number (n,) of `pose_quantities`, one of those wanted."""
         return np.asarray(self._numbers[self._wanted.index(which)])
 
+    def clearance(self, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
+        """Least distances (n,) [m] between bodies, on the right side of a bound, and the pairs they are between."""
+        known = np.flatnonzero(self.number(REACH) >= 0.0)
+        values, pairs = np.full(len(self.poses), np.nan), np.zeros(len(self.poses), dtype=np.int64)
+        if len(known):
+            clearance = self.robot.clearance
+            joints = np.array([self.number(k)[known] for k in clearance.needs])
+            values[known], pairs[known] = clearance.of(self.poses[known], joints, bound)
+        return values, pairs
+
     @cached_property
     def gravity_efforts(self) -> Array:
         """Efforts (n, n_actuated) [N m, N] that hold the robot against gravity; NaN where there is no configuration."""
@@ -59,6 +71,9 @@ class Quantity:
         needs: numbers of `pose_quantities` that it is computed from.
         signed: whether it changes its sign where it is zero, so that its zeros are borders.
         version: what tells it from others of its name, None where nothing does.
+        near: values that are on the right side of a bound, where that is quicker, and for each pose the number of what
+            the value is due to.
+        causes: what values can be due to, in words.
     """
 
     name: str
@@ -68,6 +83,8 @@ class Quantity:
     needs: tuple[int, ...] = ()
     signed: bool = False
     version: str | None = ""
+    near: Callable[[Batch, float], tuple[Array, NDArray[np.int64]]] | None = None
+    causes: tuple[str, ...] = ()
 
     @property
     def question(self) -> tuple[str, str]:
@@ -175,14 +192,16 @@ def find_quantity(robot: Robot, name: str, stiffness: float | None = None) -> Qu
         AnalysisError: there is none.
     """
     known = quantities(robot, stiffness)
+    if name == CLEARANCE:
+        return _clearance(robot)
     if name in known:
         return known[name]
     if name.startswith(JOINT):
         return joint_position(robot, name.removeprefix(JOINT))
     if name == "natural_frequency":
         raise AnalysisError(name, "it depends on the stiffness of the drives", "give the stiffness")
-    near = difflib.get_close_matches(name, known, n=1)
-    remedy = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}, {JOINT}NAME"
+    near = difflib.get_close_matches(name, [*known, CLEARANCE], n=1)
+    remedy = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}, {CLEARANCE}, {JOINT}NAME"
     raise AnalysisError(f"quantity {name}", "there is none of that name", remedy)
 
 
@@ -246,6 +265,20 @@ def user_quantity(
 
 def _number(name: str, unit: str, meaning: str, which: int) -> Quantity:
     return Quantity(name, unit, meaning, lambda b: b.number(which), (which,), signed=which in (REACH, LIMIT))
+
+
+def _clearance(robot: Robot) -> Quantity:
+    """Least distance between bodies; made when it is asked for, for it needs a collision library."""
+    clearance = robot.clearance
+    return Quantity(
+        CLEARANCE,
+        "m",
+        f"least distance between bodies, by their {clearance.source}",
+        lambda b: b.clearance()[0],
+        clearance.needs,
+        near=Batch.clearance,
+        causes=tuple(clearance.names),
+    )
 
 
 def _frequencies(batch: Batch, stiffness: float) -> Array:

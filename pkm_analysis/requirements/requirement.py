@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.requirements.quantities import Batch, Quantity, find_quantity
@@ -42,9 +43,23 @@ class Requirement:
         Returns:
             (n,) not negative where they keep it; -inf where nothing is known.
         """
-        values = self.quantity.evaluate(batch)
+        return self.judged(batch)[0]
+
+    def judged(self, batch: Batch) -> tuple[Array, NDArray[np.int64]]:
+        """`slack`, and for each pose (n,) the number of the cause of the quantity that it is due to.
+
+        Args:
+            batch: of n poses.
+
+        Returns:
+            Both.
+        """
+        if self.quantity.near is not None:
+            values, causes = self.quantity.near(batch, self.bound)
+        else:
+            values, causes = self.quantity.evaluate(batch), np.zeros(len(batch.poses), dtype=np.int64)
         slack = values - self.bound if self.at_least else self.bound - values
-        return np.where(np.isnan(slack), -np.inf, slack)
+        return np.where(np.isnan(slack), -np.inf, slack), causes
 
     def __str__(self) -> str:
         """As it is written."""

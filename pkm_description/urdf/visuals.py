@@ -55,6 +55,22 @@ def visuals_of(mechanism: Mechanism) -> tuple[list[Visual], list[str]]:
     Returns:
         Its visuals, link by link, and a sentence for each that is left out.
     """
+    return _shapes_of(mechanism, "visual")
+
+
+def collisions_of(mechanism: Mechanism) -> tuple[list[Visual], list[str]]:
+    """What a robot's `<collision>` elements say it takes up, as `visuals_of` says what it looks like.
+
+    Args:
+        mechanism: the robot.
+
+    Returns:
+        Their shapes, link by link, and a sentence for each that is left out.
+    """
+    return _shapes_of(mechanism, "collision")
+
+
+def _shapes_of(mechanism: Mechanism, kind: str) -> tuple[list[Visual], list[str]]:
     root = read_xml(mechanism.urdf, "URDF text")
     palette = {
         material.get("name", ""): material for material in root.iter("material") if material.find("color") is not None
@@ -63,14 +79,14 @@ def visuals_of(mechanism: Mechanism) -> tuple[list[Visual], list[str]]:
     left_out: list[str] = []
     for link in root.findall("link"):
         name = link.get("name", "")
-        for element in link.findall("visual"):
+        for element in link.findall(kind):
             if len(found) == MOST:
-                left_out.append(f"all but {MOST} visuals")
+                left_out.append(f"all but {MOST} {kind}s")
                 return found, left_out
             try:
                 found.append(_visual(name, element, palette, mechanism.source))
             except _UnusableError as problem:
-                left_out.append(f"a visual of link {name!r}: {problem}")
+                left_out.append(f"a {kind} of link {name!r}: {problem}")
     return found, left_out
 
 

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rigid bodies of a robot, their shapes, and which pairs of them can meet."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from pkm_analysis.optional_library import optional_library
+from pkm_description.mechanism import Array, JointType, LoopType, Mechanism
+from pkm_description.picture import link_poses
+from pkm_description.urdf.visuals import Visual, collisions_of, visuals_of
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """Links that are fixed to each other, and what they take up.
+
+    Attributes:
+        name: of the link with most shapes.
+        link: whose frame the shapes are in.
+        shapes: with frames in that link's.
+    """
+
+    name: str
+    link: str
+    shapes: tuple[Visual, ...]
+
+
+def bodies_of(mechanism: Mechanism) -> tuple[list[Body], set[frozenset[str]], str]:
+    """A robot's bodies.
+
+    Args:
+        mechanism: the robot.
+
+    Returns:
+        Bodies that have shapes; names of pairs that joints tie together, across bodies with neither shape nor mass, if
+            any; and where the shapes are from, in words.
+    """
+    shapes, left_out = collisions_of(mechanism)
+    source = "collision geometry"
+    if not shapes:
+        shapes, left_out = visuals_of(mechanism)
+        source = "visuals, for the description has no collision geometry"
+    if left_out:
+        source += f"; without {len(left_out)} that cannot be used: {left_out[0]}"
+    leader = {link.name: link.name for link in mechanism.links}
+
+    def lead(link: str) -> str:
+        while leader[link] != link:
+            link = leader[link]
+        return link
+
+    chain = set(mechanism.platform_chain)
+    ties = [(j.parent, j.child, j.type is JointType.FIXED) for j in mechanism.joints if j.name not in chain]
+    ties += [(loop.predecessor, loop.successor, loop.type is LoopType.FIXED) for loop in mechanism.loops]
+    for a, b, fixed in ties:
+        if fixed:
+            leader[lead(b)] = lead(a)
+    at_home = link_poses(mechanism)
+    parts: dict[str, list[Visual]] = {}
+    for shape in shapes:
+        parts.setdefault(lead(shape.link), []).append(shape)
+    bodies = {}
+    for link, of_body in parts.items():
+        to_body = np.linalg.inv(at_home[link])
+        moved = tuple(
+            Visual(s.link, to_body @ at_home[s.link] @ s.frame, s.shape, s.size, s.colour, s.mesh) for s in of_body
+        )
+        names = [s.link for s in of_body]
+        bodies[link] = Body(max(dict.fromkeys(names), key=names.count), link, moved)
+    massive = {lead(link.name) for link in mechanism.links if not link.inertial.massless}
+    real = {*bodies, *massive, lead(mechanism.base_link), lead(mechanism.platform_link)}
+    tied = {
+        pair for pair in _tied([(lead(a), lead(b)) for a, b, fixed in ties if not fixed], real) if pair <= {*bodies}
+    }
+    return list(bodies.values()), {frozenset(bodies[link].name for link in pair) for pair in tied}, source
+
+
+def _tied(ties: list[tuple[str, str]], solid: set[str]) -> set[frozenset[str]]:
+    """Pairs of solid bodies that joints tie together, across others, such as the cross of a universal joint."""
+    near: dict[str, set[str]] = {}
+    for a, b in ties:
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+    found = set()
+    for start in solid:
+        waiting, seen = [start], {start}
+        while waiting:
+            for other in near.get(waiting.pop(), ()):
+                if other in seen:
+                    continue
+                seen.add(other)
+                if other in solid:
+                    found.add(frozenset((start, other)))
+                else:
+                    waiting.append(other)
+    return found
+
+
+def capsule_around(shape: Visual) -> Array:
+    """Ends and radius (7,) of a capsule, in the body's frame, that a shape is within."""
+    middle, half, radius = np.zeros(3), np.zeros(3), 0.0
+    if shape.shape == "sphere":
+        radius = float(shape.size[0])
+    elif shape.shape == "cylinder":
+        radius, half = float(shape.size[0]), np.array([0.0, 0.0, 0.5 * shape.size[1]])
+    else:
+        edges = np.asarray(shape.size, dtype=np.float64)
+        if shape.shape == "mesh":
+            low, high = vertices_of(shape)[0].min(axis=0), vertices_of(shape)[0].max(axis=0)
+            middle, edges = 0.5 * (low + high), high - low
+        longest = int(np.argmax(edges))
+        half[longest] = 0.5 * edges[longest]
+        radius = 0.5 * float(np.linalg.norm(np.delete(edges, longest)))
+    turn, place = shape.frame[:3, :3], shape.frame[:3, 3]
+    return np.concatenate([place + turn @ (middle - half), place + turn @ (middle + half), [radius]])
+
+
+def vertices_of(shape: Visual) -> tuple[Array, Array]:
+    """Corners (n, 3) [m] of a mesh in its own frame, and triangles (k, 3)."""
+    trimesh = optional_library("trimesh", "trimesh", "clearances of meshes")
+    mesh = trimesh.load(str(shape.mesh), force="mesh")
+    return np.asarray(mesh.vertices) * shape.size, np.asarray(mesh.faces)
+
+
+def pairs_of(bodies: list[Body], tied: set[frozenset[str]]) -> list[tuple[int, int]]:
+    """Numbers of all pairs of bodies but those that joints tie together."""
+    return [
+        (i, j)
+        for i, j in itertools.combinations(range(len(bodies)), 2)
+        if frozenset((bodies[i].name, bodies[j].name)) not in tied
+    ]
