@@ -30,6 +30,7 @@ from pkm_control.operation.operator import Operator
 from pkm_control.run import main_job
 from pkm_control.run.simulate_options import Setup
 from pkm_control.run.simulated_robot import build_robot
+from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
@@ -122,7 +123,8 @@ class SimulatedBackend:
 
     def _new_follower(self, setup: Setup) -> TrajectoryFollower:
         robot = self._robot
-        return TrajectoryFollower(robot.kinematics, robot.controller, robot.guard, (0.5 + setup.delay) / setup.rate)
+        lead, space = (0.5 + setup.delay) / setup.rate, read_keep_outs(setup.keep_out_file)
+        return TrajectoryFollower(robot.kinematics, robot.controller, robot.guard, lead, space=space)
 
     # -- the contract -----------------------------------------------------------------------------------------------
 

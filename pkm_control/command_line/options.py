@@ -26,6 +26,7 @@ CONTROLLER = "control law"
 FREQUENCY = "natural frequency of the tracking error [rad/s]; lowered to what the rate carries"
 RATIO = "damping of the tracking error; 1 is critical"
 HARDWARE_FILE = "file of the machine: port, signs, offsets, units, limits (docs/hardware.md)"
+KEEP_OUT_FILE = "file of places that the tool keeps out of (docs/keep_out.md)"
 FORCE_FILE = "file of the force laws: task frame, sensor, what a simulated machine may touch (docs/force.md)"
 REALISTIC = "machine with encoders, a delay of one period, and a fifth more inertia than its description says"
 HIDDEN_PAYLOAD = "mass that the simulated machine carries and the controller does not know of [kg]"
@@ -46,6 +47,7 @@ METAVARS = {
     "report": "DIR",
     "hardware_file": "FILE",
     "force_file": "FILE",
+    "keep_out_file": "FILE",
     "host": "ADDRESS",
     "port": "PORT",
     "namespace": "NAME",

@@ -18,9 +18,9 @@ from pkm_control.control_errors import MachineFileError
 from pkm_control.hardware.homing import METHODS, AxisHoming
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK
 from pkm_control.hardware.scale import Scale
-from pkm_control.hardware.yaml_section import Section, read_yaml
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.optional import need
+from pkm_control.yaml_section import Section, read_yaml
 from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]

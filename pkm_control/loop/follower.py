@@ -19,6 +19,7 @@ from pkm_control.loop.path_clock import RATE_CHANGE, PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.space.keep_out import KeepOuts
 from pkm_description.errors import PkmError
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Kinematics
@@ -119,6 +120,7 @@ class TrajectoryFollower:
         lead: from a reading to the middle of the time in which its efforts act [s]: half a period where they are
             applied at once, one period more where they take effect in the next. The acceleration is that of then.
         abort_after: silence of the readings that loses the motion [s].
+        space: places that the tool keeps out of.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class TrajectoryFollower:
         guard: Guard,
         lead: float,
         abort_after: float = 1.0,
+        space: KeepOuts | None = None,
     ) -> None:
         self.controller = controller
         self.guard = guard
@@ -137,7 +140,7 @@ class TrajectoryFollower:
         self.mode = Mode.WAITING
         self.override = 1.0
         self.time = 0.0  # s: of the last reading, on the clock of the readings
-        self.check = CurveCheck(kinematics, controller.dynamics, controller.limits)
+        self.check = CurveCheck(kinematics, controller.dynamics, controller.limits, space=space)
         self.jog = Jog(self.check)
         self.force = ForceWatch(controller, guard.max_age)
         self._observer = PlatformObserver(kinematics)

@@ -13,6 +13,7 @@ from pkm_control.loop.jog import Jog
 from pkm_control.loop.mode_way import Leg, ModeWay
 from pkm_control.loop.path_clock import PathClock
 from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.space.keep_out import KeepOuts
 from pkm_description.errors import PkmError
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Status
@@ -36,20 +37,21 @@ class InMode:
     joints: Array
 
     @classmethod
-    def of(cls, controller: Controller, mode: int, pose: Array) -> InMode:
+    def of(cls, controller: Controller, mode: int, pose: Array, space: KeepOuts | None = None) -> InMode:
         """It, made in some milliseconds.
 
         Args:
             controller: of the follower.
             mode: number of the working mode.
             pose: of the platform (7,), base frame, that is possible in it.
+            space: places that the tool keeps out of.
 
         Returns:
             It.
         """
         k = controller.kinematics
         joints = np.array(k.inverse(pose, mode=mode).joints)
-        check = CurveCheck(k, controller.dynamics, controller.limits, mode)
+        check = CurveCheck(k, controller.dynamics, controller.limits, mode, space)
         return cls(check, Jog(check), controller.in_mode(mode, pose, joints), np.array(pose), joints)
 
 

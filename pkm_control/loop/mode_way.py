@@ -180,7 +180,7 @@ class ModeWays:
                 f"in working mode {k.mode_label(mode)} this pose is on the other side of the type 2 singularities: "
                 "every way there crosses one. Another pose may be on this side"
             )
-        why = CurveCheck(k, self._check.dynamics, self._check.limits, mode).standing(pose)
+        why = CurveCheck(k, self._check.dynamics, self._check.limits, mode, self._check.space).standing(pose)
         if why:
             raise ModeWayError(f"in working mode {k.mode_label(mode)} the platform cannot be held here: {why}")
         poses = [np.array(pose), *self._other_poses(pose)]
@@ -300,6 +300,9 @@ class ModeWays:
                 )
             if not self._margin() >= self._floor:
                 return f"the way comes too near a type 2 singularity, at {share:.0%} of it"
+            near = self._too_near(at.pose)
+            if near:
+                return f"{near}, at {share:.0%} of the way"
             short = self._short_of_effort(at.weight())
             if short:
                 return f"the weight is too much on the way, at {share:.0%} of it: {short}"
@@ -308,6 +311,11 @@ class ModeWays:
         if np.abs(missed).max() > _SAME * self._length or self._reader.branch != mode or status != Status.CONVERGED:
             return "the way ends in another assembly or working mode"
         return ""
+
+    def _too_near(self, pose: Array) -> str:
+        """Return which place the tool comes too near to; empty where to none."""
+        space = self._check.space
+        return space.reason(pose) if space is not None and space.lacks(pose[None], space.margin)[0] > 0.0 else ""
 
     def _margin(self) -> float:
         """Slowest actuation where the robot is, as `Kinematics.singularity` has it, also in singularities of type 1."""

@@ -86,8 +86,8 @@ def plan_change(follower: TrajectoryFollower, label: str) -> ModeChange | None:
         raise RecoveryError(f"the controller is {follower.mode.name.lower()}; it must hold the platform")
     pose = np.array(follower.hold)
     way = ModeWays(check).find(pose, mode)
-    ends = (InMode.of(follower.controller, check.mode, pose), InMode.of(follower.controller, mode, pose))
-    return ModeChange(way, ends, follower.controller)
+    ends = tuple(InMode.of(follower.controller, one, pose, check.space) for one in (check.mode, mode))
+    return ModeChange(way, (ends[0], ends[1]), follower.controller)
 
 
 def continue_change(follower: TrajectoryFollower, label: str) -> str:

@@ -23,6 +23,7 @@ from pkm_control.controllers.model import ROUNDED
 from pkm_control.controllers.weight import pulling
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.space.keep_out import KeepOuts
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Motion, Status
 from pkm_kinematics.solve.constraints import scaling
@@ -68,13 +69,22 @@ class CurveCheck:
         dynamics: of the same.
         limits: of its actuators.
         mode: number of the working mode in which it runs, home's by default.
+        space: places that its tool keeps out of.
     """
 
-    def __init__(self, kinematics: Kinematics, dynamics: Dynamics, limits: ActuatorLimits, mode: int = 0) -> None:
+    def __init__(
+        self,
+        kinematics: Kinematics,
+        dynamics: Dynamics,
+        limits: ActuatorLimits,
+        mode: int = 0,
+        space: KeepOuts | None = None,
+    ) -> None:
         self.kinematics = kinematics
         self.dynamics = dynamics
         self.limits = limits
         self.mode = mode
+        self.space = space
         self._lower, self._upper = kinematics.engine.limits
         self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
         self._endless = kinematics.engine.joint_turning & ~np.isfinite(self._upper - self._lower)
@@ -221,7 +231,8 @@ class CurveCheck:
             pose: (n, 7), base frame.
 
         Returns:
-            (n, 4): radians and metres beyond the joints' ranges, and what the three margins lack; NaN out of reach.
+            (n, 5): radians and metres beyond the joints' ranges, what the three margins lack, and what the distance
+            from keep-outs does [m]; NaN out of reach.
         """
         pose = rounded(self.kinematics, pose, self.mode)
         motion = self.kinematics.motion(pose, np.zeros((len(pose), 6)), mode=self.mode)
@@ -241,10 +252,10 @@ class CurveCheck:
         if fault is not None:
             return fault.reason
         lacks = np.flatnonzero(self.deficits(pose[None])[0] > 0.0)
-        return self._lack(int(lacks[0]), None) if lacks.size else ""
+        return self._lack(int(lacks[0]), None, pose) if lacks.size else ""
 
     def _margins(self, pose: Array, joints: Array, regularity: Array, inset: bool) -> tuple[Array, Array]:
-        """Return deficits (n, 4), and the side (n,) of the singularities of type 2 that each pose is on."""
+        """Return deficits (n, 5), and the side (n,) of the singularities of type 2 that each pose is on."""
         k = self.kinematics
         space = np.nan_to_num(np.asarray(k.subspace(pose, mode=self.mode)))
         K = np.asarray(k.inverse_jacobian(pose, mode=self.mode)) @ space
@@ -260,7 +271,10 @@ class CurveCheck:
         beyond = np.maximum(np.maximum(joints - self._upper, self._lower - joints) + room, 0.0).sum(axis=1)
         floors = self._floors * (1.0 + INSET) if inset else self._floors
         found = np.stack([np.asarray(known.type1), np.asarray(known.type2), regularity], axis=1)
-        return np.concatenate([beyond[:, None], np.maximum(floors - found, 0.0)], axis=1), side
+        near = np.zeros(len(pose))
+        if self.space is not None:
+            near = self.space.lacks(pose, self.space.margin * (1.0 + (INSET if inset else 0.0)))
+        return np.concatenate([beyond[:, None], np.maximum(floors - found, 0.0), near[:, None]], axis=1), side
 
     def _faults(
         self, pose: Array, twist: Array, acceleration: Array, steps: Array | None, inset: bool = False
@@ -277,7 +291,7 @@ class CurveCheck:
     def _examined(
         self, pose: Array, twist: Array, acceleration: Array, steps: Array | None, inset: bool
     ) -> Generator[None, None, tuple[Fault | None, Array]]:
-        """Return the first fault after the first sample, or in it what no way back excuses, and the deficits (n, 4).
+        """Return the first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5).
 
         `steps` (n - 1,) are the times from sample to sample [s], None where the samples are no motion in time. Yields
         between its steps.
@@ -297,7 +311,7 @@ class CurveCheck:
         note(~usable, lambda i: self._unusable(motion, i))
         end = faults[0].sample if faults else n  # of what comes later, nothing is known
         if end == 0:
-            return faults[0], np.full((n, 4), np.nan)
+            return faults[0], np.full((n, 5), np.nan)
         at = slice(0, end)
         joints, rates = motion.joints[at], motion.velocities[at]
         deficits, side = self._margins(pose[at], joints, motion.limb_regularity[at], inset)
@@ -306,7 +320,7 @@ class CurveCheck:
         deeper = np.zeros_like(deficits, dtype=bool)
         deeper[1:] = (deficits[1:] > 0.0) & ~(deficits[1:] <= deficits[:-1] + _SAME)
         for which in range(deficits.shape[1]):
-            note(deeper[:, which], partial(self._lacking, which, joints))
+            note(deeper[:, which], partial(self._lacking, which, joints, pose))
         turns = np.round(np.diff(joints, axis=0) / (2.0 * np.pi)) * self._ending
         passed = np.zeros(end, dtype=bool)
         passed[1:] = turns.any(axis=1)
@@ -350,16 +364,22 @@ class CurveCheck:
             return "the velocities of its joints are not determined there"
         return motion.reason(i)
 
-    def _lack(self, which: int, joints: Array | None) -> str:
-        """Return in words which condition is broken, number 0 being the joints' ranges."""
+    def _lack(self, which: int, joints: Array | None, pose: Array | None = None) -> str:
+        """Return in words which condition is broken, number 0 being the joints' ranges, the last that of keep-outs."""
+        if which > len(MARGINS):
+            return (
+                "the tool comes too near to a keep-out"
+                if self.space is None or pose is None
+                else self.space.reason(pose)
+            )
         if which > 0:
             return MARGINS[which - 1]
         named = "" if joints is None else "; ".join(self.kinematics.limit_violations(joints))
         return named or "a joint comes to the end of its range"
 
-    def _lacking(self, which: int, joints: Array, i: int) -> str:
-        """Return the same at sample i of joints (n, n_joints)."""
-        return self._lack(which, joints[i])
+    def _lacking(self, which: int, joints: Array, pose: Array, i: int) -> str:
+        """Return the same at sample i of joints (n, n_joints) and poses (n, 7)."""
+        return self._lack(which, joints[i], pose[i])
 
     def _over(self, what: str, values: Array, bounds: Array, units: Sequence[str]) -> str:
         """Return which actuator is asked for too much."""

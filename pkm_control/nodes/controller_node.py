@@ -34,6 +34,7 @@ from pkm_control.nodes.operator_services import OperatorServices
 from pkm_control.nodes.realtime import RealTime
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_desk import START_DELAY, START_TOLERANCE, Application, GoalDesk
+from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros import diagnostics, messages, topics
@@ -75,6 +76,8 @@ class ControllerNode(Node):
         declare(self, "hardware_file", "", "path of the machine's file, for its limits (docs/hardware.md)", fixed=True)
         text = "path of the force file: task frame and sensor of the force laws (docs/force.md)"
         declare(self, "force_file", "", text, fixed=True)
+        text = "path of the file of places to keep out of, and of the tool (docs/keep_out.md)"
+        declare(self, "keep_out_file", "", text, fixed=True)
         declare(self, "start_delay", START_DELAY, "from a motion to be run at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", START_TOLERANCE, "largest jump at a motion's start, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
@@ -154,7 +157,7 @@ class ControllerNode(Node):
         kinematics = dynamics.kinematics
         limits = limits_by_file(mechanism, self._value("hardware_file"))
         lead = self._delay() / self._value("rate")
-        force = read_force_file(self._value("force_file"))
+        force, space = read_force_file(self._value("force_file")), read_keep_outs(self._value("keep_out_file"))
 
         def new_follower() -> TrajectoryFollower:
             period = 1.0 / self._value("rate")
@@ -170,7 +173,7 @@ class ControllerNode(Node):
                 self._value("fallback"),
                 self._value("hold_time"),
             )
-            return TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"))
+            return TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"), space)
 
         rehearse(new_follower(), kinematics)
         follower = new_follower()
@@ -370,6 +373,9 @@ class ControllerNode(Node):
         if action is None or action.mode is Mode.WAITING:
             return diagnostics.WARN, "no measured state yet", {}
         values = {"law": self._value("law"), "mode": action.mode.name, "readings [Hz]": f"{self._rate.value:.0f}"}
+        space = self._controls.follower.check.space
+        if space is not None and action.measured is not None:
+            values["clearance [m]"] = f"{space.clearance(action.measured.pose[None])[0][0]:.4f}"
         if action.mode is Mode.STOPPED:
             return diagnostics.ERROR, action.reason, values
         return diagnostics.OK, action.mode.name.lower(), values

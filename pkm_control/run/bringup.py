@@ -17,6 +17,7 @@ from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.motion.shipped import AUTO, find_motion
 from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE, payload_note
+from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.load import expand, xacro_arguments
 
 Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
@@ -94,6 +95,7 @@ KNOBS = (
         group="machine",
     ),
     Knob("hardware_file", "", options.HARDWARE_FILE, group="machine"),
+    Knob("keep_out_file", "", options.KEEP_OUT_FILE, group="control"),
     Knob("force_file", "", options.FORCE_FILE, group="machine"),
     Knob("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
     Knob("hidden_payload", "0.0", options.HIDDEN_PAYLOAD, span=(0.0, 1e6), group="machine"),
@@ -206,6 +208,7 @@ NODES = (
             "law": "controller",
             "hardware_file": "hardware_file",
             "force_file": "force_file",
+            "keep_out_file": "keep_out_file",
             "rate": "rate",
             "realtime_priority": "realtime_priority",
             "fallback": "fallback",
@@ -356,6 +359,7 @@ def _check_machine(values: Values) -> None:
     if float(values["hidden_payload"]) > 0.0 and kind != SIMULATED:
         raise ValueError(f"hidden_payload is what a simulated machine carries, and hardware is '{kind}'")
     read_force_file(values["force_file"])
+    read_keep_outs(values["keep_out_file"])
     file = read_machine_file(values["hardware_file"]) if values["hardware_file"] else None
     if kind not in KINDS:
         return

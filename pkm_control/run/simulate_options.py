@@ -34,6 +34,7 @@ class Setup:
     realistic: bool = False
     hidden_payload: float = 0.0
     force_file: str = ""
+    keep_out_file: str = ""
 
     @property
     def delay(self) -> float:

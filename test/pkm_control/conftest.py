@@ -13,6 +13,7 @@ from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.modes import Mode
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.space.keep_out import KeepOuts
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
@@ -25,14 +26,14 @@ PERIOD = 4e-3
 class Steered:
     """A follower and the simulated machine it drives; `run` lets time pass and asserts that nothing goes wrong."""
 
-    def __init__(self, kinematics: Kinematics, dynamics: Dynamics) -> None:
+    def __init__(self, kinematics: Kinematics, dynamics: Dynamics, space: KeepOuts | None = None) -> None:
         self.kinematics, self.dynamics = kinematics, dynamics
         limits = ActuatorLimits.of(kinematics.mechanism)
         guard = EffortGuard(
             limits.effort, 5 * PERIOD, "gravity", lambda pose: np.asarray(dynamics.gravity(pose).effort)
         )
         controller = ComputedTorque(kinematics, dynamics, limits, natural_frequency=40.0)
-        self.follower = TrajectoryFollower(kinematics, controller, guard, 0.5 * PERIOD)
+        self.follower = TrajectoryFollower(kinematics, controller, guard, 0.5 * PERIOD, space=space)
         self.machine = SimulatedMachine(dynamics, limits)
         self.machine.configure()
         self.machine.activate()
@@ -97,4 +98,4 @@ def limits(mechanism):
 @pytest.fixture
 def steered(of_gallery):
     """Makes a follower with its machine from the name of a robot."""
-    return lambda name: Steered(of_gallery[name].kinematics, of_gallery[name].dynamics)
+    return lambda name, space=None: Steered(of_gallery[name].kinematics, of_gallery[name].dynamics, space)

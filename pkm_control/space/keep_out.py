@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places that a platform and its tool keep out of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.kernels.clearance import COLUMNS, clearances
+from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
+
+Array = NDArray[np.float64]
+
+MARGIN = 5e-3  # m
+_FINE = 0.2  # of the margin: how far the tool goes at most between two looks near a place
+_MOST = 200  # looks between two samples
+
+
+@dataclass(frozen=True)
+class RoundedBox:
+    """A box with rounded edges: its centre and half sizes [m], rotation (rows of a matrix), radius added all around.
+
+    One with two half sizes of zero is a capsule, one with three a sphere.
+    """
+
+    centre: tuple[float, float, float]
+    half: tuple[float, float, float]
+    rotation: tuple[tuple[float, float, float], ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    radius: float = 0.0
+
+    def row(self) -> Array:
+        """The numbers that kernels take.
+
+        Returns:
+            (COLUMNS,), as `pkm_control/kernels/clearance.py` names them.
+
+        Raises:
+            ValueError: a number makes no sense.
+        """
+        rotation = np.array(self.rotation, dtype=np.float64)
+        numbers = np.array([*self.centre, *rotation.T.ravel(), *self.half, self.radius])
+        if not np.isfinite(numbers).all() or numbers[12:].min() < 0.0:
+            raise ValueError(f"a box at {self.centre} of half sizes {self.half} and radius {self.radius} m")
+        if not np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6):
+            raise ValueError("the rotation of a box is no rotation matrix")
+        return numbers
+
+
+def capsule(start: Sequence[float], end: Sequence[float], radius: float) -> RoundedBox:
+    """All that is within a radius of a segment.
+
+    Args:
+        start: of the segment [m].
+        end: of it [m].
+        radius: m.
+
+    Returns:
+        The same as a rounded box.
+    """
+    a, b = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
+    length = float(np.linalg.norm(b - a))
+    axis = (b - a) / length if length > 0.0 else np.array([0.0, 0.0, 1.0])
+    side = np.cross(axis, np.eye(3)[int(np.argmin(np.abs(axis)))])
+    side /= np.linalg.norm(side)
+    rotation = np.column_stack([side, np.cross(axis, side), axis])
+    x, y, z = 0.5 * (a + b)
+    return RoundedBox((x, y, z), (0.0, 0.0, 0.5 * length), tuple((r[0], r[1], r[2]) for r in rotation), radius)
+
+
+class KeepOuts:
+    """A tool, and places by name that it stays away from by a margin. Calls may run in several threads.
+
+    Args:
+        places: in the base frame.
+        tool: parts of it, in the frame of the platform; the platform's origin where there are none.
+        margin: that is kept [m].
+
+    Raises:
+        ValueError: a number makes no sense.
+    """
+
+    def __init__(
+        self, places: Mapping[str, RoundedBox], tool: Sequence[RoundedBox] = (), margin: float = MARGIN
+    ) -> None:
+        if not (math.isfinite(margin) and margin > 0.0):
+            raise ValueError(f"the margin is {margin} m; give more than zero")
+        self.margin = margin
+        self.names = tuple(places)
+        self._places = np.array([place.row() for place in places.values()]).reshape(len(places), COLUMNS)
+        parts = list(tool) or [RoundedBox((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))]
+        self._parts = np.array([part.row() for part in parts])
+        reach = np.linalg.norm(self._parts[:, :3], axis=1) + np.linalg.norm(self._parts[:, 12:15], axis=1)
+        self._reach = float((reach + self._parts[:, 15]).max())  # of the tool from the platform's origin, m
+
+    def clearance(self, poses: Array) -> tuple[Array, NDArray[np.int64]]:
+        """How far the tool is from the nearest place.
+
+        Args:
+            poses: of the platform (n, 7), base frame.
+
+        Returns:
+            (n,) [m], never more than it is, less than zero inside; and the number of the place (n,), -1 where there is
+            none. Huge where there is none.
+        """
+        poses = np.ascontiguousarray(poses, dtype=np.float64)
+        found, which = np.empty(len(poses)), np.empty(len(poses), dtype=np.int64)
+        clearances(self._parts, self._places, poses, np.empty((3, 3)), np.empty(COLUMNS), found, which)
+        return found, which
+
+    def lacks(self, poses: Array, margin: float) -> Array:
+        """What is missing of a margin on a curve through poses: at each, and on the way to it from the one before.
+
+        Args:
+            poses: (n, 7), base frame.
+            margin: m.
+
+        Returns:
+            (n,) [m]; zero where nothing is.
+        """
+        clear = self.clearance(poses)[0]
+        if len(poses) > 1:
+            ways = np.array([displacement_between(a, b) for a, b in pairwise(poses)])
+            far = np.linalg.norm(ways[:, :3], axis=1) + self._reach * np.linalg.norm(ways[:, 3:], axis=1)
+            near = np.minimum(clear[:-1], clear[1:]) < margin + 0.5 * far
+            for i in np.flatnonzero(near & (far > _FINE * margin)):
+                shares = np.linspace(0.0, 1.0, min(_MOST, math.ceil(far[i] / (_FINE * margin))) + 1)[1:-1]
+                between = np.array([displace(poses[i], share * ways[i]) for share in shares]).reshape(-1, 7)
+                clear[i + 1] = min(clear[i + 1], self.clearance(between)[0].min(initial=np.inf))
+        return np.asarray(np.maximum(margin - clear, 0.0))
+
+    def reason(self, pose: Array) -> str:
+        """Which place is nearest, in words.
+
+        Args:
+            pose: (7,), base frame.
+
+        Returns:
+            What to say where the tool comes too near.
+        """
+        which = int(self.clearance(pose[None])[1][0])
+        return f"the tool comes too near to '{self.names[which]}'"
