@@ -340,17 +340,19 @@ class MotionPlayer(Node):
             where = "before the robot moved" if run is None else "on the way to the start of the motion"
             self.get_logger().info(f"ended {where}: nothing of the motion was run, and there is no report")
         if run is not None and run.recorder is not None and self.exit_code is None:
-            if not run.ended_at:
+            cut_off = not run.ended_at
+            if cut_off:
                 run.stopped = "somebody ended the run"
             run.end()
             self._stay = False
             self._finish(run)
+            self.exit_code = 130 if cut_off else self.exit_code
         if self.exit_code is None and self._failed:  # of a run that stayed after a fault
             self.exit_code = 1
 
     def _finish(self, run: MotionRun) -> None:
         """Print and write the report of what was done; end, or wait for what comes next."""
-        code = 1 if run.fault else 0
+        code = 0 if run.completed and not run.fault else 1
         self._failed = self._failed or bool(run.fault)
         run.take(everything=True)
         run.streams.stop()

@@ -131,6 +131,16 @@ def test_the_exit_code_tells_of_a_fault_of_a_run_that_stayed(graph: Graph) -> No
     assert player.exit_code == 1
 
 
+def test_a_motion_that_another_took_over_is_not_done(graph: Graph) -> None:
+    player = graph.start(MotionPlayer, motion="none", stay=False)
+    streams = SimpleNamespace(stop=lambda: None)
+    for completed in (False, True):
+        run = MotionRun(Order("circle", 1, lambda _: None, plan=SimpleNamespace()), None, streams, 0.0)
+        run.take, run.stopped, run.completed = lambda everything: None, "", completed
+        player._finish(run)
+        assert player.exit_code == (0 if completed else 1)
+
+
 def test_who_ends_the_run_is_not_told_that_the_robot_stays(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     told = graph.listen(Log, "/rosout")
     player = graph.start(MotionPlayer, motion="none", stay=True)
@@ -154,6 +164,7 @@ def test_who_ends_the_run_is_not_told_that_the_robot_stays(graph: Graph, monkeyp
     run.recorder = SimpleNamespace(recording=lambda faults: recording)
     player._run = run
     player.wind_up()
+    assert player.exit_code == 130
     assert notes == [("a", "ended early: somebody ended the run")]
     graph.wait(lambda: any("no report: nothing moved" in log.msg for log in told))
     assert not any("stays" in log.msg for log in told)
