@@ -20,6 +20,7 @@ from pkm_kinematics.codegen.at_home import NEAR, some_numbers
 from pkm_kinematics.codegen.vector_code import LANES, VectorCode
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
 from pkm_kinematics.kernels.model_and_data import Model
+from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 
 CHUNK = 4096  # poses whose numbers stay in the processor's cache
@@ -151,6 +152,17 @@ class PoseEvaluator:
         out[np.isnan(out[:, REACH]), REACH] = -1.0
         return np.array([out[:, k] if k < WIDTH else joints[:, k - WIDTH] for k in asked])
 
+    def _turned_as_home(self, space: Array) -> Array:
+        """A basis (6, f) of a motion space, turned so that its projection on home's has a positive determinant.
+
+        Bases of spaces that turn with the pose have no sense of their own, and determinants take theirs.
+        """
+        home = self._frame.basis[:, : self._frame.freedoms] * scaling(self.kinematics.characteristic_length)[:, None]
+        shadow = home.T @ (space * scaling(self.kinematics.characteristic_length)[:, None])
+        if np.linalg.det(shadow) >= 0.0:
+            return space
+        return space * np.where(np.arange(space.shape[1]) == 0, -1.0, 1.0)
+
     def _turning(self, poses: Array, joints: Array, found: NDArray[np.bool_], out: Array) -> None:
         """Margins where the motion space turns: a frame for each pose."""
         engine = self.kinematics.engine
@@ -159,7 +171,7 @@ class PoseEvaluator:
         regular = np.asarray(np.isfinite(spaces).all(axis=(1, 2)))
         for k in np.flatnonzero(found & regular):
             at = engine.placed(poses[k], joints[k])
-            frame = twist_frame(engine, at.model, at.data, spaces[k])
+            frame = twist_frame(engine, at.model, at.data, self._turned_as_home(spaces[k]))
             model = engine.model.replace(subspace=frame.basis)
             fixed = (model, data, -1, frame.freedoms, frame.ranks)
             row = slice(k, k + 1)

@@ -95,7 +95,7 @@ class GridGraph:
         """All nodes, measured."""
         total = int(np.prod(self.shape))
         parts = [self.measures.of(self.points(np.arange(at.start, at.stop))) for at in slices(total, ROWS)]
-        names = ("points", "codes", "sign", "margins", "turns")
+        names = ("points", "codes", "sign", "margins", "turns", "poses")
         found = Measured(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
         on = np.flatnonzero(found.codes == TYPE_2)  # by symmetry: what stands for the cell is a point beside
         inwards = np.where(found.points[on] > self.domain.lower + 0.5 * self.steps, -1.0, 1.0)
@@ -126,9 +126,8 @@ class GridGraph:
             for at in slices(len(a), ROWS):
                 i, j = a[at], b[at]
                 beyond = self.nodes.points[i] + step  # where the second is, also beyond the end of what goes round
-                there = Measured(
-                    beyond, self.nodes.codes[j], self.nodes.sign[j], self.nodes.margins[j], self.nodes.turns[j]
-                )
+                known = (self.nodes.codes, self.nodes.sign, self.nodes.margins, self.nodes.turns, self.nodes.poses)
+                there = Measured(beyond, *(one[j] for one in known))
                 between.append(self.measures.between(self.nodes, there, i, np.arange(len(j))))
             firsts.append(a)
             seconds.append(b)

@@ -14,14 +14,22 @@ from pkm_description.mechanism import Array
 
 NUMBERS = (REACH, TYPE2, HOLD, REGULARITY)
 UNSIGNED = {HOLD: "the limbs lose a constraint", REGULARITY: "a singularity inside a limb"}
-CONSTRAINT, LIMB, TURN, TYPE_2 = -1, -2, -3, -4  # what separates two points inside, beside the codes of conditions
+CONSTRAINT, LIMB, TURN, TYPE_2, JUMP = (
+    -1,
+    -2,
+    -3,
+    -4,
+    -5,
+)  # what separates two points inside, beside the codes of conditions
 BETWEEN = {
     TYPE_2: "type 2",
     CONSTRAINT: UNSIGNED[HOLD],
     LIMB: UNSIGNED[REGULARITY],
     TURN: "a turn of a joint between its limits",
+    JUMP: "a jump of the coordinates that follow",
 }
 NOTHING = 1e-7  # of the margin of type 2: rounding
+BEND = 0.3  # of the way between two poses: how far a smooth way is from its chord halfway, at most
 ZERO = 1e-5  # of a margin at the ends of a line: what its least value along it is below where it passes a zero
 ROUNDS = 22  # of the search for that value
 
@@ -36,6 +44,7 @@ class Measured:
         sign: (n,) of the direct determinant against home's, int8; 0 where it is not known or has none.
         margins: (n, 2) of the constraints and inside limbs; not negative.
         turns: (n, t) positions [rad] of turning joints that have limits.
+        poses: (n, 7) where coordinates follow, positions in characteristic lengths; (n, 0) else.
     """
 
     points: Array
@@ -43,6 +52,7 @@ class Measured:
     sign: NDArray[np.int8]
     margins: Array
     turns: NDArray[np.float32]
+    poses: Array
 
     @property
     def inside(self) -> NDArray[np.bool_]:
@@ -65,6 +75,7 @@ class Measures:
         columns = [int(c) for c in kinematics.engine.body_column[2:] if c >= 0]
         turning = [c for c in columns if kinematics.engine.names.units[kinematics.joint_names[c]] == "rad"]
         limited = [c for c in turning if np.isfinite(lower[c]) or np.isfinite(upper[c])]
+        self._follows = not kinematics.engine.constant_space
         self._joints = tuple(WIDTH + c for c in limited) if membership.joint_limits else ()
 
     def of(self, points: Array) -> Measured:
@@ -80,6 +91,7 @@ class Measures:
         n, inside = len(points), codes == INSIDE
         sign, margins = np.zeros(n, dtype=np.int8), np.full((n, 2), UNLIMITED)
         turns = np.zeros((n, len(self._joints)), dtype=np.float32)
+        at = np.zeros((n, 7 if self._follows else 0))
         if inside.any():
             poses, _ = self.membership.domain.poses(points[inside])
             numbers = self.membership.robot.numbers(poses, (*NUMBERS, *self._joints))
@@ -88,9 +100,12 @@ class Measures:
                 sign[inside] = np.where(np.abs(type2) > NOTHING, np.sign(type2), 0.0)
             margins[inside] = np.nan_to_num(numbers[2:4].T)
             turns[inside] = numbers[4:].T
+            if self._follows:
+                at[inside] = poses
+                at[:, :3] /= self.membership.robot.kinematics.characteristic_length
             if self.signed:
                 codes[inside] = np.where(sign[inside] == 0, TYPE_2, INSIDE)
-        return Measured(points, codes, sign, margins, turns)
+        return Measured(points, codes, sign, margins, turns, at)
 
     def between(self, a: Measured, b: Measured, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.int32]:
         """What separates pairs of points that are inside.
@@ -119,6 +134,8 @@ class Measures:
         if self.signed:
             crossed = (a.sign[i] != b.sign[j]) | (middle.inside & (middle.sign != a.sign[i]))
             found[crossed] = TYPE_2
+        if self._follows:
+            found[middle.inside & _jumps(a.poses[i], middle.poses, b.poses[j])] = JUMP
         return found.astype(np.int32)
 
     def _least(self, a: Array, b: Array, which: int) -> Array:
@@ -147,3 +164,13 @@ class Measures:
     def what(self, code: int) -> str:
         """What separates two points, in words."""
         return BETWEEN[code] if code in BETWEEN else self.membership.stop(code).text
+
+
+def _jumps(a: Array, middle: Array, b: Array) -> NDArray[np.bool_]:
+    """Whether poses (n, 7) in the middle are no part of a smooth way from those before to those after."""
+    ends = []
+    for end in (a, b):
+        side = np.where((end * middle)[:, 3:].sum(axis=1) < 0.0, -1.0, 1.0)  # both signs of a quaternion are one
+        ends.append(np.hstack([end[:, :3], side[:, None] * end[:, 3:]]))
+    a, b = ends
+    return np.asarray(np.linalg.norm(middle - 0.5 * (a + b), axis=1) > BEND * np.linalg.norm(b - a, axis=1))

@@ -254,7 +254,7 @@ class _Finder:
         for k, wraps in enumerate(self.graph.wraps):
             if wraps:
                 moved[:, k] = np.clip(self.graph.within(points)[:, k], low[k], high[k])
-        same = type(found)(moved, found.codes, found.sign, found.margins, found.turns)
+        same = type(found)(moved, found.codes, found.sign, found.margins, found.turns, found.poses)
         return same, same
 
     def _links(self, end: int) -> Indices:

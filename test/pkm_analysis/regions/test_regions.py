@@ -14,6 +14,7 @@ import scipy
 
 from pkm_analysis import Analysis, AnalysisError
 from pkm_analysis.command_line.analyse import main
+from pkm_analysis.kernels.pose_quantities import TYPE2
 from pkm_analysis.regions.regions import Regions
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
@@ -195,3 +196,21 @@ def test_the_commands_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "another sign" in capsys.readouterr().out
     assert main(["five_bar", "regions", "--modes", "x"]) == 1
     assert "write numbers" in capsys.readouterr().err
+
+
+def test_signs_do_not_turn_with_the_motion_space() -> None:
+    # Singularity-free, for 9 rp^2 / (2 bk^2) = 8.43 > 8: Ottaviano and Ceccarelli (2002), their prototype of CaPaMan.
+    robot = analysis("capaman").robot
+    conditions = analysis("capaman").conditions()
+    domain = conditions.domain.within({"yaw": (-0.5, 0.5), "pitch": (-0.15, 0.15), "roll": (-0.15, 0.15)})
+    points = np.random.default_rng(0).uniform(domain.lower, domain.upper, (60, 3))
+    points = points[conditions.over(domain).inside(points)]
+    assert len(points) > 20
+    assert (robot.evaluator.numbers(domain.poses(points)[0], (TYPE2,)) > 1.0).all()
+
+
+@pytest.mark.slow
+def test_the_prototype_of_capaman_is_one_region() -> None:
+    found = analysis("capaman").regions(resolution=9)
+    assert [(one.sign, one.home) for one in found.regions] == [(1, True)]
+    assert not found.touches
