@@ -126,8 +126,10 @@ class GridGraph:
             for at in slices(len(a), ROWS):
                 i, j = a[at], b[at]
                 beyond = self.nodes.points[i] + step  # where the second is, also beyond the end of what goes round
-                known = (self.nodes.codes, self.nodes.sign, self.nodes.margins, self.nodes.turns, self.nodes.poses)
-                there = Measured(beyond, *(one[j] for one in known))
+                all_of = self.nodes
+                there = Measured(
+                    beyond, all_of.codes[j], all_of.sign[j], all_of.margins[j], all_of.turns[j], all_of.poses[j]
+                )
                 between.append(self.measures.between(self.nodes, there, i, np.arange(len(j))))
             firsts.append(a)
             seconds.append(b)

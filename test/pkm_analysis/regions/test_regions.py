@@ -203,7 +203,7 @@ def test_signs_do_not_turn_with_the_motion_space() -> None:
     robot = analysis("capaman").robot
     conditions = analysis("capaman").conditions()
     domain = conditions.domain.within({"yaw": (-0.5, 0.5), "pitch": (-0.15, 0.15), "roll": (-0.15, 0.15)})
-    points = np.random.default_rng(0).uniform(domain.lower, domain.upper, (60, 3))
+    points = np.random.default_rng(0).uniform(domain.lower, domain.upper, (200, 3))
     points = points[conditions.over(domain).inside(points)]
     assert len(points) > 20
     assert (robot.evaluator.numbers(domain.poses(points)[0], (TYPE2,)) > 1.0).all()
