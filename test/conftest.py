@@ -3,8 +3,8 @@
 
 Tests that take `robot` are asked of every robot that has regular states, those that take `robot_name` of all; robots of
 a kind that a test does not concern are left out by `@pytest.mark.not_for(kind, ...)`. Nothing of that is skipped, so
-that a skip means that something is missing on this computer. Long tests carry the marker `slow` and are left out unless
-asked for: `pytest -m slow`.
+that a skip means that something is missing on this computer. Long tests carry the marker `slow`, or `few_robots`, which
+means slow for all robots but `EVERYDAY`; they are left out unless asked for: `pytest -m slow`.
 """
 
 from __future__ import annotations
@@ -82,17 +82,33 @@ KINDS = {
     ),
     "loaded branch": ("five_bar", "planar_redundant", "two_rpr", "wrist_3ups_s"),  # the platform's own, by reactions
 }
+EVERYDAY = (  # one or two of each kind; long tests carry `few_robots` and are asked of the others at night
+    "agile_eye",
+    "cable_8",
+    "delta",
+    "five_bar",
+    "gough_stewart",
+    "orthoglide",
+    "planar_redundant",
+    "quattro",
+    "tricept",
+    "tripod_3prs",
+)
 STATES = 1000
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: long tests; run with -m slow")
+    config.addinivalue_line("markers", "few_robots: slow for other robots than those of every day")
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what was not asked for: slow tests, and robots that a test does not concern."""
     slow = "slow" in config.getoption("markexpr")
+    for item in items:
+        if item.get_closest_marker("few_robots") and not _everyday(item):
+            item.add_marker("slow")
     left_out = [item for item in items if (item.get_closest_marker("slow") and not slow) or not _concerned(item)]
     config.hook.pytest_deselected(items=left_out)
     dropped = set(left_out)
@@ -117,6 +133,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     module = _WithoutJudge.from_parent(parent, path=module_path)
     module.missing = missing[0]
     return module
+
+
+def _everyday(item: pytest.Item) -> bool:
+    """Whether a test is of a robot of every day."""
+    given = item.callspec.params if isinstance(item, pytest.Function) else {}
+    return any(given.get(name) in EVERYDAY for name in ("robot", "robot_name", "name"))
 
 
 def _concerned(item: pytest.Item) -> bool:

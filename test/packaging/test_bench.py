@@ -9,6 +9,7 @@ pytest.importorskip("mujoco")
 from bench import gallery
 
 
+@pytest.mark.slow
 def test_the_table_of_robots_has_a_row_for_each_that_has_lean_calls() -> None:
     """One robot in closed form, one solved by iteration, one whose motion space turns."""
     rows = gallery.rows(["five_bar", "orthoglide", "tripod_3prs"])

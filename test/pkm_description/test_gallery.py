@@ -336,6 +336,7 @@ def test_names_that_ros_needs_unique(name: str) -> None:
         assert len(names) == len(set(names)), tag
 
 
+@pytest.mark.few_robots
 @pytest.mark.parametrize("name", [name for name in robot_names() if name != "reactionless_four_bar"])
 def test_home_is_found_without_hints(name: str) -> None:
     """The pose alone leads to a closed configuration inside the limits, if not always in the same working mode.

@@ -170,6 +170,7 @@ def agree(found: Array, expected: Array, what: str) -> bool:
 PRODUCT = [False, pytest.param(True, marks=pytest.mark.slow)]
 
 
+@pytest.mark.few_robots
 @pytest.mark.parametrize("every", PRODUCT)
 @pytest.mark.parametrize("name", robot_names())
 def test_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, every: bool) -> None:
@@ -201,6 +202,7 @@ def test_modes_at_home_are_those_listed(of_gallery, name: str, every: bool) -> N
     assert not apart or np.nanmin(apart) > 1e-6  # no two modes are one configuration
 
 
+@pytest.mark.few_robots
 @pytest.mark.parametrize("every", PRODUCT)
 @pytest.mark.parametrize("name", robot_names())
 def test_lean_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, every: bool) -> None:
