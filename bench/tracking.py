@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How well each control law tracks on each robot, with a machine that is and is not what the controller believes.
+
+`python -m bench.tracking --write docs/tracking.md` makes the table. Cells that are done are kept in a journal, so a run
+that was ended goes on where it was; `--minutes` ends it in time, `--robots` chooses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench.tables import table
+from pkm_control.controllers.law_settings import (
+    ADMITTANCE,
+    DAMPING,
+    EFFORT_LAWS,
+    IMPEDANCE,
+    NATURAL_FREQUENCY,
+    POSITION,
+    highest_natural_frequency,
+)
+from pkm_control.controllers.laws import make_controller
+from pkm_control.hardware.contact.surroundings import Surroundings
+from pkm_control.hardware.machine_state import CommandMode
+from pkm_control.hardware.simulated.imperfections import heavier, realistic_encoder
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.realism import HEAVIER, RESERVE
+from pkm_control.run.main_job import Period, Plan, Robot, planned, run_motion
+from pkm_description import load_mechanism, robot_names
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Inertial, Mechanism
+from pkm_dynamics import Dynamics
+from pkm_dynamics.dynamics import shared_dynamics
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
+
+EXACT, HEAVY, PAYLOAD, ENCODERS, LATE = "exact", "inertia", "payload", "encoders", "delay"
+MACHINES = (EXACT, HEAVY, PAYLOAD, ENCODERS, LATE)
+LAWS = (*EFFORT_LAWS, IMPEDANCE, ADMITTANCE, POSITION)
+PERIOD = 1e-3  # s
+JOURNAL = Path("reports/tracking.jsonl")
+_LOST, _TURNED = 0.5, 0.5  # of the characteristic length, and rad: an error that is no tracking any more
+
+PREFACE = """# Tracking
+
+Every law on every robot, at 1 kHz: {rate:g} rad/s and critical damping, lowered to what the delay carries, on one cycle
+of the robot's default motion, planned to {left:.0%} of efforts and speeds. Made by
+`python -m bench.tracking --write docs/tracking.md`; {done} of {all} cells were run{missing}.
+
+Each cell has RMS and maximum of the error of position [mm], then of orientation [mrad] where the platform turns: the
+reference against the pose that the readings give. *s*: an actuator saturated. *refused*: with the reason, before
+anything moved. **lost**: the platform strayed by more than {lost:.0%} of the characteristic length or {turned:g} rad,
+or the machine stopped.
+
+| machine | what the controller does not know |
+|---|---|
+| exact | nothing |
+| inertia | links are a fifth heavier |
+| payload | half the mass of the platform link on the platform (1 kg where it has none) |
+| encoders | steps and noise of [a realistic machine](control.md#a-realistic-machine) |
+| delay | commands act one period late; the controller is told |
+
+`impedance` is a spring of 2 kN/m, which gives way to what it does not know of. `position` commands the drives' own
+loops, which carry the weight of the machine as it is, so hidden masses cost it little.
+"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What came of a law on a machine: RMS and maximum of position [m] and orientation [rad], or why not."""
+
+    robot: str
+    law: str
+    machine: str
+    position: tuple[float, float] = (0.0, 0.0)
+    rotation: tuple[float, float] = (0.0, 0.0)
+    saturated: bool = False
+    refused: str = ""
+    lost: str = ""
+
+    def __str__(self) -> str:
+        """For the table."""
+        if self.refused or self.lost:
+            return f"refused: {self.refused}" if self.refused else f"**lost**: {self.lost}"
+        parts = [f"{_fine(1e3 * self.position[0])}, {_fine(1e3 * self.position[1])}"]
+        if self.rotation[1] > 1e-7:
+            parts.append(f"{_fine(1e3 * self.rotation[0])}, {_fine(1e3 * self.rotation[1])}")
+        return "; ".join(parts) + (" *s*" if self.saturated else "")
+
+
+def try_out(name: str, law: str, kind: str) -> Cell:
+    """Run a cycle.
+
+    Args:
+        name: of the robot, in the gallery.
+        law: one of `LAWS`.
+        kind: of the machine, one of `MACHINES`.
+
+    Returns:
+        What came of it.
+    """
+    mechanism = load_mechanism(name)
+    delay = 1 if kind == LATE else 0
+    highest = highest_natural_frequency(PERIOD, DAMPING, 0.5 + delay)
+    try:
+        plan: Plan = planned(mechanism, "auto", RESERVE)
+        dynamics = shared_dynamics(mechanism)
+        robot = Robot(mechanism, 1.0 / PERIOD, dynamics.kinematics, dynamics)
+        controller = make_controller(
+            law, dynamics, robot.limits, PERIOD, min(NATURAL_FREQUENCY, highest), DAMPING, delay * PERIOD
+        )
+        robot.drive(machine_of(mechanism, kind, law), controller)
+        robot.start()
+    except (PkmError, ValueError) as error:
+        return Cell(name, law, kind, refused=str(error))
+    errors: list[tuple[float, float]] = []
+
+    def watch(period: Period) -> None:
+        error = displacement_between(period.measured.pose, period.reference.pose)
+        errors.append((float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))))
+
+    lost = dynamics.kinematics.characteristic_length * _LOST
+    for trajectory in (plan.job.approach, plan.job.cycle):
+        errors.clear()
+        recording = run_motion(
+            robot, trajectory, watch=watch, recorded=False, stopped=lambda: bool(errors) and _strays(errors[-1], lost)
+        )
+        if recording.faults:
+            return Cell(name, law, kind, lost=recording.faults[0])
+        if errors and _strays(errors[-1], lost):
+            return Cell(name, law, kind, lost=f"{1e3 * errors[-1][0]:.0f} mm, {errors[-1][1]:.2f} rad astray")
+    found = np.array(errors)
+    rms, most = np.sqrt(np.mean(found**2, axis=0)), found.max(axis=0)
+    saturated = bool(controller.saturations.sum()) and law != POSITION
+    return Cell(name, law, kind, (rms[0], most[0]), (rms[1], most[1]), saturated)
+
+
+def machine_of(mechanism: Mechanism, kind: str, law: str) -> SimulatedMachine:
+    """The machine of a kind, as a law commands it."""
+    limits = ActuatorLimits.of(mechanism)
+    dynamics = Dynamics(heavier(mechanism, HEAVIER)) if kind == HEAVY else shared_dynamics(mechanism)
+    platform = next(link for link in mechanism.links if link.name == mechanism.platform_link)
+    machine = SimulatedMachine(
+        dynamics,
+        limits,
+        command_mode=CommandMode.POSITION if law == POSITION else CommandMode.EFFORT,
+        encoder=realistic_encoder(limits) if kind == ENCODERS else None,
+        payload=Inertial(mass=0.5 * platform.inertial.mass or 1.0) if kind == PAYLOAD else None,
+        delay=1 if kind == LATE else 0,
+    )
+    if law == ADMITTANCE:
+        machine.surround(Surroundings())  # a force-torque sensor, and nothing to touch
+    return machine
+
+
+def _strays(error: tuple[float, float], lost: float) -> bool:
+    return not (error[0] < lost and error[1] < _TURNED)
+
+
+def _fine(value: float) -> str:
+    return "0" if value < 5e-5 else f"{value:.2g}" if value < 100.0 else f"{value:.0f}"
+
+
+def of_robot(job: tuple[str, tuple[tuple[str, str], ...], float]) -> list[Cell]:
+    """Cells of a robot, until a time [s, of the clock]."""
+    name, wanted, until = job
+    return [try_out(name, law, kind) for law, kind in wanted if time.time() < until]
+
+
+def known(journal: Path) -> dict[tuple[str, str, str], Cell]:
+    """Cells of a journal, by robot, law and machine."""
+    cells: dict[tuple[str, str, str], Cell] = {}
+    if journal.is_file():
+        for line in journal.read_text("utf-8").splitlines():
+            cell = Cell(**json.loads(line))
+            cells[cell.robot, cell.law, cell.machine] = cell
+    return cells
+
+
+def run(names: Sequence[str], journal: Path, minutes: float) -> Iterator[Cell]:
+    """Run what the journal does not have, robots in two processes, and write it there."""
+    done, until = known(journal), time.time() + 60.0 * minutes
+    jobs = []
+    for name in names:
+        wanted = tuple((law, kind) for kind in MACHINES for law in LAWS if (name, law, kind) not in done)
+        if wanted:
+            jobs.append((name, wanted, until))
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    with multiprocessing.get_context("spawn").Pool(min(2, os.cpu_count() or 1), maxtasksperchild=1) as pool:
+        for cells in pool.imap_unordered(of_robot, jobs):
+            with journal.open("a", encoding="utf-8") as out:
+                out.writelines(json.dumps(asdict(cell)) + "\n" for cell in cells)
+            yield from cells
+
+
+def page(cells: dict[tuple[str, str, str], Cell], names: Sequence[str]) -> str:
+    """The page of all cells that are known."""
+    total = len(names) * len(LAWS) * len(MACHINES)
+    there = [cell for key, cell in cells.items() if key[0] in names]
+    without = [name for name in names if not any(cell.robot == name for cell in there)]
+    missing = f"; not run: {', '.join(without)}" if without else ""
+    text = PREFACE.format(
+        rate=NATURAL_FREQUENCY,
+        left=1.0 - RESERVE,
+        done=len(there),
+        all=total,
+        missing=missing,
+        lost=_LOST,
+        turned=_TURNED,
+    )
+    for name in names:
+        if name in without:
+            continue
+        rows = [
+            [law, *(str(cells[name, law, kind]) if (name, law, kind) in cells else "not run" for kind in MACHINES)]
+            for law in LAWS
+        ]
+        text += f"\n## {name}\n\n" + table(["law", *MACHINES], rows) + "\n"
+    return text
+
+
+def main() -> None:
+    """Run, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robots", nargs="*", default=list(robot_names()), help="which; all by default")
+    parser.add_argument("--minutes", type=float, default=1e6, help="when to end")
+    parser.add_argument("--journal", type=Path, default=JOURNAL, help="where cells are kept")
+    parser.add_argument("--write", type=Path, help="the page to write")
+    given = parser.parse_args()
+    for cell in run(given.robots, given.journal, given.minutes):
+        print(f"{cell.robot:20} {cell.law:16} {cell.machine:9} {cell}", flush=True)
+    if given.write is not None:
+        given.write.write_text(page(known(given.journal), list(robot_names())), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
