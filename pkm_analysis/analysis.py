@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from pkm_analysis.domain import Domain, Range
+from pkm_analysis.loci.loci import Loci, loci
 from pkm_analysis.maps.map import Map, quantity_map
 from pkm_analysis.maps.statistics import Statistics, statistics
 from pkm_analysis.regions.grid_graph import GridGraph
@@ -249,6 +250,30 @@ class Analysis(Introduced):
         """Ranges by the full names of their coordinates."""
         find = self.robot.coordinates.find
         return {find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
+
+    def loci(
+        self,
+        ranges: Mapping[str, Range] | None = None,
+        *,
+        vary: Iterable[str] | None = None,
+        hold: Mapping[str, float] | None = None,
+        resolution: int | None = None,
+    ) -> Loci:
+        """Singularities of all types as surfaces over three coordinates, where the limbs reach.
+
+        Args:
+            ranges: of the coordinates [m, rad], by name; as far as the workspace reaches for those that are not named.
+            vary: three task coordinates; as in `conditions` where None.
+            hold: values of others [m, rad].
+            resolution: nodes along each coordinate.
+
+        Returns:
+            The loci.
+
+        Raises:
+            AnalysisError: other than three coordinates, or the robot reaches nothing there.
+        """
+        return loci(self.conditions(vary, hold), ranges, resolution)
 
     def regions(
         self,

@@ -28,6 +28,7 @@ TASKS = {  # word: module, and what it does
         "where it can be: volume, border as a mesh, and what stops it there",
     ),
     "map": ("pkm_analysis.command_line.map_command", "any quantity over a slice, with the loci of singularities"),
+    "loci": ("pkm_analysis.command_line.loci_command", "singularities of all types as surfaces over a volume"),
     "regions": (
         "pkm_analysis.command_line.regions_command",
         "singularity-free regions, which of them touch, and the assembly modes in each",

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range
+from pkm_analysis.layers.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.optional_library import optional_library
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
@@ -28,6 +29,7 @@ from pkm_description.mechanism import Array
 NODES = {1: 4001, 2: 401, 3: 72}  # along each coordinate, of the grid that borders are looked for on
 SLOW_NODES = {1: 401, 2: 61, 3: 25}  # the same where poses are solved by iteration
 SAMPLES, SLOW_SAMPLES = 200_000, 2_000  # random points that the size is compared with
+BORDER = (68, 119, 170, 90)  # red, green, blue, opacity
 DEVIATIONS = 4.0  # standard deviations that sampling may be off by
 FINE, SLOW_FINE = 2e-3, 1e-2  # of the domain's extent: the tolerance where none is given
 
@@ -140,7 +142,8 @@ class Workspace(Pictured):
         """Write the border as a mesh.
 
         Args:
-            path: of a file whose ending says how: .stl, .ply, .obj.
+            path: of a file whose ending says how: .stl, .ply, .obj in the coordinates; .glb, a layer for the browser
+                page and RViz, in the base frame.
 
         Raises:
             AnalysisError: it is no surface.
@@ -149,6 +152,12 @@ class Workspace(Pictured):
             raise AnalysisError(
                 "mesh", f"the border is no surface in {self.domain.dimension} coordinates", "vary three"
             )
+        if Path(path).suffix == ".glb":
+            mechanism = self.membership.robot.mechanism
+            colours = np.tile(np.array(BORDER, dtype=np.uint8), (len(self.corners), 1))
+            border = Sheet("border", in_base_frame(self.domain, self.corners), self.simplices, colours)
+            write_layer(path, f"workspace of {mechanism.name}", "1", mechanism.base_link, [border])
+            return
         trimesh = optional_library("trimesh", "trimesh", "files of meshes")
         trimesh.Trimesh(self.corners, self.simplices, process=False).export(str(path))
 

@@ -22,6 +22,7 @@ from pkm_control.nodes.page.page_operations import PageOperations
 from pkm_control.operation.answer import Answer
 from pkm_control.view.admission import OPERATE
 from pkm_control.view.jog_space import JogSpace
+from pkm_control.view.layers import layer_files
 from pkm_control.view.operations import IDLE, Motion, Readings
 from pkm_control.view.page_server import THIS_COMPUTER
 from pkm_control.view.viewer import RobotViewer
@@ -62,6 +63,7 @@ class PageNode(Node):
         )
         self._browser = declare(self, "browser", False, "open the page in a browser, where there is a display")
         self._motion = declare(self, "motion", "", "motion that is offered first", fixed=True)
+        self._layers = declare(self, "layers", "", ".glb files of pkm analyse to show, or folders", fixed=True)
         rate = declare(self, "frame_rate", 25.0, "pictures per second", (1.0, 60.0), fixed=True)
         self._viewer: RobotViewer | None = None
         self._operations: PageOperations | None = None
@@ -101,7 +103,8 @@ class PageNode(Node):
         self._viewer = viewer
         if self._planned is not None:
             self._plan(self._planned)
-        for problem in viewer.left_out:
+        files = layer_files(self._layers)
+        for problem in [*viewer.left_out, *(viewer.show_layers(files) if files else [])]:
             self.get_logger().warning(f"not drawn: {problem}")
         who = {"local": "this computer's browsers", "everyone": "whoever opens it", "nobody": "nobody"}[self._operate]
         self.get_logger().info(f"the robot is shown at {viewer.url}; {who} may command it")

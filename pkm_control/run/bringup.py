@@ -108,6 +108,7 @@ KNOBS = (
     Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual"), group="machine"),
     Knob("report", "reports", options.REPORT, group="output"),
     Knob("page", "true", options.PAGE, SWITCH, group="output"),
+    Knob("layers", "", options.LAYERS, group="output"),
     Knob("host", "127.0.0.1", options.HOST, group="output"),
     Knob("port", "8080", options.PORT, span=(1, 65535), group="output"),
     Knob(
@@ -224,7 +225,14 @@ NODES = (
         "page",
         "page_node",
         "pkm_control.nodes.page_node",
-        {"host": "host", "port": "port", "operate": "operate", "browser": "browser", "motion": "motion"},
+        {
+            "host": "host",
+            "port": "port",
+            "operate": "operate",
+            "browser": "browser",
+            "motion": "motion",
+            "layers": "layers",
+        },
         wanted=_is("page", "true"),
         needed=False,
     ),

@@ -12,7 +12,8 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from pkm_control.operation.answer import Answer
 from pkm_control.view.jog_space import JogSpace
+from pkm_control.view.layers import Layers
 from pkm_control.view.operations import IDLE, Operations, Readings
 from pkm_control.view.page_server import THIS_COMPUTER, PageServer
 from pkm_control.view.panels import markup
@@ -41,7 +43,7 @@ Array = NDArray[np.float64]
 
 _TEXTS_EVERY, _PLOTS_EVERY = 0.2, 0.4  # s
 _UNSEEN_EVERY = 1.0  # s, between two pictures that no browser shows
-_ORDER = {"status": 0.0, "run": 1.0, "jog": 2.0, "record": 3.0}
+_ORDER = {"status": 0.0, "run": 1.0, "jog": 2.0, "record": 3.0, "layers": 4.0}
 _WIDTH, _WIDTH_MEASURED = 320, 310  # pixels
 _WATCHES = "This browser may watch. Commands are taken from others: see the argument operate."
 _TAKES_JOGS = (*IDLE, "")  # modes in which there are handles: while a motion runs they would trail behind, of no use
@@ -120,6 +122,19 @@ class RobotViewer:
     def left_out(self) -> list[str]:
         """What cannot be drawn, and why."""
         return self.scene.left_out
+
+    def show_layers(self, files: Iterable[Path]) -> list[str]:
+        """Show surfaces around the robot, each with a switch.
+
+        Args:
+            files: .glb files that `pkm analyse` wrote.
+
+        Returns:
+            What cannot be shown, and why.
+        """
+        with self.server.gui.add_folder("Layers", order=_ORDER["layers"], expand_by_default=False):
+            self.layers = Layers(self.server, files)
+        return self.layers.left_out
 
     # What is shown
 

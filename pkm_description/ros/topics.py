@@ -17,6 +17,7 @@ JOINT_STATES = "joint_states"  # sensor_msgs/JointState: every joint, passive on
 PLATFORM_STATE = "platform_state"  # pkm_interfaces/PlatformState
 PLATFORM_PATH = "platform_path"  # nav_msgs/Path: where the platform has been, for RViz
 PLANNED_PATH = "planned_path"  # nav_msgs/Path, latched: what the platform is to take
+ANALYSIS_LAYERS = "analysis_layers"  # visualization_msgs/MarkerArray, latched: workspaces and singularities, for RViz
 PLATFORM_TRAJECTORY = "platform_trajectory"  # pkm_interfaces/PlatformTrajectory: a motion to follow, without an answer
 JOG_TWIST = "jog_twist"  # geometry_msgs/TwistStamped, base frame: how the platform shall move, renewed within 0.25 s
 JOG_POSE = "jog_pose"  # geometry_msgs/PoseStamped, base frame: where the platform shall go; a newer one replaces it

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers: surfaces in the base frame, with names and units, as GLB files that the browser page and RViz show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Domain
+from pkm_analysis.optional_library import optional_library
+from pkm_description.mechanism import Array
+
+
+class Sheet(NamedTuple):
+    """A surface: its name, corners (n, 3) [m] in the base frame, triangles (k, 3), colours (n, 4) from 0 to 255."""
+
+    name: str
+    corners: Array
+    triangles: NDArray[np.int64]
+    colours: NDArray[np.uint8]
+
+
+def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Sequence[Sheet]) -> Path:
+    """Write a layer.
+
+    Args:
+        path: of the file, .glb.
+        title: what it shows; that, with the unit and the frame, stands in the file's scene extras.
+        unit: of what its colours mean, "1" where they name things.
+        frame: link whose frame it is in.
+        sheets: its surfaces.
+
+    Returns:
+        The path.
+
+    Raises:
+        AnalysisError: another ending, nothing to show, or no library for it.
+    """
+    path = Path(path)
+    if path.suffix != ".glb":
+        raise AnalysisError(f"layer {path.name}", "it is no .glb file", "name one")
+    if not sheets:
+        raise AnalysisError(f"layer {path.name}", f"{title} has no surface", "give other ranges")
+    trimesh = optional_library("trimesh", "trimesh", "layers")
+    scene = trimesh.Scene()
+    scene.metadata.update(layer=title, unit=unit, frame=frame)
+    for sheet in sheets:
+        mesh = trimesh.Trimesh(sheet.corners, sheet.triangles, vertex_colors=sheet.colours, process=False)
+        scene.add_geometry(mesh, geom_name=sheet.name, node_name=sheet.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(scene.export(file_type="glb"))
+    return path
+
+
+def in_base_frame(domain: Domain, points: Array) -> Array:
+    """Places (n, 3) [m] of points (n, d) of a domain whose coordinates are all lengths.
+
+    Args:
+        domain: of the points.
+        points: (n, d).
+
+    Returns:
+        (n, 3) in the base frame.
+
+    Raises:
+        AnalysisError: a coordinate turns the platform: its points are no places.
+    """
+    if any(unit != "m" for unit in domain.units):
+        raise AnalysisError("layer", f"{', '.join(domain.labels)} are no three lengths", "vary x, y, z")
+    return np.asarray(domain.poses(points)[0][:, :3])
+
+
+class Layer(NamedTuple):
+    """What a file holds: what it shows, unit, frame, and the sheets."""
+
+    title: str
+    unit: str
+    frame: str
+    sheets: list[Sheet]
+
+
+def read_layer(path: Path) -> Layer:
+    """Read a layer.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The layer.
+
+    Raises:
+        AnalysisError: there is none, or it is no layer.
+    """
+    trimesh = optional_library("trimesh", "trimesh", "layers")
+    try:
+        scene = trimesh.load(str(path), force="scene", process=False)
+        known = scene.metadata
+        sheets = [
+            Sheet(name, np.asarray(mesh.vertices), np.asarray(mesh.faces), np.asarray(mesh.visual.vertex_colors))
+            for name, mesh in scene.geometry.items()
+        ]
+        return Layer(str(known["layer"]), str(known["unit"]), str(known["frame"]), sheets)
+    except Exception as error:  # readers of meshes raise what they like
+        problem = f"{type(error).__name__}: {str(error)[:200]}"
+        raise AnalysisError(f"layer {path.name}", problem, "write one with pkm analyse") from error

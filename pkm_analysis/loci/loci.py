@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Singularities of type 1, type 2, of the constraints and inside limbs as surfaces over three coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy  # whose parts load when they are first used
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import Domain, Range
+from pkm_analysis.kernels.pose_quantities import REACH, TYPE2
+from pkm_analysis.layers.layer_file import Sheet, in_base_frame, write_layer
+from pkm_analysis.optional_library import optional_library
+from pkm_analysis.pictured import Pictured
+from pkm_analysis.regions.grid_graph import GridGraph
+from pkm_analysis.regions.measures import BETWEEN, CONSTRAINT, LIMB, TYPE_2
+from pkm_analysis.requirements.membership import Membership
+from pkm_analysis.workspace.border import bisect
+from pkm_analysis.workspace.grid import extent
+from pkm_analysis.workspace.refine import facet_sizes
+from pkm_description.introduction import measure
+from pkm_description.mechanism import Array
+
+FINE = 1e-8  # of a step: how far a corner may be from type 1 and type 2, along an edge of the grid
+TYPE_1 = "type 1, a limb stretched or folded"
+COLOURS = {TYPE_1: (31, 79, 214), BETWEEN[TYPE_2]: (214, 39, 40), BETWEEN[CONSTRAINT]: (170, 51, 119)}
+OTHER = (34, 136, 51)
+OPACITY = 150
+
+
+@dataclass(frozen=True, eq=False)
+class Locus:
+    """A surface of singularities: corners (n, 3) [m, rad] and triangles (k, 3)."""
+
+    name: str
+    corners: Array
+    triangles: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Loci(Pictured):
+    """Surfaces of singularities of a robot in one working mode.
+
+    Attributes:
+        graph: grid that they were looked for on.
+        loci: those that there are.
+        notes: what cannot be said, and why.
+    """
+
+    _picture: ClassVar[str] = "loci_picture"
+
+    graph: GridGraph
+    loci: tuple[Locus, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def domain(self) -> Domain:
+        """Where they were looked for."""
+        return self.graph.domain
+
+    def _summary(self) -> str:
+        return f"{self.graph.membership.robot.name}: {len(self.loci)} kinds, at {measure(self.graph.pitch)} m"
+
+    def _details(self) -> list[str]:
+        sizes = self.sizes
+        lines = [f"{one.name}: {len(one.triangles)} triangles, {measure(sizes[one.name])} m^2" for one in self.loci]
+        return [self.domain.in_words(), *lines, *self.notes]
+
+    @property
+    def sizes(self) -> dict[str, float]:
+        """Area [m^2] of each, angles at the characteristic length."""
+        scale = self.graph.scale
+        return {one.name: float(facet_sizes(one.corners * scale, one.triangles).sum()) for one in self.loci}
+
+    def save(self, path: str | Path) -> Path:
+        """Write them as a layer for the browser page and RViz.
+
+        Args:
+            path: of a .glb file.
+
+        Returns:
+            The path.
+
+        Raises:
+            AnalysisError: another ending, no surfaces, or coordinates that are no lengths.
+        """
+        sheets = []
+        for one in self.loci:
+            colours = np.tile(np.array([*COLOURS.get(one.name, OTHER), OPACITY], dtype=np.uint8), (len(one.corners), 1))
+            sheets.append(Sheet(one.name, in_base_frame(self.domain, one.corners), one.triangles, colours))
+        robot = self.graph.membership.robot
+        return write_layer(path, f"singularities of {robot.name}", "1", robot.mechanism.base_link, sheets)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        return {
+            "robot": self.graph.membership.robot.name,
+            "quantity": "loci of singularities",
+            "domain": self.domain.in_words(),
+            "coordinates": list(self.domain.labels),
+            "units": list(self.domain.units),
+            "nodes": list(self.graph.shape),
+            "pitch": self.graph.pitch,
+            "areas": self.sizes,
+            "notes": list(self.notes),
+        }
+
+
+def loci(conditions: Membership, given: Mapping[str, Range] | None = None, resolution: int | None = None) -> Loci:
+    """Find the loci over three coordinates.
+
+    Type 1 and type 2 change a sign, by which their surfaces are found and their corners made exact along the grid's
+    edges. Margins of the constraints and inside limbs have no sign: they are given one, region by region, that changes
+    where a margin dips to zero between two nodes.
+
+    Args:
+        conditions: over three coordinates, whose ranges do not matter; singularities lie where the limbs reach.
+        given: ranges [m, rad] by name; as far as the workspace reaches for others.
+        resolution: nodes along each coordinate.
+
+    Returns:
+        The loci.
+
+    Raises:
+        AnalysisError: other than three coordinates, or the robot reaches nothing there.
+    """
+    if conditions.domain.dimension != 3:
+        problem = f"surfaces need three coordinates, and there are {conditions.domain.dimension}"
+        raise AnalysisError("loci", problem, "vary three; of two, a map shows the curves")
+    task = conditions.domain.task
+    named = {task.find(name).name: (float(a), float(b)) for name, (a, b) in (given or {}).items()}
+    domain = conditions.domain.within(extent(conditions, named))
+    free = Membership(conditions.robot, domain, (), joint_limits=False, platform_limits=False)
+    graph = GridGraph(free, resolution)
+    poses, known = graph.domain.poses(graph.nodes.points)
+    reach = np.where(known, conditions.robot.numbers(poses, (REACH,))[0], np.nan)
+    if not (reach >= 0.0).any():
+        raise AnalysisError("loci", f"the limbs reach nothing over {graph.domain.in_words()}", "give other ranges")
+    found, notes = [_signed(graph, TYPE_1, reach, REACH)], []
+    if graph.measures.signed:
+        sign = np.where(graph.nodes.sign == 0, np.nan, graph.nodes.sign.astype(float))
+        found.append(_signed(graph, BETWEEN[TYPE_2], sign, TYPE2))
+    else:
+        notes.append("more drives than freedoms: type 2 needs several equations at once, and is no surface")
+    for k, code in enumerate((CONSTRAINT, LIMB)):
+        side, whole = _sides(graph, code)
+        if not whole:
+            notes.append(f"{BETWEEN[code]}: its surface has no two sides; what is shown of it has gaps")
+        inside = graph.nodes.inside
+        found.append(_surface(graph, BETWEEN[code], np.where(inside, side * graph.nodes.margins[:, k], np.nan))[0])
+    return Loci(graph, tuple(one for one in found if len(one.triangles)), tuple(notes))
+
+
+def _surface(graph: GridGraph, name: str, values: Array) -> tuple[Locus, Array, Array]:
+    """Zeros of values at nodes, NaN where they are not known; and the nodes below and above each corner (n, 3)."""
+    marching = optional_library("skimage.measure", "scikit-image", "surfaces of singularities")
+    field = values.reshape(graph.shape)
+    none = np.empty((0, 3))
+    known = np.isfinite(field)
+    cells = np.ones(tuple(n - 1 for n in graph.shape), dtype=bool)
+    for corner in np.ndindex(2, 2, 2):
+        cells &= known[tuple(slice(c, n - 1 + c) for c, n in zip(corner, graph.shape, strict=True))]
+    mask = np.zeros(graph.shape, dtype=bool)
+    mask[1:, 1:, 1:] = cells
+    filled = np.where(known, field, 1.0)
+    if not (cells.any() and filled[known].min() < 0.0 < filled[known].max()):
+        return Locus(name, none, np.empty((0, 3), dtype=np.int64)), none, none
+    try:
+        points, triangles, _, _ = marching.marching_cubes(filled, 0.0, mask=mask)
+    except (RuntimeError, ValueError):  # no cell with all its corners known has a zero
+        return Locus(name, none, np.empty((0, 3), dtype=np.int64)), none, none
+    start = np.array([axis[0] for axis in graph.axes])
+    places = (start + graph.steps * end for end in (points, np.floor(points), np.ceil(points)))
+    corners, low, high = places
+    return Locus(name, corners, np.asarray(triangles, dtype=np.int64)), low, high
+
+
+def _signed(graph: GridGraph, name: str, values: Array, number: int) -> Locus:
+    """Zeros of a number of poses that changes its sign there, made exact along the edges of the grid."""
+    locus, low, high = _surface(graph, name, values)
+    if not len(locus.corners):
+        return locus
+    robot, domain = graph.membership.robot, graph.domain
+
+    def codes(points: Array) -> NDArray[np.int32]:
+        reach, wanted = robot.numbers(domain.poses(points)[0], (REACH, number))
+        return ((wanted < 0.0) | (reach < 0.0)).astype(np.int32)
+
+    up = codes(high) == 0
+    inside, outside = np.where(up[:, None], high, low), np.where(up[:, None], low, high)
+    corners, _ = bisect(codes, inside, outside, FINE * float(graph.steps.min()))
+    return Locus(name, corners, locus.triangles)
+
+
+def _sides(graph: GridGraph, code: int) -> tuple[NDArray[np.int8], bool]:
+    """For each node on which side (1 or -1) of a singularity it lies, and whether that is one way only."""
+    edges, total = graph.edges, int(np.prod(graph.shape))
+    crossed = edges.between == code
+    side = np.ones(total, dtype=np.int8)
+    if not crossed.any():
+        return side, True
+    keep = ~crossed
+    graph_of = scipy.sparse.coo_array(
+        (np.ones(int(keep.sum()), dtype=np.int8), (edges.first[keep], edges.second[keep])), (total, total)
+    )
+    count, parts = scipy.sparse.csgraph.connected_components(graph_of, directed=False)
+    a, b = parts[edges.first[crossed]], parts[edges.second[crossed]]
+    ties = scipy.sparse.coo_array((np.ones(len(a), dtype=np.int8), (a, b)), (count, count)).tocsr()
+    colour = np.zeros(count, dtype=np.int8)
+    for start in np.unique(np.concatenate([a, b])):
+        if colour[start] == 0:
+            colour[start] = 1
+            order, before = scipy.sparse.csgraph.breadth_first_order(ties, start, directed=False)
+            for part in order[1:]:
+                colour[part] = -colour[before[part]]
+    colour[colour == 0] = 1
+    return colour[parts], bool((colour[a] != colour[b]).all())

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows layers, files that `pkm analyse` wrote, in RViz: latched markers, each sheet in a namespace of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from geometry_msgs.msg import Point
+from rclpy.node import Node
+from std_msgs.msg import ColorRGBA
+from visualization_msgs.msg import Marker, MarkerArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.layers.layer_file import Layer, read_layer
+from pkm_description.ros.parameters import declare
+from pkm_description.ros.process import run_node
+from pkm_description.ros.topics import ANALYSIS_LAYERS, LATCHED
+
+
+class LayersNode(Node):
+    """Publishes the sheets of layers once; whoever comes later gets them too."""
+
+    def __init__(self) -> None:
+        super().__init__("layers")
+        text = declare(self, "files", "", "layers to show, .glb files of pkm analyse, with commas between", fixed=True)
+        markers: list[Marker] = []
+        for name in filter(None, (word.strip() for word in text.split(","))):
+            try:
+                markers += markers_of(read_layer(Path(name)), len(markers))
+            except AnalysisError as error:
+                self.get_logger().error(str(error))
+        if not markers:
+            self.get_logger().error("the parameter files names no layer that can be shown")
+        self._publisher = self.create_publisher(MarkerArray, ANALYSIS_LAYERS, LATCHED)
+        self._publisher.publish(MarkerArray(markers=markers))
+        self.get_logger().info(f"{len(markers)} sheets on {self._publisher.topic_name}")
+
+
+def markers_of(layer: Layer, first: int = 0) -> list[Marker]:
+    """Markers of a layer.
+
+    Args:
+        layer: that is shown.
+        first: number of its first marker.
+
+    Returns:
+        A list of triangles for each sheet, in the frame of the layer, in a namespace that RViz switches on and off.
+    """
+    found = []
+    for number, sheet in enumerate(layer.sheets, start=first):
+        marker = Marker(ns=f"{layer.title}: {sheet.name}", id=number, type=Marker.TRIANGLE_LIST, action=Marker.ADD)
+        marker.header.frame_id = layer.frame
+        marker.pose.orientation.w = 1.0
+        marker.scale.x = marker.scale.y = marker.scale.z = 1.0
+        order = np.asarray(sheet.triangles).ravel()
+        shades = np.asarray(sheet.colours, dtype=np.float64)[order] / 255.0
+        marker.points = [Point(x=x, y=y, z=z) for x, y, z in np.asarray(sheet.corners, dtype=float)[order].tolist()]
+        marker.colors = [ColorRGBA(r=r, g=g, b=b, a=a) for r, g, b, a in shades.tolist()]
+        marker.color.a = 1.0
+        found.append(marker)
+    return found
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    return run_node(LayersNode, args)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

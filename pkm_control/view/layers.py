@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers around the robot: surfaces in GLB files that `pkm analyse` wrote, each with a switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import trimesh
+
+from pkm_control.view.page_server import PageServer
+
+_ENDING = ".glb"
+
+
+def layer_files(text: str) -> list[Path]:
+    """Files of layers.
+
+    Args:
+        text: names with commas between, of files or of folders that hold some.
+
+    Returns:
+        Paths, in order.
+    """
+    found: list[Path] = []
+    for name in filter(None, (word.strip() for word in text.split(","))):
+        path = Path(name)
+        found += sorted(path.glob(f"*{_ENDING}")) if path.is_dir() else [path]
+    return found
+
+
+class Layers:
+    """Shows surfaces in the base frame, and a box to tick for each.
+
+    Args:
+        server: of the page.
+        files: that hold them; a scene's extras name what it shows (`layer`), and its `unit`.
+    """
+
+    def __init__(self, server: PageServer, files: Iterable[Path]) -> None:
+        self.left_out: list[str] = []
+        self.switches: dict[str, Any] = {}
+        self.sheets: dict[str, Any] = {}
+        for number, path in enumerate(files):
+            try:
+                self._add(server, number, path)
+            except Exception as error:  # readers of meshes raise what they like
+                self.left_out.append(f"layer {path.name}: {type(error).__name__}: {str(error)[:200]}")
+
+    def _add(self, server: PageServer, number: int, path: Path) -> None:
+        scene: Any = trimesh.load(str(path), force="scene", process=False)
+        title, unit = str(scene.metadata["layer"]), str(scene.metadata["unit"])
+        for k, (name, mesh) in enumerate(scene.geometry.items()):
+            shown = server.scene.add_mesh_trimesh(
+                f"/layers/{number}_{k}", mesh, cast_shadow=False, receive_shadow=False
+            )
+            text = f"{title}: {name}" + (f" [{unit}]" if unit != "1" else "")
+            switch = server.gui.add_checkbox(text, initial_value=True)
+            switch.on_update(partial(self.switch, shown))
+            self.switches[text], self.sheets[text] = switch, shown
+
+    @staticmethod
+    def switch(shown: Any, event: Any) -> None:
+        """Show a surface or hide it, as its box says."""
+        shown.visible = bool(event.target.value)

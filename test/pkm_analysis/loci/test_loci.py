@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Surfaces of singularities lie where others say they are, and layers are what the page and RViz show."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_analysis import Analysis, AnalysisError
+from pkm_analysis.command_line.analyse import main
+from pkm_analysis.layers.layer_file import read_layer
+from pkm_analysis.loci.loci import TYPE_1
+from pkm_description import load_mechanism
+
+
+@cache
+def analysis(name: str) -> Analysis:
+    return Analysis(load_mechanism(name))
+
+
+def test_type_2_of_six_legs_is_a_cubic_surface_where_lines_depend() -> None:
+    # At a constant orientation the determinant of the legs' lines, times the lengths, is a cubic in the position
+    # (Mayer St-Onge and Gosselin, "Singularity analysis and representation of the general Gough-Stewart platform",
+    # 2000).
+    found = analysis("gough_stewart").loci({"x": (-1, 1), "y": (-1, 1), "z": (0.3, 1.3)}, resolution=13)
+    surface = {one.name: one for one in found.loci}["type 2"]
+    x, y, z = surface.corners.T
+    powers = [(i, j, k) for i in range(4) for j in range(4 - i) for k in range(4 - i - j)]
+    terms = np.column_stack([x**i * y**j * z**k for i, j, k in powers])
+    values = np.linalg.svd(terms, compute_uv=False)
+    assert len(x) > 200
+    assert values[-1] < 1e-4 * values[-2]  # one cubic, and one alone, goes through all of them
+
+
+def test_type_1_of_a_linear_delta_is_where_rods_lie_across_their_rails() -> None:
+    a = analysis("linear_delta")
+    found = a.loci(resolution=15)
+    surface = {one.name: one for one in found.loci}[TYPE_1]
+    poses = found.domain.poses(surface.corners)[0]
+    k = a.robot.kinematics
+    inner = poses.copy()
+    inner[:, :2] *= 0.995
+    solved = k.inverse(inner)
+    reached = solved.status == 0
+    assert reached.mean() > 0.8
+    margins = k.singularity(inner[reached]).slowest_platform
+    home = float(k.singularity(k.home).slowest_platform)
+    assert float(np.median(margins)) < 0.2 * home
+
+
+def test_layers_hold_names_units_and_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "loci.glb"
+    words = [
+        "gough_stewart",
+        "loci",
+        "--resolution",
+        "9",
+        "--range",
+        "x=-1:1",
+        "--range",
+        "y=-1:1",
+        "--range",
+        "z=0.3:1.3",
+    ]
+    assert main([*words, "--layer", str(file), "--report", str(tmp_path)]) == 0
+    assert "type 2" in capsys.readouterr().out
+    layer = read_layer(file)
+    assert (layer.title, layer.unit, layer.frame) == ("singularities of gough_stewart", "1", "base_link")
+    (sheet,) = layer.sheets
+    assert sheet.name == "type 2"
+    assert (np.abs(sheet.corners[:, :2]) <= 1.0 + 1e-6).all()
+    assert (sheet.colours == (214, 39, 40, 150)).all()
+    found = analysis("delta").workspace(
+        {"x": (-0.2, 0.2), "y": (-0.2, 0.2), "z": (-1.0, -0.8)}, resolution=9, tolerance=0.02
+    )
+    found.save(tmp_path / "border.glb")
+    border = read_layer(tmp_path / "border.glb").sheets[0]
+    np.testing.assert_allclose(np.sort(border.corners, axis=0), np.sort(found.corners, axis=0), atol=1e-6)
+
+
+def test_what_has_no_surfaces_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AnalysisError, match="surfaces need three coordinates"):
+        analysis("five_bar").loci()
+    with pytest.raises(AnalysisError, match="no three lengths"):
+        analysis("planar_3rpr").loci(resolution=9).save(tmp_path / "x.glb")
+    (tmp_path / "x.glb").write_text("nothing")
+    with pytest.raises(AnalysisError, match=r"layer x\.glb"):
+        read_layer(tmp_path / "x.glb")
