@@ -19,6 +19,7 @@ from pkm_control.motion.shipped import AUTO, find_motion
 from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE, payload_note
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.load import expand, xacro_arguments
+from pkm_description.urdf.frame_prefix import prefix_frames
 
 Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
 Parameter = bool | int | float | str | list[str]  # of a node
@@ -120,6 +121,7 @@ KNOBS = (
     ),
     Knob("browser", "false", "open the page in a browser, where there is a display", SWITCH, group="output"),
     Knob("namespace", "", "namespace of all nodes and topics"),
+    Knob("frame_prefix", "", "before the name of every frame of the robot, such as left/"),
     Knob(
         "description",
         "own",
@@ -388,9 +390,10 @@ def description(values: Values) -> str:
         URDF+.
 
     Raises:
-        DescriptionError: there is no such robot, or its file cannot be expanded.
+        DescriptionError: there is no such robot, its file cannot be expanded, or no frame can have the prefix.
     """
-    return expand(values["robot"], xacro_arguments(values["xacro_args"]))[0]
+    text = expand(values["robot"], xacro_arguments(values["xacro_args"]))[0]
+    return prefix_frames(text, values["frame_prefix"])
 
 
 def typed_value(text: str) -> bool | int | float | str:

@@ -242,7 +242,7 @@ def _rviz(values: bringup.Values) -> Node:
     path = values["rviz_file"] or _temporary(".rviz")
     if not values["rviz_file"]:
         template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
-        mechanism = load_mechanism(values["robot"], xacro_arguments(values["xacro_args"]))
+        mechanism = load_mechanism(bringup.description(values))
         rviz_view.write_view(rviz_view.fitted_view(template, mechanism), path)
     return Node(
         package="rviz2",
