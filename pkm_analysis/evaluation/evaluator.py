@@ -107,7 +107,7 @@ class PoseEvaluator:
         """`numbers`, REACH first, the determinant's sign as it is."""
         code = self._code(asked) if self.kinematics.straight else None
         if code is None:
-            return self._by_kernels(poses, asked)
+            return self.by_kernels(poses, asked)
         out = np.empty((len(asked), len(poses)))
         columns = np.empty((len(code.inputs), CHUNK))
         results = np.empty((len(asked) + 1, CHUNK))
@@ -122,7 +122,7 @@ class PoseEvaluator:
             other = np.flatnonzero((results[-1, :n] == 0.0) & ~(results[0, :n] < 0.0))
             if len(other):
                 rows = other + part.start
-                out[:, rows] = self._by_kernels(poses[rows], asked)
+                out[:, rows] = self.by_kernels(poses[rows], asked)
         return out
 
     def _code(self, asked: tuple[int, ...]) -> VectorCode | None:
@@ -131,8 +131,16 @@ class PoseEvaluator:
             self._codes[asked] = straight_quantities(*fixed, asked)
         return self._codes[asked]
 
-    def _by_kernels(self, poses: Array, asked: tuple[int, ...]) -> Array:
-        """The same for any robot: solved, then judged pose by pose."""
+    def by_kernels(self, poses: Array, asked: tuple[int, ...]) -> Array:
+        """The same as `numbers` for any robot: solved, then judged pose by pose.
+
+        Args:
+            poses: (n, 7).
+            asked: which numbers.
+
+        Returns:
+            (len(asked), n), the determinant's sign as it is.
+        """
         engine, n = self.kinematics.engine, len(poses)
         poses = np.ascontiguousarray(poses)
         solution = self.kinematics.inverse(poses, mode=self.mode)

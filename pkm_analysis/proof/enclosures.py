@@ -212,7 +212,8 @@ class Encloser:
             np.zeros((len(p.robot.terms) if len(p.blocks) else 0, SLOPE + 2 * MOST)),
             np.zeros(k),
             np.zeros((4, MOST, MOST, 2)),
-            np.zeros((6, MOST, 2)),
+            np.zeros((4, MOST, 2)),
+            np.zeros((2, MOST)),
         )
         out, decided = np.empty((len(boxes), len(p.results), width)), np.zeros(len(boxes), dtype=np.bool_)
         centres = self._at_centres(boxes)

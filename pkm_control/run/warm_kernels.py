@@ -38,6 +38,8 @@ from pkm_dynamics import Dynamics
 from pkm_kinematics.kernels.kept import COMPILING
 from pkm_kinematics.making import making
 
+ANALYSES = "pkm_analysis.warm"  # which control does not import; found by name
+
 
 def warm_kernels(mechanism: Mechanism) -> float:
     """Call every compiled path of the library on one robot, and draw a report; return the seconds that it took."""
@@ -134,6 +136,8 @@ def parser() -> argparse.ArgumentParser:
         "the next. What robots of other kinds need beside is compiled when it is first called.",
     )
     options.add_robot(p, default="delta")
+    text = "what is compiled: what it takes to run, or what pkm analyse takes (default: running)"
+    p.add_argument("--for", dest="purpose", choices=("running", "analysis"), default="running", help=text)
     return p
 
 
@@ -144,8 +148,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with making("building the robot"):
             mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
         with making("compiling kernels"):
-            took = warm_kernels(mechanism)
-        note_compiled(mechanism.urdf, LAWS[0], SIMULATED)
+            if given.purpose == "analysis":
+                began = time.perf_counter()
+                importlib.import_module(ANALYSES).warm(mechanism)
+                took = time.perf_counter() - began
+            else:
+                took = warm_kernels(mechanism)
+                note_compiled(mechanism.urdf, LAWS[0], SIMULATED)
     except PkmError as error:
         print(f"pkm warm: {error}", file=sys.stderr)
         return 1

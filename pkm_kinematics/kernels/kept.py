@@ -161,6 +161,8 @@ PURPOSES = (
     ("pkm_kinematics.kernels.path", "for following the readings of the drives", 25.0),
     ("pkm_kinematics", "for the kinematics of every robot", 26.0),
     ("pkm_dynamics", "for the dynamics of every robot", 24.0),
+    ("pkm_analysis.proof", "for proofs", 33.0),
+    ("pkm_analysis", "for workspaces and maps", 20.0),
     ("pkm_control", "for the simulated machine and for planning", 13.0),
 )
 

@@ -10,6 +10,7 @@ from pkm_analysis.proof.kernels.program import (
     place_pose,
     run,
     set_reach,
+    unknown_zero,
 )
 from pkm_kinematics.kernels.compiled import compiled
 
@@ -30,35 +31,36 @@ def enclose(pose, robot, domain, boxes, guesses, scratch, out, decided):
             along unit speeds of twists (6, m).
         boxes: (n, k, 2).
         guesses: (n, n_unknowns) the unknowns at the boxes' centres.
-        scratch: (jets of pose, of robot, by unknowns, reach (k,), matrices, vectors).
+        scratch: (jets of pose, of robot, by unknowns, reach (k,), matrices, vectors, radii).
         out: (n, n_results, width) written.
         decided: (n,) written: every comparison comes out as recorded, and all unknowns are determined.
     """
     pose_terms, pose_constants, pose_values, coordinates, placed = pose
     terms, constants, values, inputs, results, conditions, blocks, unknowns, equations = robot
     origin, directions, twists = domain
-    A, J, G, reach, matrices, vectors = scratch
+    A, J, G, reach, matrices, vectors, radii = scratch
     k, m = directions.shape[1], twists.shape[1]
     width = width_of(k, m)
-    place_constants(A, pose_constants, pose_values, k, 0)
+    none = unknown_zero(m)
+    place_constants(A, pose_constants, pose_values, k, none)
     place_constants(J, constants, values, k, m)
     for n in range(boxes.shape[0]):
         box = boxes[n]
         set_reach(box, reach)
         place_parameters(A, coordinates, origin, directions, box, k)
-        run(pose_terms, A, 0, pose_terms.shape[0], k, 0, reach, True)
+        run(pose_terms, A, none, pose_terms.shape[0], k, none, reach, none == 0)
         place_pose(A, placed, J, inputs, twists, k, m)
-        start = 0
+        start = none
         ok = True
         for b in range(blocks.shape[0]):
-            run(terms, J, start, blocks[b, FIRST], k, m, reach, True)
+            run(terms, J, start, blocks[b, FIRST], k, m, reach, none == 0)
             at, count = blocks[b, AT], blocks[b, COUNT]
             between = blocks[b, FIRST], blocks[b, STOP]
             mine, zero, guess = unknowns[at : at + count], equations[at : at + count], guesses[n, at : at + count]
-            known = determine(terms, J, G, between, mine, zero, guess, (k, m), reach, (matrices, vectors))
+            known = determine(terms, J, G, between, mine, zero, guess, (k, m), reach, (matrices, vectors, radii))
             ok = ok and known
             start = blocks[b, STOP]
-        run(terms, J, start, terms.shape[0], k, m, reach, True)
+        run(terms, J, start, terms.shape[0], k, m, reach, none == 0)
         decided[n] = ok and certain(conditions, J)
         for r in range(results.shape[0]):
             for c in range(width):

@@ -23,7 +23,7 @@ from pkm_analysis.proof.kernels.jets import (
     unknown,
     write,
 )
-from pkm_analysis.proof.kernels.program import run
+from pkm_analysis.proof.kernels.program import run, unknown_zero
 from pkm_kinematics.kernels.compiled import compiled
 
 TRIES = 10
@@ -136,7 +136,8 @@ def by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A):
         write(G, i, VALUE, plus((guess[j], guess[j]), (-radius[j], radius[j])))
         write(G, i, CENTRE, (guess[j], guess[j]))
         write(G, i, SLOPE + 2 * j, (1.0, 1.0))
-    run(terms, G, start, stop, n, 0, radius, True)
+    none = unknown_zero(n)
+    run(terms, G, start, stop, n, none, radius, none == 0)
     for r in range(n):
         for c in range(n):
             d = read(G, equations[r], SLOPE + 2 * c)
@@ -225,17 +226,17 @@ def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, sc
         guess: (n,) the unknowns at the centre of the box, nearly.
         sizes: (parameters, twists).
         reach: (k,) as `run` has it.
-        scratch: of shapes (4, MOST, MOST, 2) and (6, MOST, 2).
+        scratch: of shapes (4, MOST, MOST, 2), (4, MOST, 2) and (2, MOST).
 
     Returns:
         Whether there is one solution, near the guess, for every pose of the box.
     """
-    (start, stop), (k, m), (matrices, vectors) = between, sizes, scratch
-    n = unknowns.shape[0]
+    (start, stop), (k, m), (matrices, vectors, radii) = between, sizes, scratch
+    n, none = unknowns.shape[0], unknown_zero(k)
     A, E, EC = matrices[0], matrices[1], matrices[2]
     C, B = matrices[3, :, :, 0], matrices[3, :, :, 1]
     step, b, x, y = vectors[0], vectors[1], vectors[2], vectors[3]
-    radius, at_centre = vectors[4, :, 0], vectors[5, :, 0]
+    radius, at_centre = radii[0], radii[1]  # contiguous, as `reach` is
     known = True
     for j in range(n):
         known = known and abs(guess[j]) < inf
@@ -246,7 +247,7 @@ def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, sc
         write(J, unknowns[j], VALUE, (guess[j], guess[j]))
         write(J, unknowns[j], CENTRE, (guess[j], guess[j]))
     if known:
-        run(terms, J, start, stop, k, m, reach, True)
+        run(terms, J, start, stop, k, m, reach, none == 0)
         # at the centre
         take_over(J, G, start, False, n)
         by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A)
@@ -280,14 +281,14 @@ def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, sc
             write(J, unknowns[j], VALUE, plus((guess[j], guess[j]), (-radius[j], radius[j])))
             write(J, unknowns[j], CENTRE, plus((guess[j], guess[j]), (-at_centre[j], at_centre[j])))
         rest_of(J, unknowns, k, m)
-        run(terms, J, start, stop, k, m, reach, False)
+        run(terms, J, start, stop, k, m, reach, none != 0)
         there, bends = centre_rate_at(k, m), bend_at(k, m)
         for at in range(SLOPE, there, 2):
             found = found and derive(J, unknowns, equations, at, E, C, b, x, y)
         for at in range(there, bends, 2):
             found = found and derive(J, unknowns, equations, at, EC, C, b, x, y)
         if found and m > 0:
-            run(terms, J, start, stop, k, m, reach, False)
+            run(terms, J, start, stop, k, m, reach, none != 0)
             for at in range(bends, bends + 2 * k * m, 2):
                 found = found and derive(J, unknowns, equations, at, E, C, b, x, y)
     if not found:
@@ -295,5 +296,5 @@ def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, sc
             write(J, unknowns[j], VALUE, EVERYTHING)
             write(J, unknowns[j], CENTRE, EVERYTHING)
             unknown(J, unknowns[j], k, m)
-    run(terms, J, start, stop, k, m, reach, True)
+    run(terms, J, start, stop, k, m, reach, none == 0)
     return found

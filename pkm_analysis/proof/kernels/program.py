@@ -54,8 +54,17 @@ LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL, EQUAL, UNEQUAL = range(6)
 
 
 @compiled
+def unknown_zero(m):
+    """Zero, as a number that the compiler does not know."""
+    return m - m
+
+
+@compiled
 def run(terms, J, start, stop, k, m, reach, narrowing):
     """Evaluate terms `start` to `stop`.
+
+    It is called with numbers that are no constants (see `unknown_zero`): numba would compile it, and all that it calls,
+    once for every constant, ten seconds each.
 
     Args:
         terms: (n, 5) operation and up to four operands, by number.
@@ -88,10 +97,8 @@ def run(terms, J, start, stop, k, m, reach, narrowing):
             set_reciprocal(J, i, a, k, m)
         elif what == ROOT:
             set_root(J, i, a, k, m)
-        elif what == SINE:
-            set_turn(J, i, a, True, k, m)
-        elif what == COSINE:
-            set_turn(J, i, a, False, k, m)
+        elif what in (SINE, COSINE):
+            set_turn(J, i, a, what == SINE, k, m)
         elif what == ANGLE:
             set_angle(J, i, a, b, k, m)
         elif what == ABSOLUTE:

@@ -66,7 +66,7 @@ def test_code_and_kernels_say_the_same(name: str) -> None:
     assert evaluator.quick
     joints = (int(column) + WIDTH for column in kinematics.engine.body_column[2:])
     asked = (REACH, LIMIT, TYPE1, TYPE2, HOLD, REGULARITY, *joints)
-    quick, slow = evaluator.numbers(poses, asked), evaluator._by_kernels(poses, asked)
+    quick, slow = evaluator.numbers(poses, asked), evaluator.by_kernels(poses, asked)
     slow[asked.index(TYPE2)] *= evaluator._home_sign
     assert ((quick[0] >= 0.0) == (slow[0] >= 0.0)).all()
     use = quick[0] >= 0.0

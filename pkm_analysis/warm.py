@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What analyses of a robot need compiled, called once. `pkm warm ROBOT --for analysis` finds this module by name."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.kernels.full_boxes import largest_full_box
+from pkm_analysis.kernels.pose_quantities import WIDTH
+from pkm_analysis.prediction import predict
+from pkm_analysis.proof import Domain, Inside, NoSingularity, prove
+from pkm_analysis.robot import Robot
+from pkm_analysis.sweeps import Sweeps
+from pkm_description import Mechanism, PkmError
+
+NARROW = 1e-6  # m and rad: of the box that is proved
+
+
+def warm(mechanism: Mechanism) -> None:
+    """Call every compiled path of the analyses on one robot.
+
+    Args:
+        mechanism: the robot.
+    """
+    robot = Robot(mechanism, sweeps=Sweeps(1))
+    kinematics = robot.kinematics
+    poses = np.tile(kinematics.home, (2, 1))
+    robot.evaluator.by_kernels(poses, tuple(range(WIDTH)))
+    outside = np.zeros((3, 3, 3), dtype=np.int64)
+    largest_full_box(outside, np.zeros((3, 2)), np.zeros(6, dtype=np.int64))
+    with contextlib.suppress(PkmError):  # a robot that is singular at home
+        robot.dynamics.gravity(poses)
+        predict(robot.dynamics, (0.0, 1.0), poses, np.zeros((2, 6)), np.zeros((2, 6)))
+    home = np.array([[c.home - NARROW, c.home + NARROW] for c in robot.coordinates.all])
+    with contextlib.suppress(AnalysisError):  # a robot of which nothing is proved
+        prove(kinematics, Domain.of_box(home), [Inside(), NoSingularity()], most_boxes=1)

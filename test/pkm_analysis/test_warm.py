@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is warmed for analyses is what they call: they compile nothing of it a second time."""
+
+from __future__ import annotations
+
+import pytest
+
+from pkm_analysis import Analysis
+from pkm_analysis.kernels.full_boxes import largest_full_box
+from pkm_analysis.kernels.pose_quantities import pose_quantities_many
+from pkm_analysis.proof import Domain, Inside, prove
+from pkm_analysis.proof.kernels.enclose import enclose
+from pkm_control.run.warm_kernels import main
+from pkm_description import load_mechanism
+from pkm_kinematics import Kinematics
+
+
+def test_analyses_find_their_kernels_compiled(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["five_bar", "--for", "analysis"]) == 0
+    assert "kernels ready after" in capsys.readouterr().out
+    kernels = (largest_full_box, pose_quantities_many, enclose)
+    before = [kernel.signatures[:] for kernel in kernels]
+    assert all(before)
+    robot = load_mechanism("five_bar")
+    Analysis(robot).workspace(resolution=40).largest_box()
+    proof = prove(Kinematics(robot), Domain.of_box([[-0.01, 0.01], [0.3, 0.31]]), Inside())
+    assert proof.boxes > 0
+    assert [kernel.signatures for kernel in kernels] == before
