@@ -75,7 +75,8 @@ kept.KeptKernels.save_overload = lambda *what: (time.sleep(1.0), keep(*what))
 """
     with ThreadPoolExecutor() as pool:
         (first, second) = [pool.submit(call, tmp_path, slow) for _ in range(2)]
-    assert sorted(process.result()[:2] for process in (first, second)) == [(0, 2), (2, 0)]
+    loaded, compiled = zip(*(process.result()[:2] for process in (first, second)), strict=True)
+    assert (sum(loaded), sum(compiled)) == (2, 2)  # on a busy computer one each
 
 
 def test_who_waits_in_vain_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

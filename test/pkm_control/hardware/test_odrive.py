@@ -26,6 +26,7 @@ TURNS = 500.0 / (2.0 * math.pi)  # per metre
 FILE = """
 machine: odrive
 rate: 100
+silence: 0.3
 defaults: {{port: {port}, gear: 500}}
 actuators:
   {names[0]}: {{axis: 0, {first}}}
