@@ -70,7 +70,9 @@ or the machine stopped.
 | delay | commands act one period late; the controller is told |
 
 `impedance` is a spring of 2 kN/m, which gives way to what it does not know of. `position` commands the drives' own
-loops, which carry the weight of the machine as it is, so hidden masses cost it little.
+loops, which carry the weight of the machine as it is, so hidden masses cost it little. What is lost here is lost to
+saturation: drives that the plan keeps below 60 % have no more for a payload that it does not know of, and a platform on
+legs turns away where one of them gives less than it is asked for. Say the payload, or leave more reserve.
 """
 
 
