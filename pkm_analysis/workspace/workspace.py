@@ -252,7 +252,8 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     error = length * tolerance + border.doubt
     per = float(np.prod(scale))
     pitch = float(max(axis[1] - axis[0] for axis in scaled))
-    sampled = sample_size(membership, SAMPLES if quick else SLOW_SAMPLES)
+    costly = any(one.quantity.near is not None for one in membership.requirements)
+    sampled = sample_size(membership, SLOW_SAMPLES if costly or not quick else SAMPLES)
     caution = "" if border.complete else "the border was not refined to the tolerance everywhere"
     if abs(sampled[0] - size / per) > error / per + DEVIATIONS * sampled[1]:
         caution = (
