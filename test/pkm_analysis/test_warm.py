@@ -15,6 +15,7 @@ from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 
 
+@pytest.mark.slow  # it compiles for minutes where nothing is kept yet
 def test_analyses_find_their_kernels_compiled(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["five_bar", "--for", "analysis"]) == 0
     assert "kernels ready after" in capsys.readouterr().out
