@@ -27,6 +27,7 @@ ROS = (
     "sensor_msgs",
     "std_msgs",
     "std_srvs",
+    "visualization_msgs",
     "pkm_interfaces",
 )
 HEAD = """\

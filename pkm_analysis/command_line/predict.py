@@ -20,7 +20,7 @@ from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Inertial
 
-MOTIONS = "pkm_control.motion.sampled_motion"  # what reads and plans motion files, found by name: see its page
+MOTIONS = "pkm_control.motion.files.sampled_motion"  # what reads and plans motion files, found by name: see its page
 EXCEEDED = 3
 SHOWN = 3  # choices for a joint that are printed
 

@@ -21,7 +21,7 @@ from pkm_control.client.state import RobotState
 from pkm_control.client.task import Result, Task
 from pkm_control.loop.follower import Tolerances
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.answer import Answer

@@ -11,7 +11,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from pkm_control.motion.shipped import AUTO, motion_names
+from pkm_control.motion.files.shipped import AUTO, motion_names
 from pkm_control.run.cli import COMMANDS
 from pkm_description import robot_names
 

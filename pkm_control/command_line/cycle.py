@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_control.command_line import options
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
-from pkm_control.motion.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.report import Use

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY
-from pkm_control.motion.shipped import AUTO, motion_names
+from pkm_control.motion.files.shipped import AUTO, motion_names
 from pkm_description.command_options import ROBOT, XACRO_ARGS, add_robot
 
 __all__ = ["ROBOT", "XACRO_ARGS", "add_robot"]

@@ -21,7 +21,7 @@ from pkm_control.hardware.machine_kinds import LOOPBACK
 from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.make_machine import limits_of, make_machine
 from pkm_control.loop.fixed_rate import FixedRateLoop
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.recording import Recording

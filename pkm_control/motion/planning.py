@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from pkm_control.control_errors import LimitError, UnreachableMotionError
 from pkm_control.controllers.weight import pulling
 from pkm_control.motion.actuator_path import ActuatorPath
+from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
-from pkm_control.motion.motion_file import MotionFile
 from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
 from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
 from pkm_control.motion.timed_curve import TimedCurve

@@ -15,7 +15,7 @@ from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENC
 from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
-from pkm_control.motion.shipped import AUTO, find_motion
+from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE, payload_note
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.load import expand, xacro_arguments

@@ -28,9 +28,9 @@ from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.guard import guard_of
 from pkm_control.loop.platform_observer import PlatformObserver
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
-from pkm_control.motion.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory, TrajectorySample
 from pkm_control.realism import USUAL_RESERVE

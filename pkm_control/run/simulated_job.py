@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pkm_control.command_line.one_process import Interruption
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
 from pkm_control.realism import NOTE, payload_note
 from pkm_control.report.report import Report

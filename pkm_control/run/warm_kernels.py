@@ -25,8 +25,8 @@ from pkm_control.command_line import options
 from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.law_settings import LAWS
 from pkm_control.hardware.machine_kinds import SIMULATED
-from pkm_control.motion.default_motion import motion_named
-from pkm_control.motion.shipped import AUTO
+from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.files.shipped import AUTO
 from pkm_control.report.report import Report
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
 from pkm_control.run.prepare import end_with_parent, exercise, note_compiled, rehearse_controller

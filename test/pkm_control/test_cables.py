@@ -15,7 +15,7 @@ from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.guard import guard_of
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pkm_control.command_line.cycle import Places, cycle_figures, main, pick_and_place
-from pkm_control.motion.motion_file import read_motion_file
+from pkm_control.motion.files.motion_file import read_motion_file
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.run.main_job import plan_cycle
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pkm_control.motion.actuator_path import ActuatorPath
-from pkm_control.motion.default_motion import default_motion, tour
+from pkm_control.motion.files.default_motion import default_motion, tour
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism, robot_names

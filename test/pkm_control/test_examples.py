@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array

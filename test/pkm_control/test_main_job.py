@@ -8,7 +8,7 @@ from pkm_control.controllers.pd_gravity import PdGravity
 from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.simulated.encoder import Encoder
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
-from pkm_control.motion.motion_file import parse_motion, read_motion_file
+from pkm_control.motion.files.motion_file import parse_motion, read_motion_file
 from pkm_control.report.report import Report
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
 from pkm_description.mechanism import Inertial

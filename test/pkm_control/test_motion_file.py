@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from pkm_control.control_errors import MotionFileError
-from pkm_control.motion.motion_file import parse_motion, read_motion_file, task_chain_of
-from pkm_control.motion.shipped import SHIPPED_MOTIONS
+from pkm_control.motion.files.motion_file import parse_motion, read_motion_file, task_chain_of
+from pkm_control.motion.files.shipped import SHIPPED_MOTIONS
 from pkm_description import load_mechanism
 
 HOME = np.array([0.1, 0.2, -0.8, 0.0, 0.0, np.sin(0.25), np.cos(0.25)])

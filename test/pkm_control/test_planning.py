@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pkm_control.control_errors import LimitError, UnreachableMotionError
+from pkm_control.motion.files.motion_file import parse_motion, read_motion_file
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
-from pkm_control.motion.motion_file import parse_motion, read_motion_file
 from pkm_control.motion.planning import MotionPlanner
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics

@@ -18,7 +18,7 @@ from pkm_control.hardware.make_machine import make_machine
 from pkm_control.loop.follower import Action, Motion, Tolerances, TrajectoryFollower
 from pkm_control.loop.guard import PositionGuard
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory

@@ -10,7 +10,7 @@ from pkm_control import realism
 from pkm_control.hardware.simulated.encoder import Encoder
 from pkm_control.hardware.simulated.imperfections import heavier, realistic_encoder, realistic_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.report.report import Report

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
-from pkm_control.motion.shipped import AUTO, motion_names
+from pkm_control.motion.files.shipped import AUTO, motion_names
 from pkm_control.operation.answer import Answer
 from pkm_control.view.operations import IDLE
 from pkm_description.ros import messages, topics

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pkm_control.control_errors import MotionFileError
 
-SHIPPED_MOTIONS = Path(__file__).parents[1] / "motions"
+SHIPPED_MOTIONS = Path(__file__).parents[2] / "motions"
 AUTO = "auto"  # the name of the motion that suits the robot; see `default_motion.py`
 
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.motion.files.motion_file import MotionFile, read_motion_file, task_chain_of
+from pkm_control.motion.files.shipped import AUTO
 from pkm_control.motion.limits import PlatformLimits
-from pkm_control.motion.motion_file import MotionFile, read_motion_file, task_chain_of
-from pkm_control.motion.shipped import AUTO
 from pkm_description.introduction import axes
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displace

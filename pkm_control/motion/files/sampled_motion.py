@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.motion.default_motion import motion_named
+from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.realism import USUAL_RESERVE

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from pkm_control.control_errors import MotionFileError
+from pkm_control.motion.files.shipped import find_motion, unreadable
 from pkm_control.motion.limits import PlatformLimits
-from pkm_control.motion.shipped import find_motion, unreadable
 from pkm_description.mechanism import Joint, JointType, Mechanism
 
 Array = NDArray[np.float64]
