@@ -5,16 +5,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 from rclpy.node import Node
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from pkm_control.hardware.machine_state import CommandMode
 from pkm_description.errors import PkmError
 from pkm_description.ros import messages, topics
+from pkm_description.ros.messages import RequestError
 from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.raw_rows import RawRows
 
 Array = NDArray[np.float64]
 
@@ -37,26 +41,40 @@ class CommandInbox:
         self.refused = 0
         self.problem = ""
         self._node = node
-        self._commands = PolledSubscription(node, JointState, topics.HARDWARE_COMMANDS, topics.STREAM_IN)
+        self._commands = PolledSubscription(node, JointState, topics.HARDWARE_COMMANDS, topics.STREAM_IN, raw=True)
+        self._names: tuple[str, ...] = ()
+        self._readers: dict[CommandMode, RawRows] = {}
 
     def newest(self, names: Sequence[str]) -> tuple[CommandMode, Array] | None:
         """Return the command (n_actuated,) that came since the last call, and what it means; None where none did."""
-        message = self._commands.take()
-        if message is None:
+        data = self._commands.take()
+        if data is None:
             return None
+        if self._names != tuple(names):
+            self._names, self._readers = tuple(names), {}
+        try:
+            mode = self._mode_of(data)
+            stamp, values = self._readers[mode].row(data)
+        except PkmError as error:  # ros2_control sends NaN until a controller commands; a bad one is refused
+            self.refuse(str(error))
+            return None
+        self.heard, self.problem = True, ""
+        self.arrival = time.monotonic()
+        self.stamp = stamp.sec + 1e-9 * stamp.nanosec
+        return mode, values
+
+    def _mode_of(self, data: bytes) -> CommandMode:
+        """Return what a serialised command is by, whose reader is there then."""
+        for mode, reader in self._readers.items():
+            if reader.knows(data):
+                return mode
+        message = deserialize_message(data, JointState)
         for field, mode in _FIELDS:
             if len(getattr(message, field)):
-                try:
-                    values = messages.joint_values(message, names, field, "command")
-                except PkmError as error:  # ros2_control sends NaN until a controller commands; a bad one is refused
-                    self.refuse(str(error))
-                    return None
-                self.heard, self.problem = True, ""
-                self.arrival = time.monotonic()
-                self.stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
-                return mode, values
-        self.refuse("a command without values")
-        return None
+                read = partial(_values_of, self._names, field)
+                self._readers.setdefault(mode, RawRows(JointState, read))
+                return mode
+        raise RequestError("a command without values")
 
     def publishers(self) -> list[str]:
         """Full names of the nodes that publish commands, sorted."""
@@ -71,3 +89,7 @@ class CommandInbox:
         """
         self.refused += 1
         self.problem = problem
+
+
+def _values_of(names: Sequence[str], field: str, message: JointState) -> Array:
+    return messages.joint_values(message, names, field, "command")

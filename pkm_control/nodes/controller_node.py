@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
-from pkm_description.ros.raw_rows import RowPublisher
+from pkm_description.ros.raw_rows import RawRows, RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
@@ -98,7 +99,7 @@ class ControllerNode(Node):
         self._controls.problem = self._description.problem
         self._desk = GoalDesk(self._controls, self._start_settings, self._refuse)
         self._operator = OperatorServices(self, self._controls)
-        self._states = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN)
+        self._states = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN, raw=True)
         self._wrenches = PolledSubscription(self, WrenchStamped, topics.FORCE_TORQUE, topics.STREAM_IN)
         self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)
         self._server = ActionServer(
@@ -182,6 +183,7 @@ class ControllerNode(Node):
             if self._controls.follower is not None:
                 self._controls.follower.end(Outcome.PREEMPTED, "a new robot description has come")
             self._kinematics = kinematics
+            self._readings = RawRows(JointState, partial(messages.reading_of, kinematics.actuated_names), 3, 8)
             self._command, self._reference_rows = self._streams(follower)
             self._sensor_frame = force.sensor_frame or mechanism.platform_link
             self._controls.follower = follower
@@ -247,20 +249,19 @@ class ControllerNode(Node):
             if self.context.ok():
                 raise
 
-    def _measured(self, message: JointState, now: float) -> None:
+    def _measured(self, message: bytes, now: float) -> None:
         follower = self._controls.follower
         if follower is None:
             return
-        names = self._kinematics.actuated_names
         try:
-            positions = messages.joint_values(message, names, what="measured state")
-            velocities = messages.joint_values(message, names, "velocity", "measured state")
+            stamp, numbers = self._readings.row(message)
         except PkmError as error:
             self._refused = str(error)
             self._silent(now)
             return
         self._refused = ""
-        stamp = message.header.stamp
+        n = len(self._kinematics.actuated_names)
+        positions, velocities = numbers[:n], numbers[n : 2 * n]
         at = stamp.sec + 1e-9 * stamp.nanosec
         self._rate.note(at)
         if follower.controller.feels:

@@ -118,6 +118,28 @@ def joint_values(
     return array
 
 
+def reading_of(names: Sequence[str], message: JointState) -> Array:
+    """What a message says of joints at once.
+
+    Args:
+        names: the joints.
+        message: joints in any order.
+
+    Returns:
+        Positions, velocities and efforts (3 n,) in the order of `names`; efforts NaN where it has none in that order.
+
+    Raises:
+        RequestError: as `joint_values` does, of positions and velocities.
+    """
+    efforts = np.full(len(names), np.nan)
+    if len(message.effort) == len(names) and list(message.name) == list(names):
+        efforts = np.array(message.effort, dtype=np.float64)
+    what = "measured state"
+    return np.concatenate(
+        (joint_values(message, names, what=what), joint_values(message, names, "velocity", what), efforts)
+    )
+
+
 def check_frame(header: Header, base_frame: str) -> None:
     """Refuse a request in another frame than the base frame.
 

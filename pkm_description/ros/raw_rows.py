@@ -26,6 +26,7 @@ from rclpy.serialization import deserialize_message, serialize_message
 _STAMP = slice(4, 12)  # s and ns, four bytes each
 _STAMP_STRUCT = struct.Struct("<iI")
 _LITTLE_ENDIAN = 1  # second byte
+_TRIES = 5  # messages in whose bytes the numbers are looked for; a stream in another order has them nowhere
 
 
 def places(message: bytes, n: int, groups: int = 1, gap: int = 0) -> list[slice]:
@@ -63,6 +64,8 @@ class RawRows:
         self._like = b""  # a message whose layout is known
         self._at: list[slice] = []  # its groups of numbers
         self._head = slice(0)  # what must be the same in others
+        self._numbers = struct.Struct("")
+        self._tries = 0
 
     def rows(self, data: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Stamps (k,) [ns] and numbers (k, n) of serialised messages."""
@@ -75,16 +78,39 @@ class RawRows:
         parts = [np.ascontiguousarray(table[:, at]).view("<f8") for at in self._at]
         return seconds * 1_000_000_000 + nanoseconds, np.concatenate(parts, axis=1)
 
+    def row(self, data: bytes) -> tuple[Time, NDArray[np.float64]]:
+        """Stamp and numbers (n,) of one serialised message: a loop's way, in a tenth of the time of the message.
+
+        Raises:
+            Exception: whatever `read` raises at a message that is not like those before.
+        """
+        if not self._at and self._tries < _TRIES:
+            self._learn(data)
+        if self.knows(data):
+            numbers = np.array(self._numbers.unpack_from(data, self._at[0].start))
+            if np.isfinite(numbers).all():  # others are left to `read`, which may refuse them
+                seconds, nanoseconds = _STAMP_STRUCT.unpack_from(data, _STAMP.start)
+                return Time(sec=seconds, nanosec=nanoseconds), numbers
+        message = deserialize_message(data, self._type)
+        return message.header.stamp, np.asarray(self._read(message), dtype=np.float64)
+
+    def knows(self, data: bytes) -> bool:
+        """Whether a serialised message has the layout of those before."""
+        return bool(self._at) and self._alike(data)
+
     def _alike(self, one: bytes) -> bool:
         return len(one) == len(self._like) and one[self._head] == self._like[self._head] and one[:4] == self._like[:4]
 
     def _learn(self, first: bytes) -> None:
         """Find the numbers of the first message in its bytes; leave the layout unknown where they are not there."""
+        self._tries += 1
         stamps, numbers = self._in_full([first])
         at = places(first, numbers.shape[1], self._groups, self._gap)
         if not at:
             return
         self._like, self._head, self._at = first, slice(_STAMP.stop, at[0].start), at
+        group = f"{numbers.shape[1] // self._groups}d"
+        self._numbers = struct.Struct("<" + f"{self._gap}x".join([group] * self._groups))
         found = self.rows([first])
         if found[0][0] != stamps[0] or not np.array_equal(found[1], numbers, equal_nan=True):
             self._at = []

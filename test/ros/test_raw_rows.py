@@ -123,3 +123,40 @@ def test_a_layout_that_is_not_the_expected_one_is_not_used() -> None:
     assert not stream.quick
     stream.publish(Time(sec=1), np.array([1.0, 2.0]))
     assert sent.messages == [make(Time(sec=1), np.array([1.0, 2.0]))]
+
+
+def test_one_message_after_the_other() -> None:
+    stream = RawRows(JointState, values, groups=3, gap=8)
+    for k in range(4):
+        state = joint_state(["a", "b"], k)
+        stamp, numbers = stream.row(serialize_message(state))
+        assert stamp == state.header.stamp
+        np.testing.assert_array_equal(numbers, values(state))
+    assert stream.knows(serialize_message(joint_state(["a", "b"], 9)))
+    assert not stream.knows(serialize_message(joint_state(["b", "a"], 9)))
+
+
+def test_numbers_that_are_not_finite_are_left_to_who_reads() -> None:
+    def read(state: JointState) -> np.ndarray:
+        if not np.isfinite(state.position).all():
+            raise ValueError("no position")
+        return values(state)
+
+    stream = RawRows(JointState, read, groups=3, gap=8)
+    stream.row(serialize_message(joint_state(["a", "b"], 0)))
+    bad = joint_state(["a", "b"], 1)
+    bad.position[1] = float("nan")
+    with pytest.raises(ValueError, match="no position"):
+        stream.row(serialize_message(bad))
+    late = joint_state(["a", "b"], 2)
+    late.effort[0] = float("nan")
+    np.testing.assert_array_equal(stream.row(serialize_message(late))[1], values(late))
+
+
+def test_a_stream_without_a_layout_is_soon_taken_as_it_is() -> None:
+    asked: list[int] = []
+    stream = RawRows(JointState, lambda state: (asked.append(1), values(state)[::-1])[1], groups=3, gap=8)
+    for k in range(20):
+        state = joint_state(["a", "b"], k)
+        np.testing.assert_array_equal(stream.row(serialize_message(state))[1], values(state)[::-1])
+    assert len(asked) < 40
