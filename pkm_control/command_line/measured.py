@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""That the motion of a run has been measured: from the node that plays it to the process that it was forked from.
+"""What a run's process and the node that plays its motion, which is forked from it, say to each other.
+
+The node says that the motion has been measured, and the process why it ends the run where a node's death is the reason.
 
 What is left to do then, a page of pictures, takes seconds, in which nobody needs the other nodes; two loops at a
 kilohertz would keep a small computer busy.
@@ -7,7 +9,8 @@ kilohertz would keep a small computer busy.
 
 import mmap
 
-_SAID = mmap.mmap(-1, 1)  # shared by all that are forked from this process
+_LONGEST = 500  # bytes of a reason
+_SAID = mmap.mmap(-1, 1 + _LONGEST)  # shared by all that are forked from this process
 
 
 def say_measured() -> None:
@@ -22,4 +25,14 @@ def is_measured() -> bool:
 
 def forget_measured() -> None:
     """Before another run."""
-    _SAID[0] = 0
+    _SAID[:] = bytes(1 + _LONGEST)
+
+
+def say_fault(reason: str) -> None:
+    """Say why the run ends early, though nobody asked it to."""
+    _SAID[1:] = reason.encode()[:_LONGEST].ljust(_LONGEST, b"\0")
+
+
+def said_fault() -> str:
+    """What has been said since `forget_measured`; empty where nothing has."""
+    return _SAID[1:].rstrip(b"\0").decode(errors="ignore")

@@ -316,10 +316,13 @@ class ControllerNode(Node):
         return application
 
     def _offered(self, request: Any) -> GoalResponse:
-        """Reject a goal that holds nothing; whatever else is wrong takes longer to see, and is told in the result."""
-        if request.trajectory.points:
+        """Reject a goal without points or sense; whatever else is wrong takes longer to see, and is in the result."""
+        problem = motion_messages.tolerance_problem(request)
+        if not request.trajectory.points:
+            problem = "the trajectory has no points"
+        if not problem:
             return GoalResponse.ACCEPT
-        self._refuse("the trajectory has no points")
+        self._refuse(problem)
         return GoalResponse.REJECT
 
     async def _execute(self, goal: Any) -> FollowPlatformTrajectory.Result:

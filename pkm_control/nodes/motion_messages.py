@@ -22,6 +22,7 @@ from pkm_kinematics.kernels.compiled_rotations import displacement_between
 Array = NDArray[np.float64]
 
 REFERENCE_NUMBERS = 19  # of one reference: pose, twist, acceleration
+_TOLERANCES = ("path_position", "path_rotation", "goal_position", "goal_rotation")  # of a goal
 
 
 def seconds(message: Any) -> float:
@@ -136,6 +137,14 @@ def tolerances_of(goal: FollowPlatformTrajectory.Goal) -> Tolerances:
         goal.goal_rotation_tolerance or math.inf,
         seconds(goal.goal_time_tolerance),
     )
+
+
+def tolerance_problem(goal: FollowPlatformTrajectory.Goal) -> str:
+    """Return which tolerance of a goal makes no sense; empty where all do."""
+    values = {name: getattr(goal, f"{name}_tolerance") for name in _TOLERANCES}
+    values["goal_time"] = seconds(goal.goal_time_tolerance)
+    bad = [f"{name}_tolerance is {value:g}" for name, value in values.items() if not value >= 0.0]
+    return f"{bad[0]}; give zero, which means no check, or a number greater than it" if bad else ""
 
 
 def reference_message(numbers: Array, stamp: Any, base_link: str) -> PlatformReference:

@@ -23,7 +23,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
-from pkm_control.command_line.measured import say_measured
+from pkm_control.command_line.measured import said_fault, say_measured
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.motion_player.loop_figures import loop_figures
@@ -340,13 +340,13 @@ class MotionPlayer(Node):
             where = "before the robot moved" if run is None else "on the way to the start of the motion"
             self.get_logger().info(f"ended {where}: nothing of the motion was run, and there is no report")
         if run is not None and run.recorder is not None and self.exit_code is None:
-            cut_off = not run.ended_at
-            if cut_off:
+            fault, cut_off = said_fault(), not run.ended_at
+            if cut_off and not fault:
                 run.stopped = "somebody ended the run"
-            run.end()
+            run.end(fault)
             self._stay = False
             self._finish(run)
-            self.exit_code = 130 if cut_off else self.exit_code
+            self.exit_code = 130 if cut_off and not fault else self.exit_code
         if self.exit_code is None and self._failed:  # of a run that stayed after a fault
             self.exit_code = 1
 

@@ -6,6 +6,7 @@ Plain data: nothing here imports ROS. A knob is something a user may turn; a nod
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -351,6 +352,8 @@ def check(values: Values) -> None:
             "motion is 'none' and the robot is not to stay, so there is nothing to do, and nothing that would end it; "
             "give a motion, or let it stay"
         )
+    if not re.fullmatch(r"/*([A-Za-z_]\w*(/+[A-Za-z_]\w*)*)?/*", values["namespace"], re.ASCII):
+        raise ValueError(f"namespace is '{values['namespace']}'; names of letters, digits and _, with / between them")
     _check_machine(values)
     if values["report"] and values["controller"] != "none":
         check_report(values["report"])

@@ -29,7 +29,7 @@ from typing import IO, NoReturn, Protocol
 import yaml
 
 from pkm_control.command_line import options
-from pkm_control.command_line.measured import forget_measured, is_measured
+from pkm_control.command_line.measured import forget_measured, is_measured, say_fault
 from pkm_control.command_line.outputs import leave_terminal
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
@@ -371,7 +371,8 @@ class ProcessGroup:
                     return code
                 if self._specs[name].stops_run(code):
                     print(f"pkm run: {name} ended with code {code}; stopping the others", file=sys.stderr, flush=True)
-                    return code or 1
+                    say_fault(f"{name} ended with code {code}")
+                    return code if code > 0 else 1
                 if code != 0:
                     print(f"pkm run: {name} ended with code {code}; going on without it", file=sys.stderr, flush=True)
             time.sleep(0.05)

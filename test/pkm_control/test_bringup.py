@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pkm_control.command_line.measured import forget_measured
+from pkm_control.command_line.measured import forget_measured, said_fault
 from pkm_control.run import bringup, prepare, runner
 from pkm_control.run.bringup import NodeSpec
 from pkm_control.run.runner import Forked, Gate, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
@@ -200,6 +200,19 @@ def test_an_unexpected_end_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     group.start(NodeSpec("broken", "", ""), started([sys.executable, "-c", "raise SystemExit(7)"]))
     assert group.wait() == 7
     assert "broken ended with code 7" in capfd.readouterr().err
+    assert said_fault() == "broken ended with code 7"
+    forget_measured()
+    assert said_fault() == ""
+
+
+def test_a_node_that_is_killed_ends_the_run_with_one() -> None:
+    group = ProcessGroup()
+    killed = started(["sleep", "60"])
+    group.start(NodeSpec("killed", "", ""), killed)
+    killed.kill()
+    assert group.wait() == 1
+    assert said_fault() == "killed ended with code -9"
+    forget_measured()
 
 
 def test_a_picture_does_not_end_the_run(capfd: pytest.CaptureFixture[str]) -> None:
@@ -270,6 +283,8 @@ def processor_time_of_children() -> float:
         (["delta", "--host", "foo.bar.invalid"], "cannot listen on host 'foo.bar.invalid'"),
         (["delta", "--host", "203.0.113.1"], "cannot listen on host '203.0.113.1'"),
         (["delta", "--motion", "none", "--no-stay"], "nothing to do"),
+        (["delta", "--namespace", "a/b//c!"], "namespace is 'a/b//c!'"),
+        (["delta", "--frame-prefix", "a b"], "no beginning of a frame"),
     ],
 )
 def test_wrong_options_are_told_at_once_in_one_line(options: list[str], words: str) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
 
     def act(robot: Robot) -> str:
-        return robot.jog(given.linear, given.angular, given.seconds).result().reason
+        before = robot.state.pose
+        reason = robot.jog(given.linear, given.angular, given.seconds).result().reason
+        moved = f"moved by {1e3 * math.dist(before[:3], robot.state.pose[:3]):.3g} mm"
+        return f"{moved}: {reason}" if reason else moved
 
     return ask_robot("jog", given, act)
 

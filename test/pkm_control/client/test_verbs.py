@@ -37,7 +37,7 @@ def test_a_session(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert said(capsys, name, "speed", "0.5") == "motions run at 50% of their plan\n"
     assert "motions run at 50% of their plan" in said(capsys, name, "state")
     assert said(capsys, name, "speed", "1") == "motions run at 100% of their plan\n"
-    assert said(capsys, name, "jog", "0", "0.02", "0", "--seconds", "0.5") == ""
+    assert said(capsys, name, "jog", "0", "0.02", "0", "--seconds", "0.5").startswith("moved by ")
     assert json.loads(said(capsys, name, "state", "--json"))["reference"][1] > 0.003
     assert said(capsys, name, "stop") == ""
     assert said(capsys, name, "recover") == "nothing is wrong: the platform stands well\n"
