@@ -79,7 +79,13 @@ class RawRows:
         return seconds * 1_000_000_000 + nanoseconds, np.concatenate(parts, axis=1)
 
     def row(self, data: bytes) -> tuple[Time, NDArray[np.float64]]:
-        """Stamp and numbers (n,) of one serialised message: a loop's way, in a tenth of the time of the message.
+        """Read one serialised message: a loop's way, in a tenth of the time that the whole message takes.
+
+        Args:
+            data: as it came.
+
+        Returns:
+            Its stamp, and its numbers (n,).
 
         Raises:
             Exception: whatever `read` raises at a message that is not like those before.
