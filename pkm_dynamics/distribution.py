@@ -303,7 +303,7 @@ class Sharing:
         if not (np.isfinite(efforts).all() and np.isfinite(jacobian).all()):
             return np.full(len(efforts), np.nan)
         if not self.redundant:
-            within = np.minimum(np.maximum(efforts, self.lower), self.upper)  # in a third of the time of clip
+            within = np.minimum(np.maximum(efforts, self.lower), self.upper)  # in half of the time of clip
             self.short = bool((within != efforts).any())
             return within
         shared = np.array(efforts, dtype=np.float64)

@@ -79,7 +79,7 @@ class RawRows:
         return seconds * 1_000_000_000 + nanoseconds, np.concatenate(parts, axis=1)
 
     def row(self, data: bytes) -> tuple[Time, NDArray[np.float64]]:
-        """Read one serialised message: a loop's way, in a tenth of the time that the whole message takes.
+        """Read one serialised message: a loop's way, in a sixth of the time that the whole message takes (5 us of 31).
 
         Args:
             data: as it came.
