@@ -128,6 +128,7 @@ setup(
         "test": [
             "pytest",
             "pytest-xdist",
+            "pytest-rerunfailures",
             "hypothesis",
             "python-flint",
             "dask[distributed]",

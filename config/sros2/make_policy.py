@@ -15,13 +15,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from xml.dom import minidom
 from xml.etree import ElementTree
 
 import rclpy
-from rclpy.node import Node
+from rclpy.node import Node, NodeNameNonExistentError
 
 from pkm_control.run import bringup
 
@@ -64,14 +64,16 @@ def look(expected: str = "") -> Found:
     try:
         while time.monotonic() < deadline:
             rclpy.spin_once(observer, timeout_sec=0.1)
-            names = wanted & set(observer.get_node_names())
-            now = {name: _of(observer, name) for name in sorted(names)}
+            now = {}
+            for name in sorted(wanted & set(observer.get_node_names())):
+                with suppress(NodeNameNonExistentError):  # its name came before what it has
+                    now[name] = _of(observer, name)
             if now != before:
                 before, since = now, time.monotonic()
             at_rest = time.monotonic() - since > _AT_REST
-            if names == wanted and (at_rest if not expected else policy(now) == expected):
+            if set(now) == wanted and (at_rest if not expected else policy(now) == expected):
                 return now
-        if names == wanted:
+        if set(now) == wanted:
             return now
         raise SystemExit(f"these nodes did not come: {', '.join(sorted(wanted - set(before)))}")
     finally:
