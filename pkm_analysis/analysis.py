@@ -112,10 +112,12 @@ class Analysis(Introduced):
             The conditions, over ranges that do not matter.
 
         Raises:
-            AnalysisError: no such coordinate, or a requirement that cannot be read.
+            AnalysisError: no such coordinate, one held outside of its limits, or a requirement that cannot be read.
         """
         names = [c.name for c in self.robot.coordinates.free[:3]] if vary is None else list(vary)
         domain = Domain(self.robot.coordinates, dict.fromkeys(names, ANY), hold)
+        if platform_limits:
+            domain.check_held()
         bounds = [self.requirement(one) if isinstance(one, str) else one for one in requirements]
         return Membership(self.robot, domain, bounds, joint_limits, platform_limits)
 
@@ -194,15 +196,16 @@ class Analysis(Introduced):
         requirements: Iterable[str | Requirement] = (),
         resolution: int | None = None,
     ) -> Map:
-        """A quantity over a slice of the workspace, with the loci of singularities there.
+        """A quantity over a slice of the workspace, or a volume, with the loci of singularities there.
 
         Args:
             quantity: its name, or one of your own.
             ranges: of the coordinates that vary [m, rad], by name; as far as the workspace goes for others.
-            vary: one or two task coordinates; the robot's first two freedoms where None.
+            vary: one, two or three task coordinates; those that have a range, or the robot's first two freedoms, where
+                None.
             hold: values of the others [m, rad]; home's by default.
             requirements: beside what limbs and joints allow.
-            resolution: nodes along the longer coordinate.
+            resolution: nodes along the longest coordinate.
 
         Returns:
             The map.
@@ -211,7 +214,7 @@ class Analysis(Introduced):
             AnalysisError: nothing is there to be mapped, or the question has a fault.
         """
         what = self.quantity(quantity) if isinstance(quantity, str) else quantity
-        names = [c.name for c in self.robot.coordinates.free[:2]] if vary is None else list(vary)
+        names = list(ranges or [c.name for c in self.robot.coordinates.free[:2]]) if vary is None else list(vary)
         return quantity_map(self.conditions(names, hold, requirements), what, self._named(ranges), resolution)
 
     def sweep(

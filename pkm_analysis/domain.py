@@ -25,6 +25,7 @@ from pkm_kinematics import Kinematics, Status
 
 Range = tuple[float, float]
 UNLIMITED = 1e12  # rad or m
+SLACK = 1e-9  # m or rad beyond a limit: rounding
 INDEPENDENT = 1e-6  # of unit velocities
 
 
@@ -185,6 +186,20 @@ class Domain:
         rest = [c for c in self.task.free if c not in self.coordinates and c.name not in given]
         return {**given, **{c.name: c.home for c in rest[: mobility - taken]}}
 
+    def check_held(self) -> None:
+        """See that no coordinate is held where the description does not let the platform be.
+
+        Raises:
+            AnalysisError: one is.
+        """
+        for name, value in self.held.items():
+            c = self.task.find(name)
+            if not c.lower - SLACK <= value <= c.upper + SLACK:
+                problem = (
+                    f"it is held at {value:.4g} {c.unit}, and the description allows {c.lower:.4g} to {c.upper:.4g}"
+                )
+                raise AnalysisError(f"coordinate {c.label}", problem, "hold it within, or do without platform limits")
+
     @property
     def labels(self) -> tuple[str, ...]:
         """Short names of what varies."""
@@ -288,6 +303,11 @@ class Domain:
             for name, value in self.held.items()
         )
         return vary + (f"; held: {held}" if held else "")
+
+
+def through(coordinate: Coordinate, low: float, high: float) -> float:
+    """Where a range is cut to be shown: at home where that is inside of it, else in the middle."""
+    return coordinate.home if low < coordinate.home < high else 0.5 * (low + high)
 
 
 def corners(lower: Array, upper: Array) -> Array:

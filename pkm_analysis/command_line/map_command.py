@@ -16,13 +16,14 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = question.parser(
         "map",
-        "A quantity over a slice of the workspace, in colour and with its unit, its worst point beside its mean, and\n"
-        "the loci of singularities of type 1 and type 2 as curves.",
+        "A quantity over a slice of the workspace, or a volume ('--vary x,y,z', shown as slices), in colour and with\n"
+        "its unit, its worst point beside its mean, and the loci of singularities of type 1 and type 2 as curves.",
         "Quantities: reach, joint_limits, type1, type2, type2_signed, margin, constraint, limb_regularity,\n"
         "condition, fastest_platform, effort_at_rest, natural_frequency, clearance, joint:NAME.\n"
         "Exit status: 0 found, 1 nothing there, 2 wrong command line.",
     )
     p.add_argument("--quantity", default="type2", metavar="NAME", help="what is mapped (default: type2)")
+    p.add_argument("--layer", metavar="FILE", help="slices as .glb, which 'pkm run --layers' and RViz show")
     add_picture(p)
     return p
 
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def answer(sweeps: Sweeps) -> Found:
         analysis = question.asked(given, sweeps)
         found = analysis.map(given.quantity, **question.where(analysis, given))
+        if given.layer:
+            found.save(given.layer)
         return Found(analysis.robot.name, found.quantity.name, [found])
 
     return answered("map", given, answer)

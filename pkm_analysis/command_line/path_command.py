@@ -7,12 +7,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-import numpy as np
-
-from pkm_analysis.analysis import Analysis
 from pkm_analysis.command_line import question
 from pkm_analysis.command_line.answers import Found, add_output, add_picture, answered
-from pkm_analysis.proof.questions import read_point
 from pkm_analysis.sweeps import Sweeps
 
 NO_PATH = 3
@@ -51,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def answer(sweeps: Sweeps) -> Found:
         analysis = question.asked(given, sweeps)
         found = analysis.path(
-            _ends(analysis, given.start),
-            _ends(analysis, given.end),
+            question.values_of(analysis, given.start),
+            question.values_of(analysis, given.end),
             margins=given.that,
-            ranges=question.ranges_of(analysis, given.range, "--range"),
+            ranges=question.ranges_of(analysis, given.range),
             joint_limits=not given.no_joint_limits,
             resolution=given.resolution,
         )
@@ -67,10 +63,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return Found(analysis.robot.name, "path", [found, *proof], numbers, lines, 0 if found.found else NO_PATH)
 
     return answered("path", given, answer)
-
-
-def _ends(analysis: Analysis, words: list[str]) -> dict[str, float]:
-    values = read_point(analysis.robot.coordinates, words)
-    named = {word.partition("=")[0] for word in words}
-    chosen = zip(analysis.robot.coordinates.all, np.asarray(values), strict=True)
-    return {c.name: float(value) for c, value in chosen if named & {c.name, c.label}}

@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from pkm_analysis.analysis import Analysis
-from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.answers import add_output
 from pkm_analysis.domain import Range
-from pkm_analysis.requirements.units import in_si
+from pkm_analysis.requirements.coordinate_words import read_range, read_value
 from pkm_analysis.sweeps import Sweeps
 from pkm_description import load_mechanism
 from pkm_description.command_options import add_robot
@@ -82,22 +81,18 @@ def where(analysis: Analysis, given: argparse.Namespace) -> dict[str, Any]:
     Raises:
         AnalysisError: one cannot be read.
     """
-    ranges = ranges_of(analysis, given.range, "--range")
-    hold = {}
-    for text in given.hold:
-        name, _, value = text.partition("=")
-        hold[name] = _value(analysis, name, value, text)
+    ranges = ranges_of(analysis, given.range)
+    hold = values_of(analysis, given.hold)
     vary = given.vary.split(",") if given.vary else list(ranges) or None
     return {"ranges": ranges, "vary": vary, "hold": hold, "requirements": given.require, "resolution": given.resolution}
 
 
-def ranges_of(analysis: Analysis, texts: Iterable[str], option: str) -> dict[str, Range]:
+def ranges_of(analysis: Analysis, texts: Iterable[str]) -> dict[str, Range]:
     """Ranges of coordinates.
 
     Args:
         analysis: of the robot.
         texts: each NAME=LOWER:UPPER, with or without units.
-        option: that they were given to.
 
     Returns:
         Ranges [m, rad] by name.
@@ -105,21 +100,22 @@ def ranges_of(analysis: Analysis, texts: Iterable[str], option: str) -> dict[str
     Raises:
         AnalysisError: one cannot be read.
     """
-    ranges = {}
-    for text in texts:
-        name, _, ends = text.partition("=")
-        low, colon, high = ends.partition(":")
-        if not colon:
-            raise AnalysisError(f"{option} {text}", "it cannot be read", "write NAME=LOWER:UPPER")
-        ranges[name] = (_value(analysis, name, low, text), _value(analysis, name, high, text))
-    return ranges
+    found = (read_range(analysis.robot.coordinates, text) for text in texts)
+    return {c.name: ends for c, ends in found}
 
 
-def _value(analysis: Analysis, name: str, text: str, about: str) -> float:
-    unit = analysis.robot.coordinates.find(name).unit
-    digits = text.strip().rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ%")
-    try:
-        number = float(digits)
-    except ValueError:
-        raise AnalysisError(about, f"{text!r} is no number", "write one, with or without a unit") from None
-    return in_si(number, text.strip()[len(digits) :] or unit, unit, about)
+def values_of(analysis: Analysis, texts: Iterable[str]) -> dict[str, float]:
+    """Values of coordinates.
+
+    Args:
+        analysis: of the robot.
+        texts: each NAME=VALUE, with or without a unit.
+
+    Returns:
+        Values [m, rad] by name.
+
+    Raises:
+        AnalysisError: one cannot be read.
+    """
+    found = (read_value(analysis.robot.coordinates, text) for text in texts)
+    return {c.name: value for c, value in found}

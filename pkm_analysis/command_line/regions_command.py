@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
         "singularity, and which assembly modes are in one region, so that the robot changes between them without one.",
         "Exit status: 0 found, 1 there is none, 2 wrong command line.",
     )
-    text = f"working modes, as 0,1,2, or all of them (at most {MANY}); home's by default"
+    text = f"working modes, as 0,1,2, home (which is 0), or all of them (at most {MANY}); home by default"
     p.add_argument("--modes", metavar="N,N", help=text)
     p.add_argument("--assembly", action="store_true", help="find home's assembly modes, and the region of each")
     p.add_argument("--no-joint-limits", action="store_true", help="do without limits of joints")
@@ -61,6 +61,6 @@ def _modes(analysis: Analysis, text: str | None) -> list[int] | None:
     if text == "all":
         return list(range(min(analysis.robot.kinematics.n_modes, MANY)))
     try:
-        return [int(word) for word in text.split(",")]
+        return [0 if word.strip() == "home" else int(word) for word in text.split(",")]
     except ValueError:
-        raise AnalysisError(f"--modes {text}", "it cannot be read", "write numbers, as 0,1, or all") from None
+        raise AnalysisError(f"--modes {text}", "it cannot be read", "write numbers, as 0,1, or home, or all") from None

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.kind:
             found = analysis.positions(
                 given.kind,
-                question.ranges_of(analysis, given.turn, "--turn") or None,
+                question.ranges_of(analysis, given.turn) or None,
                 steps=given.turn_steps,
                 ranges=where["ranges"],
                 requirements=where["requirements"],

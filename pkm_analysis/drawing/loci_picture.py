@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pkm_analysis.domain import through
 from pkm_analysis.drawing.sheet import INK, directions, draw_robot, label, offset_of, sheet, write
 from pkm_analysis.loci.loci import COLOURS, OTHER, Loci
 from pkm_description.mechanism import Array
@@ -33,11 +34,7 @@ def loci_picture(found: Loci) -> Figure:
     figure = sheet(15.0, 6.0)
     for axes, cut in zip(figure.subplots(1, 3), (2, 1, 0), strict=True):
         c = domain.coordinates[cut]
-        value = (
-            c.home
-            if domain.lower[cut] < c.home < domain.upper[cut]
-            else 0.5 * float(domain.lower[cut] + domain.upper[cut])
-        )
+        value = through(c, float(domain.lower[cut]), float(domain.upper[cut]))
         shown = [one for one in domain.coordinates if one is not c]
         along = directions(shown, domain.task)
         if along is not None:

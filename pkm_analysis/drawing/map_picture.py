@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pkm_analysis.domain import through
 from pkm_analysis.drawing.sheet import INK, directions, draw_robot, label, offset_of, sheet, write
 from pkm_analysis.maps.map import Map
 from pkm_description.introduction import measure
+from pkm_description.mechanism import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,67 +21,104 @@ __all__ = ["map_picture", "write"]
 
 LOCI = ("#1f4fd6", "#d62728", "#aa3377", "#228833")
 LEVELS = 12
-OUTLIERS = 2.0  # percent of the values at either end that colours do not follow where they are far off
 
 
 def map_picture(found: Map) -> Figure:
     """Draw a map.
 
     Args:
-        found: of one or two coordinates.
+        found: of one or two coordinates, or of three: then as slices through home, the least and the largest value.
 
     Returns:
         A figure of matplotlib.
     """
-    figure = sheet(8.8, 8.0 if len(found.axes) == 2 else 4.2)
-    axes = figure.subplots()
-    shown = list(found.domain.coordinates)
     unit = "" if found.quantity.unit == "1" else f" [{found.quantity.unit}]"
-    if len(found.axes) == 2:
-        _field(figure, axes, found, unit)
-        along = directions(shown, found.domain.task)
-        if along is not None:
-            draw_robot(axes, found.membership.robot.mechanism, along, offset_of(shown, found.domain.task, along))
-        axes.autoscale_view()
-        label(axes, shown)
-    else:
+    dimension = len(found.axes)
+    figure = sheet(*{1: (8.8, 4.2), 2: (8.8, 8.0), 3: (13.5, 13.0)}[dimension])
+    if dimension == 1:
+        axes = figure.subplots()
         axes.plot(found.axes[0], found.values, color="#4477aa", lw=1.8)
-        label(axes, shown)
+        label(axes, found.domain.coordinates)
         axes.set_ylabel(found.quantity.name + unit)
-    axes.set_title(found.domain.in_words(), fontsize=9)
+        axes.set_title(found.domain.in_words(), fontsize=9)
+    elif dimension == 2:
+        axes = figure.subplots()
+        _key(figure, [axes], found, unit, _slice(axes, found, [slice(None), slice(None)]))
+        axes.set_title(found.domain.in_words(), fontsize=9)
+    else:
+        _volume(figure, found, unit)
     figure.suptitle(f"{found.membership.robot.name}: {found.quantity.name}{unit}", color=INK, fontsize=13)
     return figure
 
 
-def _field(figure: Figure, axes: Axes, found: Map, unit: str) -> None:
-    from matplotlib.lines import Line2D
+def _volume(figure: Figure, found: Map, unit: str) -> None:
+    """Nine slices: through home or the middle, through the least value, through the largest."""
+    coordinates = found.domain.coordinates
+    middle = [through(c, float(axis[0]), float(axis[-1])) for c, axis in zip(coordinates, found.axes, strict=True)]
+    rows = figure.subplots(3, 3)
+    mesh = None
+    places: tuple[Any, ...] = (middle, found.least[1], found.most[1])
+    for row, place, word in zip(rows, places, ("", "least", "largest"), strict=True):
+        for axes, cut in zip(row, (2, 1, 0), strict=True):
+            at = int(np.abs(found.axes[cut] - place[cut]).argmin())
+            chosen: list[slice | int] = [slice(None)] * 3
+            chosen[cut] = at
+            mesh = _slice(axes, found, chosen)
+            c = coordinates[cut]
+            through_it = f", through the {word} value" if word else ""
+            axes.set_title(f"{c.label} = {found.axes[cut][at]:.4g} {c.unit}{through_it}", fontsize=9)
+    _key(figure, list(rows.ravel()), found, unit, mesh)
 
-    x, y = found.axes
-    values = np.ma.masked_invalid(found.values).T
-    low, high = (float(v) for v in np.nanpercentile(found.values, (OUTLIERS, 100.0 - OUTLIERS)))
-    least, most = float(values.min()), float(values.max())
-    wide = 0.25 * (high - low)
-    low, high = (least if low - least < wide else low), (most if most - high < wide else high)
-    extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
+
+def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
+    """Draw the part of the grid that is chosen along each axis; return what has the colours."""
+    varying = [k for k, part in enumerate(chosen) if isinstance(part, slice)]
+    x, y = (found.axes[k] for k in varying)
+    shown = [found.domain.coordinates[k] for k in varying]
+    values = np.ma.masked_invalid(found.values[tuple(chosen)]).T
+    low, high = found.shown
     mesh = axes.pcolormesh(
         x, y, values, cmap="viridis", vmin=low, vmax=high, shading="nearest", rasterized=True, zorder=1
     )
+    if high > low and values.count() > 0:
+        levels = np.linspace(low, high, LEVELS)
+        if values.min() < levels[-1] and values.max() > levels[0]:
+            lines = axes.contour(x, y, values, levels=levels, colors="white", linewidths=0.5, zorder=2)
+            axes.clabel(lines, fontsize=6, fmt=lambda level: measure(level))
+    for locus, colour in zip(found.loci.values(), LOCI, strict=False):
+        part = locus[tuple(chosen)]
+        if _crosses(part):
+            axes.contour(x, y, np.ma.masked_invalid(part).T, levels=[0.0], colors=colour, linewidths=2.0, zorder=4)
+    for (_, place), mark in ((found.least, "v"), (found.most, "^")):
+        held = [k for k in range(len(chosen)) if k not in varying]
+        if all(found.axes[k][chosen[k]] == place[k] for k in held):
+            axes.plot(*(place[k] for k in varying), mark, color="white", mec=INK, ms=9, zorder=6)
+    along = directions(shown, found.domain.task)
+    if along is not None:
+        draw_robot(axes, found.membership.robot.mechanism, along, offset_of(shown, found.domain.task, along))
+    axes.autoscale_view()
+    label(axes, shown)
+    return mesh
+
+
+def _crosses(locus: Array) -> bool:
+    known = locus[np.isfinite(locus)]
+    return bool(known.size and known.min() < 0.0 < known.max())
+
+
+def _key(figure: Figure, axes: list[Axes], found: Map, unit: str, mesh: Any) -> None:
+    """What colours, curves and marks mean."""
+    from matplotlib.lines import Line2D
+
+    (least, _), (most, _), (low, high) = found.least, found.most, found.shown
+    extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
     bar = figure.colorbar(mesh, ax=axes, shrink=0.85, extend=extend[least < low, most > high])
     bar.set_label(found.quantity.name + unit)
-    if high > low:
-        lines = axes.contour(
-            x, y, values, levels=np.linspace(low, high, LEVELS), colors="white", linewidths=0.5, zorder=2
-        )
-        axes.clabel(lines, fontsize=6, fmt=lambda level: measure(level))
     handles = []
     for (name, locus), colour in zip(found.loci.items(), LOCI, strict=False):
-        known = locus[np.isfinite(locus)]
-        if known.size and known.min() < 0.0 < known.max():
-            axes.contour(x, y, np.ma.masked_invalid(locus).T, levels=[0.0], colors=colour, linewidths=2.0, zorder=4)
+        if _crosses(locus):
             handles.append(Line2D([], [], color=colour, lw=2.0, label=name))
-    (_, a), (_, b) = found.least, found.most
-    for place, mark, word, value in ((a, "v", "least", least), (b, "^", "most", most)):
-        axes.plot(*place, mark, color="white", mec=INK, ms=9, zorder=6)
+    for mark, word, value in (("v", "least", least), ("^", "most", most)):
         handles.append(
             Line2D([], [], color="white", marker=mark, mec=INK, ls="", ms=8, label=f"{word}: {measure(value)}")
         )

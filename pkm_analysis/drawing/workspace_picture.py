@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.domain import Coordinate
+from pkm_analysis.domain import Coordinate, through
 from pkm_analysis.drawing.sheet import COLOURS, INK, directions, draw_robot, label, offset_of, sheet, write
 from pkm_analysis.workspace.workspace import Workspace
 from pkm_description.introduction import measure
@@ -202,9 +202,8 @@ def cut_at(found: Workspace, axis: int, value: float) -> tuple[Array, NDArray[np
 
 def _slice(axes: Axes, found: Workspace, cut: int, colours: dict[int, str]) -> None:
     low, high = found.bounds
-    home = found.domain.coordinates[cut].home
-    value = home if low[cut] < home < high[cut] else 0.5 * (low[cut] + high[cut])
-    segments, codes = cut_at(found, cut, float(value))
+    value = through(found.domain.coordinates[cut], float(low[cut]), float(high[cut]))
+    segments, codes = cut_at(found, cut, value)
     shown = [c for k, c in enumerate(found.domain.coordinates) if k != cut]
     _robot(axes, found, shown)
     _segments(axes, segments, codes, colours)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A quantity over a slice of the workspace, its worst point beside its mean, and the loci of singularities there."""
+"""A quantity over a slice of the workspace, or a volume, its worst point beside its mean, and loci of singularities."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED
+from pkm_analysis.layers.layer_file import write_layer
+from pkm_analysis.maps.asked import asked
+from pkm_analysis.maps.map_layer import map_sheets
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.requirements.quantities import Batch, Quantity
@@ -22,13 +26,14 @@ from pkm_analysis.workspace.grid import extent
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
-NODES, SLOW_NODES = 241, 61  # along the longer coordinate
+NODES, SLOW_NODES = {1: 241, 2: 241, 3: 61}, {1: 61, 2: 61, 3: 15}  # along the longest coordinate
 NOTHING = 1e-6  # of a margin: rounding
+OUTLIERS = 2.0  # percent of the values at either end that colours do not follow where they are far off
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Map(Pictured):
-    """A quantity over two coordinates, or one.
+    """A quantity over one, two or three coordinates.
 
     Attributes:
         membership: the conditions, over the domain of the map.
@@ -63,8 +68,8 @@ class Map(Pictured):
         unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
         lines = [f"{self.quantity.name}: {self.quantity.meaning}", self.domain.in_words()]
         for word, (value, at) in (("least", self.least), ("most", self.most)):
-            lines.append(f"{word} {measure(value)}{unit} at {self._place(at)}; mean {measure(self.mean)}{unit}")
-        return [*lines, *self.notes]
+            lines.append(f"{word} {measure(value)}{unit} at {self._place(at)}")
+        return [*lines, f"mean {measure(self.mean)}{unit}", *self.notes]
 
     def _place(self, at: Array) -> str:
         return ", ".join(f"{c.label} {v:.4g} {c.unit}" for c, v in zip(self.domain.coordinates, at, strict=True))
@@ -88,21 +93,40 @@ class Map(Pictured):
         index = np.unravel_index(at, self.values.shape)
         return float(self.values[index]), np.array([axis[k] for axis, k in zip(self.axes, index, strict=True)])
 
+    def save(self, path: str | Path) -> Path:
+        """Write it as a layer for the browser page and RViz: one sheet in colour, or of a volume three.
+
+        Args:
+            path: of a .glb file.
+
+        Returns:
+            The path.
+
+        Raises:
+            AnalysisError: another ending, or other coordinates than two or three lengths.
+        """
+        robot, name, (low, high) = self.membership.robot, self.quantity.name, self.shown
+        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
+        title = f"{name} of {robot.name}, {measure(low)}{unit} dark to {measure(high)}{unit} bright"
+        return write_layer(path, title, self.quantity.unit, robot.mechanism.base_link, map_sheets(self))
+
+    @property
+    def shown(self) -> tuple[float, float]:
+        """Range that colours follow: of the values, but for outliers that are far off."""
+        low, high = (float(v) for v in np.nanpercentile(self.values, (OUTLIERS, 100.0 - OUTLIERS)))
+        wide = 0.25 * (high - low)
+        least, most = self.least[0], self.most[0]
+        return (least if low - least < wide else low), (most if most - high < wide else high)
+
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
         return {
-            "robot": self.membership.robot.name,
-            "quantity": self.quantity.name,
-            "unit": self.quantity.unit,
-            "meaning": self.quantity.meaning,
-            "domain": self.domain.in_words(),
-            "coordinates": list(self.domain.labels),
-            "units": list(self.domain.units),
+            **asked(self.membership, self.quantity),
             "nodes": list(self.values.shape),
+            "inside": int(self.inside.sum()),
             "least": {"value": self.least[0], "at": self.least[1].tolist()},
             "most": {"value": self.most[0], "at": self.most[1].tolist()},
             "mean": self.mean,
-            "requirements": [str(one) for one in self.membership.requirements],
             "notes": list(self.notes),
         }
 
@@ -113,24 +137,24 @@ def quantity_map(
     """Map a quantity where all conditions hold.
 
     Args:
-        conditions: over one or two coordinates, whose ranges do not matter.
+        conditions: over one, two or three coordinates, whose ranges do not matter.
         quantity: what is mapped.
         given: ranges of coordinates [m, rad] by full name; the extent of the workspace for others.
-        resolution: nodes along the longer coordinate.
+        resolution: nodes along the longest coordinate.
 
     Returns:
         The map.
 
     Raises:
-        AnalysisError: more than two coordinates, or nothing there.
+        AnalysisError: more than three coordinates, or nothing there.
     """
-    if conditions.domain.dimension > 2:
-        raise AnalysisError("map", "it has more than two coordinates", "hold the others")
+    if conditions.domain.dimension > 3:
+        raise AnalysisError("map", "it has more than three coordinates", "hold the others")
     membership = conditions.over(conditions.domain.within(extent(conditions, given)))
     domain, robot = membership.domain, membership.robot
     length = robot.kinematics.characteristic_length
     spans = (domain.upper - domain.lower) * np.array([1.0 if u == "m" else length for u in domain.units])
-    nodes = resolution or (NODES if robot.evaluator.quick else SLOW_NODES)
+    nodes = resolution or (NODES if robot.evaluator.quick else SLOW_NODES)[domain.dimension]
     counts = np.maximum(np.round(nodes * spans / spans.max()).astype(int), min(nodes, 25))
     axes = tuple(domain.grid(counts))
     points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
+from pkm_analysis.maps.asked import asked
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
 from pkm_analysis.requirements.quantities import Batch, Quantity
@@ -96,11 +97,7 @@ class Statistics(Pictured):
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
         return {
-            "robot": self.membership.robot.name,
-            "quantity": self.quantity.name,
-            "unit": self.quantity.unit,
-            "meaning": self.quantity.meaning,
-            "domain": self.domain.in_words(),
+            **asked(self.membership, self.quantity),
             "poses": self.poses,
             "inside": self.inside,
             "mean": self.mean,

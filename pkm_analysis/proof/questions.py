@@ -11,6 +11,7 @@ import numpy as np
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.proof.requirements import Accuracy, Effort, Inside, Margin, NoSingularity, Requirement
+from pkm_analysis.requirements.coordinate_words import read_range, read_value
 from pkm_analysis.requirements.units import in_si
 from pkm_analysis.robot import Robot
 from pkm_description.mechanism import Array
@@ -18,7 +19,6 @@ from pkm_description.mechanism import Array
 _BOUND = re.compile(
     r"(?P<name>\w+) ?(?P<sense>[<>])=? ?(?P<number>[-+]?[\d.]+(?:[eE][-+]?\d+)?) ?(?P<unit>.*)",
 )
-_RANGE = re.compile(r"(?P<name>[\w/]+)=(?P<low>[-+\d.eE]+)(?::(?P<high>[-+\d.eE]+))?(?P<unit>[a-z]*)")
 FORMS = (
     "inside",
     "no singularity",
@@ -95,10 +95,11 @@ def read_point(coordinates: TaskCoordinates, words: Iterable[str]) -> Array:
     Raises:
         AnalysisError: a word that cannot be read, or no such coordinate.
     """
-    bounds = read_box(coordinates, words)
-    if (bounds[:, 0] != bounds[:, 1]).any():
-        raise AnalysisError("point", "a range is no point", "give each coordinate one value")
-    return bounds[:, 0]
+    point = np.array([c.home for c in coordinates.all])
+    for word in words:
+        c, value = read_value(coordinates, word)
+        point[coordinates.all.index(c)] = value
+    return point
 
 
 def read_box(coordinates: TaskCoordinates, words: Iterable[str]) -> Array:
@@ -116,17 +117,6 @@ def read_box(coordinates: TaskCoordinates, words: Iterable[str]) -> Array:
     """
     bounds = np.array([[c.home, c.home] for c in coordinates.all])
     for word in words:
-        form = _RANGE.fullmatch(word)
-        try:
-            if form is None:
-                raise ValueError
-            low = float(form["low"])
-            high = low if form["high"] is None else float(form["high"])
-        except ValueError:
-            raise AnalysisError(f"range '{word}'", "it cannot be read", "write x=-0.1:0.1, or yaw=-10:10deg") from None
-        found = coordinates.find(form["name"])
-        ends = [in_si(end, form["unit"] or found.unit, found.unit, f"range '{word}'") for end in (low, high)]
-        if ends[0] > ends[1]:
-            raise AnalysisError(f"range '{word}'", "it is empty", "give the lower end first")
-        bounds[coordinates.all.index(found)] = ends
+        c, ends = read_range(coordinates, word, optional=True)
+        bounds[coordinates.all.index(c)] = ends
     return bounds

@@ -213,9 +213,9 @@ def find_path(graph: GridGraph, start: Array, end: Array) -> Path:
     """
     ends = np.array([start, end], dtype=np.float64)
     here = graph.measures.of(graph.within(ends))
-    for word, code in zip(("start", "end"), here.codes, strict=True):
+    for word, code, point in zip(("start", "end"), here.codes, graph.within(ends), strict=True):
         if code != INSIDE:
-            raise AnalysisError(f"{word} of the path", graph.measures.what(int(code)), "choose another pose")
+            raise AnalysisError(f"{word} of the path", graph.membership.why(int(code), point), "choose another pose")
     checked = float((graph.steps * graph.scale).min()) / CHECKS
     none = np.empty((0, len(start)))
     if graph.measures.signed and here.sign[0] != here.sign[1]:

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.domain import Domain
+from pkm_analysis.domain import SLACK, Domain
 from pkm_analysis.kernels.pose_quantities import LIMIT, LIMIT_AT, REACH, REACH_AT
-from pkm_analysis.requirements.quantities import Batch
+from pkm_analysis.requirements.quantities import Batch, joint_position
 from pkm_analysis.requirements.requirement import Requirement
 from pkm_analysis.robot import CHUNK, SLOW_CHUNK, Robot
 from pkm_analysis.sweeps.chunks import slices
+from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
 INSIDE, RANGE, NOWHERE, FIRST = range(4)  # codes; what follows depends on the robot
@@ -136,10 +137,35 @@ class Membership:
             name, row = tables.names[body], tables.bodies[body]
             unit = self.robot.kinematics.engine.names.units[name]
             return Stop("joint limit", f"{name} {_least(side)} {float(row[('lower', 'upper')[side]]):.4g} {unit}")
-        k = max(at for at, first in enumerate(self._first_of) if first <= code)
+        k = self._requirement_of(code)
         one = self.requirements[k]
         cause = f": {one.quantity.causes[code - self._first_of[k]]}" if one.quantity.causes else ""
         return Stop("requirement", f"{one}{cause}")
+
+    def why(self, code: int, point: Array) -> str:
+        """Why a point is outside, with the number that breaks the condition.
+
+        Args:
+            code: of the point, other than INSIDE.
+            point: (d,) of the domain [m, rad].
+
+        Returns:
+            What stops the robot, and the value there of what is bounded.
+        """
+        stop = self.stop(code)
+        if stop.kind == "joint limit":
+            name = self.robot.kinematics.tables.names[(code - self._limit) // 2]
+            quantity = joint_position(self.robot, name)
+        elif stop.kind == "requirement":
+            quantity = self.requirements[self._requirement_of(code)].quantity
+        else:
+            return stop.text
+        value = float(quantity.of(self.robot, self.domain.poses(point[None])[0])[0])
+        unit = "" if quantity.unit == "1" else f" {quantity.unit}"
+        return f"{stop.text} does not hold, it is {measure(value)}{unit}"
+
+    def _requirement_of(self, code: int) -> int:
+        return max(at for at, first in enumerate(self._first_of) if first <= code)
 
     def _limb_of(self, block: int) -> str:
         tables = self.robot.kinematics.tables
@@ -182,9 +208,8 @@ class Membership:
                     read = self.robot.kinematics.engine.branch_at
                     values = np.array([list(read(pose).values()) for pose in poses])
                 at = values[:, k]
-            slack = 1e-9
-            codes[np.broadcast_to(at < c.lower - slack, codes.shape)] = self._platform + 2 * k
-            codes[np.broadcast_to(at > c.upper + slack, codes.shape)] = self._platform + 2 * k + 1
+            codes[np.broadcast_to(at < c.lower - SLACK, codes.shape)] = self._platform + 2 * k
+            codes[np.broadcast_to(at > c.upper + SLACK, codes.shape)] = self._platform + 2 * k + 1
 
 
 def _least(side: int) -> str:

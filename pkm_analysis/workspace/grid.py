@@ -84,9 +84,18 @@ def extent(conditions: Membership, given: Mapping[str, Range]) -> dict[str, Rang
     where = ", ".join(f"{c.label} {asked[c.name][0]:.4g} to {asked[c.name][1]:.4g} {c.unit}" for c in coordinates)
     raise AnalysisError(
         "workspace",
-        f"it is empty: nowhere within {where} do all conditions hold",
+        f"it is empty: nowhere within {where} do all conditions hold{_at_home(conditions, asked)}",
         "loosen a requirement, or give ranges near to where it is thought to be",
     )
+
+
+def _at_home(conditions: Membership, asked: Mapping[str, Range]) -> str:
+    """Why not in the middle of where it was looked for last, in words; empty where nothing stops the robot there."""
+    domain = conditions.domain.within(asked)
+    middle = 0.5 * (domain.lower + domain.upper)
+    membership = conditions.over(domain)
+    code = int(membership.codes(middle[None])[0])
+    return "" if code == INSIDE else f"; in the middle of that: {membership.why(code, middle)}"
 
 
 def _asked(c: Coordinate, reach: float, limited: bool) -> Range:

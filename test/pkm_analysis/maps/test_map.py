@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis, AnalysisError, user_quantity
+from pkm_analysis.layers.layer_file import read_layer
 from pkm_description import load_mechanism
 
 
@@ -80,3 +81,27 @@ def test_a_robot_singular_everywhere_is_told() -> None:
     found = analysis("griffis_duffy").map("type2", vary="xy", resolution=15)
     assert any("singular of type 2 everywhere" in note for note in found.notes)
     assert not any("everywhere" in note for note in analysis("five_bar").map("type2", resolution=15).notes)
+
+
+def test_a_volume_is_mapped_and_shown_in_slices(tmp_path: Path) -> None:
+    a = analysis("tripteron")
+    found = a.map("condition", vary="xyz", resolution=13)
+    assert found.values.ndim == 3
+    k = a.robot.kinematics
+    rng = np.random.default_rng(0)
+    inside = np.argwhere(found.inside)
+    for index in inside[rng.choice(len(inside), 10)]:
+        margins = k.singularity(np.array([axis[i] for axis, i in zip(found.axes, index, strict=True)]))
+        assert found.values[tuple(index)] == pytest.approx(float(margins.type1 * margins.type2), rel=1e-6)
+    assert np.isnan(found.values[~found.inside]).all()
+    assert found.to_dict()["coordinates"] == ["x", "y", "z"]
+    assert len(found.plot(tmp_path / "volume.png").axes) == 10  # nine slices and the key to their colours
+    layer = read_layer(found.save(tmp_path / "volume.glb"))
+    assert layer.frame == a.robot.mechanism.base_link
+    home = np.array([c.home for c in found.domain.coordinates])
+    for sheet, cut in zip(layer.sheets, range(3), strict=True):
+        node = found.axes[cut][np.abs(found.axes[cut] - home[cut]).argmin()]
+        np.testing.assert_allclose(sheet.corners[:, cut] - k.engine.home[cut], node - home[cut], atol=1e-6)
+        assert len(sheet.triangles) > 20
+    with pytest.raises(AnalysisError, match="more than three"):
+        analysis("gough_stewart").map("type2", vary=["x", "y", "z", "yaw"])
