@@ -310,6 +310,13 @@ def through(coordinate: Coordinate, low: float, high: float) -> float:
     return coordinate.home if low < coordinate.home < high else 0.5 * (low + high)
 
 
+def size_unit(domain: Domain) -> str:
+    """Unit of a size, such as m^2 rad."""
+    lengths, angles = domain.units.count("m"), domain.units.count("rad")
+    parts = [f"{unit}^{n}" if n > 1 else unit for unit, n in (("m", lengths), ("rad", angles)) if n]
+    return " ".join(parts)
+
+
 def corners(lower: Array, upper: Array) -> Array:
     """Corners (2^d, d) of a box."""
     return np.array(list(itertools.product(*zip(lower, upper, strict=True))))

@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line import question
 from pkm_analysis.command_line.answers import Found, add_picture, answered
 from pkm_analysis.requirements.over_orientations import KINDS
@@ -61,9 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.mesh:
             found.save(given.mesh)
         inner: dict[str, Box | Cylinder] = {}
-        if given.largest:
-            inner = {"largest_box": found.largest_box(), "largest_cylinder": found.largest_cylinder()}
+        lines = []
+        for name, find in (("largest_box", found.largest_box), ("largest_cylinder", found.largest_cylinder)):
+            try:
+                if given.largest:
+                    inner[name] = find()
+            except AnalysisError as none:  # the workspace is an answer without it
+                lines.append(f"no {name.replace('_', ' ')}: {none}")
         numbers = {**found.to_dict(), **{name: one.to_dict() for name, one in inner.items()}}
-        return Found(analysis.robot.name, "workspace", [found], numbers, [str(one) for one in inner.values()])
+        return Found(analysis.robot.name, "workspace", [found, *inner.values()], numbers, lines)
 
     return answered("workspace", given, answer)

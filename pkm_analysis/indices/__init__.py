@@ -2,7 +2,7 @@
 """Indices of performance that hold for redundant actuation too: polytopes, ellipsoids, transmission, condition."""
 
 from pkm_analysis.indices.ellipsoid import largest_ellipsoid
-from pkm_analysis.indices.performance import Limits, PerformanceIndices, performance_indices
+from pkm_analysis.indices.performance import Limits, PerformanceIndices, performance_indices, polytopes
 from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "VelocityPolytope",
     "largest_ellipsoid",
     "performance_indices",
+    "polytopes",
 ]

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.indices.ellipsoid import largest_ellipsoid
 from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope
-from pkm_description.introduction import Introduced
+from pkm_analysis.pictured import Pictured
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
@@ -31,14 +32,19 @@ class Limits:
     effort: tuple[float, ...] | None = None  # N m, N
 
 
+_SMALL_IS_BAD = ("condition", "weighted_condition", "smallest transmission", "slowest", "weakest")
+_LARGE_IS_BAD = ("largest transmission", "speed_ratio", "force_ratio", "ellipsoid_ratio")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class PerformanceIndices(Introduced):
+class PerformanceIndices(Pictured):
     """Indices at poses (n,); NaN where there is no regular configuration.
 
     Rotations count at `length`: a rotation of 1 rad/s is a speed of `length` m/s, a moment of 1 N m a force of
     1 / `length` N.
     """
 
+    _picture: ClassVar[str] = "indices_picture"
     _elsewhere: ClassVar[dict[str, str]] = {"manipulability gci": "see condition and transmission, and worst()"}
 
     coordinates: Array  # (n, c) task coordinates, or poses (n, 7)
@@ -52,6 +58,8 @@ class PerformanceIndices(Introduced):
     strongest: Array  # (n,) N: largest force within the limits
     weakest: Array  # (n,) N: largest force possible in every direction
     ellipsoid: Array  # (n, f) m/s: semi-axes of the largest ellipsoid of velocities, longest first, or NaN
+    robot: str  # its name
+    labels: tuple[str, ...]  # of the coordinates, with their units
 
     @property
     def speed_ratio(self) -> Array:
@@ -69,29 +77,44 @@ class PerformanceIndices(Introduced):
         """Longest over shortest semi-axis (n,) of the ellipsoid."""
         return np.asarray(self.ellipsoid[:, 0] / self.ellipsoid[:, -1])
 
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of the indices that `worst` judges, by name; transmission factors have that of their drives."""
+        units = dict.fromkeys((*_SMALL_IS_BAD, *_LARGE_IS_BAD), "1")
+        return {**units, "slowest": "m/s", "weakest": "N"}
+
+    def of(self, name: str) -> Array:
+        """An index (n,) by the name that `worst` has for it."""
+        if name.endswith("transmission"):
+            return self.transmission[:, -1 if name.startswith("smallest") else 0]
+        return np.asarray(getattr(self, name))
+
     def worst(self) -> dict[str, tuple[float, Array, float]]:
         """For each index its worst value, the coordinates (c,) where it has it, and its mean."""
-        small_is_bad = {
-            "condition": self.condition,
-            "weighted_condition": self.weighted_condition,
-            "smallest transmission": self.transmission[:, -1],
-            "slowest": self.slowest,
-            "weakest": self.weakest,
-        }
-        large_is_bad = {
-            "largest transmission": self.transmission[:, 0],
-            "speed_ratio": self.speed_ratio,
-            "force_ratio": self.force_ratio,
-            "ellipsoid_ratio": self.ellipsoid_ratio,
-        }
         table = {}
-        for sign, group in ((1.0, small_is_bad), (-1.0, large_is_bad)):
-            for name, values in group.items():
+        for sign, group in ((1.0, _SMALL_IS_BAD), (-1.0, _LARGE_IS_BAD)):
+            for name in group:
+                values = self.of(name)
                 known = np.isfinite(values) | np.isinf(values)
                 if known.any():
                     at = int(np.nanargmin(sign * values))
                     table[name] = (float(values[at]), self.coordinates[at], float(np.nanmean(values)))
         return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, for JSON."""
+        worst = {
+            name: {"worst": value, "at": at.tolist(), "mean": mean} for name, (value, at, mean) in self.worst().items()
+        }
+        return {
+            "robot": self.robot,
+            "quantity": "indices of performance",
+            "poses": len(self.coordinates),
+            "part": self.part,
+            "length": self.length,
+            "coordinates": list(self.labels),
+            "indices": worst,
+        }
 
     def _summary(self) -> str:
         return f"of {len(self.coordinates)} poses, {self.part}, rotations at {self.length:.4g} m"
@@ -132,16 +155,7 @@ def performance_indices(
         ShapeError: an array of the wrong shape.
         ModeError: no such working mode.
     """
-    rows = np.atleast_2d(np.asarray(poses, dtype=float))
-    rows = rows.reshape(-1, rows.shape[-1])
-    L = kinematics.characteristic_length if length is None else float(length)
-    if not L > 0.0:
-        raise AnalysisError("characteristic length", f"{L:g} m is not positive", "take the size of the platform")
-    limits = Limits() if limits is None else limits
-    speeds = _limits(kinematics, limits.speed, "velocity")
-    efforts = _limits(kinematics, limits.effort, "effort")
-    S = _part_of(np.nan_to_num(kinematics.subspace(rows, mode=mode)), part, L)
-    K = kinematics.inverse_jacobian(rows, mode=mode) @ S
+    rows, L, speeds, efforts, K = _asked(kinematics, poses, limits, part, length, mode)
     n, _, f = K.shape
     transmission, weighted = np.full((n, f), np.nan), np.full(n, np.nan)
     numbers, axes = np.full((4, n), np.nan), np.full((n, f), np.nan)
@@ -168,7 +182,70 @@ def performance_indices(
         strongest=strongest,
         weakest=weakest,
         ellipsoid=axes,
+        robot=kinematics.mechanism.name,
+        labels=_labels(kinematics, rows.shape[1]),
     )
+
+
+def polytopes(
+    kinematics: Kinematics,
+    pose: ArrayLike,
+    limits: Limits | None = None,
+    part: Part = "all",
+    *,
+    length: float | None = None,
+    mode: int | None = None,
+) -> tuple[VelocityPolytope, ForcePolytope]:
+    """The velocities that a platform can have at a pose, and the forces that it can exert.
+
+    Args:
+        kinematics: of the robot.
+        pose: (7,), or task coordinates (c,).
+        limits: of the actuators.
+        part: as for `performance_indices`.
+        length: at which rotations count [m], the robot's characteristic length by default.
+        mode: number of a working mode, home's by default.
+
+    Returns:
+        Both, with `plot()`.
+
+    Raises:
+        AnalysisError: the pose has no regular configuration, the part is empty, a limit or the length is not positive.
+        ShapeError: an array of the wrong shape.
+        ModeError: no such working mode.
+    """
+    _, _, speeds, efforts, K = _asked(kinematics, pose, limits, part, length, mode)
+    if len(K) != 1 or not np.isfinite(K).all():
+        raise AnalysisError("polytopes", "they are those of one pose that the limbs reach", "give another pose")
+    return VelocityPolytope(K[0], speeds), ForcePolytope(K[0], efforts)
+
+
+def _asked(
+    kinematics: Kinematics,
+    poses: ArrayLike,
+    limits: Limits | None,
+    part: Part,
+    length: float | None,
+    mode: int | None,
+) -> tuple[Array, float, Array, Array, Array]:
+    """Rows of poses, the length [m], limits of speed and of effort, and rates of the actuators (n, m, f)."""
+    rows = np.atleast_2d(np.asarray(poses, dtype=float))
+    rows = rows.reshape(-1, rows.shape[-1])
+    L = kinematics.characteristic_length if length is None else float(length)
+    if not L > 0.0:
+        raise AnalysisError("characteristic length", f"{L:g} m is not positive", "take the size of the platform")
+    limits = Limits() if limits is None else limits
+    speeds = _limits(kinematics, limits.speed, "velocity")
+    efforts = _limits(kinematics, limits.effort, "effort")
+    S = _part_of(np.nan_to_num(kinematics.subspace(rows, mode=mode)), part, L)
+    return rows, L, speeds, efforts, kinematics.inverse_jacobian(rows, mode=mode) @ S
+
+
+def _labels(kinematics: Kinematics, width: int) -> tuple[str, ...]:
+    known = TaskCoordinates(kinematics).all
+    if width == len(known):
+        return tuple(f"{c.label} [{c.unit}]" for c in known)
+    return ("x [m]", "y [m]", "z [m]", "qx", "qy", "qz", "qw")
 
 
 def _limits(kinematics: Kinematics, given: tuple[float, ...] | None, what: str) -> Array:

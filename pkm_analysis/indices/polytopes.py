@@ -12,21 +12,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
+from typing import ClassVar
 
 import numpy as np
 
+from pkm_analysis.pictured import Pictured
+from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
 OUTSIDE = 1e-9  # of the limits: what rounding may leave a vertex outside
 FLAT = 1e-12  # a determinant, of unit rows, that is zero but for rounding
 
 
-@dataclass(frozen=True, eq=False)
-class VelocityPolytope:
+@dataclass(frozen=True, eq=False, repr=False)
+class VelocityPolytope(Pictured):
     """Velocities v (f,) with |K v| <= limits."""
+
+    _picture: ClassVar[str] = "polytope_picture"
 
     jacobian: Array  # (m, f) actuator rates per platform velocity
     limits: Array  # (m,) of the actuators, positive
+
+    def _summary(self) -> str:
+        return f"{len(self.limits)} actuators, {measure(self.fastest)} m/s at most, {measure(self.slowest)} everywhere"
 
     @cached_property
     def rows(self) -> Array:
@@ -60,12 +68,17 @@ class VelocityPolytope:
         return float(1.0 / np.linalg.norm(self.rows, axis=1).max())
 
 
-@dataclass(frozen=True, eq=False)
-class ForcePolytope:
+@dataclass(frozen=True, eq=False, repr=False)
+class ForcePolytope(Pictured):
     """Forces K^T tau (f,) of efforts |tau| <= limits."""
+
+    _picture: ClassVar[str] = "polytope_picture"
 
     jacobian: Array  # (m, f) actuator rates per platform velocity
     limits: Array  # (m,) of the actuators, positive
+
+    def _summary(self) -> str:
+        return f"{len(self.limits)} actuators, {measure(self.strongest)} N at most, {measure(self.weakest)} everywhere"
 
     @cached_property
     def generators(self) -> Array:

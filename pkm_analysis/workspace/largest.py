@@ -5,17 +5,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import pi
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import size_unit
 from pkm_analysis.kernels.full_boxes import largest_full_box
+from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.workspace.grid import codes_on_grid
-from pkm_description.introduction import Introduced, measure
+from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
 NODES, SLOW_NODES = 41, 17  # along each coordinate
@@ -26,12 +28,21 @@ SHRINK = 0.995
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Box(Introduced):
-    """A box along the coordinates. `lower` and `upper` (d,) [m, rad], its `size`, and points that it was checked at."""
+class Box(Pictured):
+    """A box along the coordinates in which all conditions hold.
 
+    Attributes:
+        membership: the conditions.
+        lower: lowest corner (d,) [m, rad].
+        upper: highest corner (d,).
+        checked: random points that it was checked at.
+    """
+
+    _picture: ClassVar[str] = "largest_picture"
+
+    membership: Membership
     lower: Array
     upper: Array
-    labels: tuple[str, ...]
     checked: int
 
     @property
@@ -39,23 +50,42 @@ class Box(Introduced):
         """Volume or area."""
         return float(np.prod(self.upper - self.lower))
 
+    @property
+    def unit(self) -> str:
+        """Of the size."""
+        return size_unit(self.membership.domain)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lowest and highest corner (d,)."""
+        return self.lower, self.upper
+
     def _summary(self) -> str:
-        ends = zip(self.labels, self.lower, self.upper, strict=True)
+        ends = zip(self.membership.domain.labels, self.lower, self.upper, strict=True)
         return ", ".join(f"{name} {measure(a)} to {measure(b)}" for name, a, b in ends)
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        return {"lower": self.lower.tolist(), "upper": self.upper.tolist(), "size": self.size, "checked": self.checked}
+        ends = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
+        return {"quantity": "largest box", **ends, "size": self.size, "unit": self.unit, "checked": self.checked}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cylinder(Introduced):
-    """An upright cylinder along the third coordinate; of two coordinates, a circle.
+class Cylinder(Pictured):
+    """An upright cylinder along the third coordinate in which all conditions hold; of two coordinates, a circle.
 
-    `centre` (2,), `radius` [m], `bottom` and `top` of the third coordinate (0 where there is none), and the points that
-    it was checked at.
+    Attributes:
+        membership: the conditions.
+        centre: of the round (2,) [m].
+        radius: of it [m].
+        bottom: of the third coordinate, 0 where there is none.
+        top: of it.
+        checked: random points that it was checked at.
     """
 
+    _picture: ClassVar[str] = "largest_picture"
+
+    membership: Membership
     centre: Array
     radius: float
     bottom: float
@@ -64,8 +94,21 @@ class Cylinder(Introduced):
 
     @property
     def size(self) -> float:
-        """Volume [m^3], of a circle its area [m^2]."""
+        """Volume, of a circle its area."""
         return pi * self.radius**2 * ((self.top - self.bottom) or 1.0)
+
+    @property
+    def unit(self) -> str:
+        """Of the size."""
+        return size_unit(self.membership.domain)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lowest and highest corner (d,) of the box around it."""
+        low, high = self.centre - self.radius, self.centre + self.radius
+        if self.membership.domain.dimension == 2:
+            return low, high
+        return np.append(low, self.bottom), np.append(high, self.top)
 
     def _summary(self) -> str:
         middle = " ".join(measure(c) for c in self.centre)
@@ -74,8 +117,16 @@ class Cylinder(Introduced):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
-        ends = {"radius": self.radius, "bottom": self.bottom, "top": self.top}
-        return {"centre": self.centre.tolist(), **ends, "size": self.size, "checked": self.checked}
+        return {
+            "quantity": "largest cylinder",
+            "centre": self.centre.tolist(),
+            "radius": self.radius,
+            "bottom": self.bottom,
+            "top": self.top,
+            "size": self.size,
+            "unit": self.unit,
+            "checked": self.checked,
+        }
 
 
 def largest_box(membership: Membership, lower: Array, upper: Array) -> Box:
@@ -119,7 +170,7 @@ def largest_box(membership: Membership, lower: Array, upper: Array) -> Box:
     while not membership.inside(rng.uniform(low, high, (n, len(low)))).all():
         middle, half = 0.5 * (low + high), 0.5 * SHRINK * (high - low)
         low, high = middle - half, middle + half
-    return Box(low, high, membership.domain.labels, n)
+    return Box(membership, low, high, n)
 
 
 def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cylinder:
@@ -175,7 +226,7 @@ def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cyli
         radius = radius + step if fits(radius + step) else radius
     while not fits(radius):
         radius *= SHRINK
-    return Cylinder(centre, radius, bottom, top, n)
+    return Cylinder(membership, centre, radius, bottom, top, n)
 
 
 def _grid(membership: Membership, lower: Array, upper: Array) -> tuple[list[Array], NDArray[np.bool_]]:

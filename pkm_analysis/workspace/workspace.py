@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Domain, Range
+from pkm_analysis.domain import Domain, Range, size_unit
 from pkm_analysis.layers.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.optional_library import optional_library
 from pkm_analysis.pictured import Pictured
@@ -298,13 +298,6 @@ def scales(domain: Domain) -> Array:
     """What coordinates (d,) are multiplied by to be lengths: angles by the characteristic length."""
     length = domain.task.kinematics.characteristic_length
     return np.array([1.0 if unit == "m" else length for unit in domain.units])
-
-
-def size_unit(domain: Domain) -> str:
-    """Unit of a size, such as m^2 rad."""
-    lengths, angles = domain.units.count("m"), domain.units.count("rad")
-    parts = [f"{unit}^{n}" if n > 1 else unit for unit, n in (("m", lengths), ("rad", angles)) if n]
-    return " ".join(parts)
 
 
 def enclosed(corners: Array, simplices: NDArray[np.int64]) -> float:

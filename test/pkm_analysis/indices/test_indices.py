@@ -8,7 +8,14 @@ import pytest
 from scipy.optimize import nnls
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices import ForcePolytope, Limits, VelocityPolytope, largest_ellipsoid, performance_indices
+from pkm_analysis.indices import (
+    ForcePolytope,
+    Limits,
+    VelocityPolytope,
+    largest_ellipsoid,
+    performance_indices,
+    polytopes,
+)
 from pkm_description import load_mechanism
 from pkm_kinematics.kinematics import Kinematics
 
@@ -133,3 +140,34 @@ def test_a_singular_pose_holds_nothing():
     assert ForcePolytope(flat, np.ones(2)).weakest == 0.0
     with pytest.raises(AnalysisError, match="not bounded"):
         largest_ellipsoid(flat)
+
+
+def test_polytopes_of_a_pose_are_those_of_its_indices(tmp_path):
+    kinematics = Kinematics(load_mechanism("delta"))
+    at = np.array([0.2, 0.1, -0.9])
+    velocity, force = polytopes(kinematics, at)
+    found = performance_indices(kinematics, at)
+    assert (velocity.fastest, velocity.slowest) == (found.fastest[0], found.slowest[0])
+    assert (force.strongest, force.weakest) == (found.strongest[0], found.weakest[0])
+    outline = velocity.plot(tmp_path / "velocity.png").axes[0].patches[0].get_xy()
+    shadow = velocity.vertices[:, :2]
+    np.testing.assert_allclose([outline.min(0), outline.max(0)], [shadow.min(0), shadow.max(0)])
+    assert len(force.plot().axes) == 3
+    with pytest.raises(AnalysisError, match="that the limbs reach"):
+        polytopes(kinematics, [5.0, 0.0, 0.0])
+    with pytest.raises(AnalysisError, match="no end"):
+        VelocityPolytope(np.array([[1.0, 0.0], [1.0, 0.0]]), np.ones(2)).plot()
+
+
+def test_indices_are_drawn_over_what_varies():
+    kinematics = Kinematics(load_mechanism("planar_redundant"))
+    x, y = np.meshgrid(np.linspace(-0.05, -0.02, 4), np.linspace(-0.02, 0.02, 3))
+    found = performance_indices(kinematics, np.stack([x.ravel(), y.ravel()], axis=1), ellipsoids=False)
+    panel = found.plot().axes[0]
+    worst, at, mean = found.worst()["condition"]
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("x [m]", "y [m]")
+    np.testing.assert_allclose(np.ravel(panel.lines[0].get_xydata()), at)
+    numbers = found.to_dict()["indices"]["condition"]
+    assert (numbers["worst"], numbers["mean"]) == (worst, mean)
+    line = performance_indices(kinematics, [[-0.05, 0.0], [-0.02, 0.0]], ellipsoids=False).plot().axes[0]
+    assert (line.get_xlabel(), line.get_ylabel()) == ("x [m]", "")

@@ -22,6 +22,10 @@ def test_of_a_ring_part_that_is_known() -> None:
     circle = found.largest_cylinder()
     radius = max(min(y - 0.2, 1.5 - np.hypot(0.3, y)) for y in np.linspace(0.2, 1.4, 20001))
     assert circle.radius == pytest.approx(radius, rel=0.03)
+    for one in (box, circle):
+        panel = one.plot().axes[0]
+        np.testing.assert_allclose(panel.patches[0].get_extents().transformed(panel.transData.inverted()), one.bounds)
+        assert one.unit == "m^2"
 
 
 def test_of_a_delta() -> None:
