@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.collision.bodies import meshes_stamp
 from pkm_analysis.collision.clearance import Clearance
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.evaluation.evaluator import PoseEvaluator
@@ -45,12 +47,17 @@ class Robot:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process it is built once, however often it comes."""
-        return _built, (self.question, self.kinematics, self.mode)
+        return _built, (self.question, self.meshes, self.kinematics, self.mode)
+
+    @cached_property
+    def meshes(self) -> str:
+        """A hash of the meshes of its bodies, as their files were when it was first asked for."""
+        return meshes_stamp(self.mechanism)
 
     @cached_property
     def question(self) -> str:
-        """A hash of what it is: description, tables, working mode."""
-        seal = hashlib.sha256(f"{self.mode} {self.mechanism.urdf}".encode())
+        """A hash of what it is: description, meshes, tables, working mode."""
+        seal = hashlib.sha256(f"{self.mode} {self.meshes} {self.mechanism.urdf}".encode())
         for table in self.kinematics.engine.model.arrays().values():
             seal.update(table.tobytes())
         return seal.hexdigest()
@@ -91,7 +98,14 @@ class Robot:
 
     @cached_property
     def clearance(self) -> Clearance:
-        """Distances between its bodies; raises `AnalysisError` where there are none to be told."""
+        """Distances between its bodies.
+
+        Raises:
+            AnalysisError: there are none to be told, or meshes have changed since the question was asked.
+        """
+        if meshes_stamp(self.mechanism) != self.meshes:
+            problem = "its files are not those that the question was asked with"
+            raise AnalysisError(f"meshes of {self.name}", problem, "have the same ones on all computers, and ask again")
         return Clearance(self.kinematics)
 
     @property
@@ -105,9 +119,10 @@ _ROBOTS: dict[str, Robot] = {}  # that came from other processes
 _MOST = 4
 
 
-def _built(question: str, kinematics: Kinematics, mode: int | None) -> Robot:
+def _built(question: str, meshes: str, kinematics: Kinematics, mode: int | None) -> Robot:
     if question not in _ROBOTS:
         while len(_ROBOTS) >= _MOST:
             _ROBOTS.pop(next(iter(_ROBOTS)), None)
-        _ROBOTS[question] = Robot(kinematics, mode, Sweeps(1))
+        robot = _ROBOTS[question] = Robot(kinematics, mode, Sweeps(1))
+        robot.meshes = meshes
     return _ROBOTS[question]

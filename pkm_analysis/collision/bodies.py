@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -39,11 +41,7 @@ def bodies_of(mechanism: Mechanism) -> tuple[list[Body], set[frozenset[str]], st
         Bodies that have shapes; names of pairs that joints tie together, across bodies with neither shape nor mass, if
             any; and where the shapes are from, in words.
     """
-    shapes, left_out = collisions_of(mechanism)
-    source = "collision geometry"
-    if not shapes:
-        shapes, left_out = visuals_of(mechanism)
-        source = "visuals, for the description has no collision geometry"
+    shapes, left_out, source = _shapes(mechanism)
     if left_out:
         source += f"; without {len(left_out)} that cannot be used: {left_out[0]}"
     leader = {link.name: link.name for link in mechanism.links}
@@ -77,6 +75,30 @@ def bodies_of(mechanism: Mechanism) -> tuple[list[Body], set[frozenset[str]], st
         pair for pair in _tied([(lead(a), lead(b)) for a, b, fixed in ties if not fixed], real) if pair <= {*bodies}
     }
     return list(bodies.values()), {frozenset(bodies[link].name for link in pair) for pair in tied}, source
+
+
+def _shapes(mechanism: Mechanism) -> tuple[list[Visual], list[str], str]:
+    """Shapes of the links, those that cannot be used, and where they are from."""
+    shapes, left_out = collisions_of(mechanism)
+    if shapes:
+        return shapes, left_out, "collision geometry"
+    return *visuals_of(mechanism), "visuals, for the description has no collision geometry"
+
+
+def meshes_stamp(mechanism: Mechanism) -> str:
+    """A hash of the files of meshes that clearances are computed from: the description has only their names.
+
+    Args:
+        mechanism: the robot.
+
+    Returns:
+        The hash; empty where there are no meshes.
+    """
+    files = sorted({str(shape.mesh) for shape in _shapes(mechanism)[0] if shape.shape == "mesh"})
+    seal = hashlib.sha256()
+    for file in files:
+        seal.update(Path(file).name.encode() + hashlib.sha256(Path(file).read_bytes()).digest())
+    return seal.hexdigest() if files else ""
 
 
 def _tied(ties: list[tuple[str, str]], solid: set[str]) -> set[frozenset[str]]:

@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from pkm_analysis import Analysis
+import pkm_description
+from pkm_analysis import Analysis, Requirement, user_quantity
 from pkm_description import load_mechanism
+from pkm_description.mechanism import Array
+
+CASES = [(2.0, 30.0), (3.0, 30.0), (4.0, 30.0), (5.0, 90.0), (6.0, 90.0), (7.0, 90.0)]
 
 
 def test_transmission_of_the_orthoglide_at_the_corners_of_its_cube() -> None:
@@ -52,3 +59,68 @@ def test_the_workspace_of_hay_and_snyman_at_three_orientations() -> None:
     )
     assert found.size == pytest.approx(0.1405, abs=found.error)
     np.testing.assert_allclose(np.ravel(found.bounds), [0.658, 1.27, 1.345, 1.588], atol=4e-3)
+
+
+def suspended_by_three_cables(folder: Path, d2: float, turn: float) -> float:
+    """Area of positions that three cables hold a platform at, none slack, none longer than they are.
+
+    Cables are the legs of a planar 3-RPR; y points down, as the weight does. They hang from (10, 0), (d2, 1), (0, 0)
+    and hold the corners of an equilateral triangle of side 1.
+    """
+    file = Path(pkm_description.__file__).parent / "robots" / "planar_3rpr.urdf.xacro"
+    text = file.read_text().replace("../limbs", str(file.parent.parent / "limbs"))
+    corners = [[float(np.cos(a) / 3**0.5), float(np.sin(a) / 3**0.5)] for a in np.radians([0.0, 120.0, 240.0])]
+    numbers = {
+        "base_points": f"${{[[10.0, 0.0], [{d2}, 1.0], [0.0, 0.0]]}}",
+        "platform_points": f"${{{corners}}}",
+        "home_xyz": "${[4.0, 5.0, 0.0]}",
+        "home_rpy": f"${{[0.0, 0.0, {turn}]}}",
+        "leg_lower": "0.5",
+        "leg_upper": "10",
+    }
+    for name, value in numbers.items():
+        text, found = re.subn(rf'(name="{name}" value=")[^"]*', lambda m, v=value: m[1] + v, text)
+        assert found == 1
+    text = re.sub(r'([xy])_range="[^"]*"', r'\1_range="${[0.0, 10.0]}"', text)
+    robot = folder / "suspended.urdf.xacro"
+    robot.write_text(text)
+    analysis = Analysis(load_mechanism(str(robot)))
+    weight = np.array([0.0, 20.0, 0.0, 0.0, 0.0, 0.0])
+
+    def least_tension(poses: Array) -> Array:
+        kinematics = analysis.robot.kinematics
+        space = kinematics.subspace(poses)
+        onto = np.nan_to_num(kinematics.inverse_jacobian(poses) @ space)  # rates of the legs per freedom
+        held = np.abs(np.linalg.det(onto)) > 1e-9
+        tension = np.full((len(poses), 3), -1.0)
+        load = space[held].swapaxes(1, 2) @ weight
+        tension[held] = np.linalg.solve(onto[held].swapaxes(1, 2), load[..., None])[..., 0]
+        return np.where((tension <= 50.0).all(axis=1), tension.min(axis=1), -1.0)
+
+    taut = Requirement(user_quantity("least tension", "N", least_tension), 0.0)
+    where = {"x": (0.0, 10.0), "y": (0.0, 10.0)}
+    return analysis.sweep("reach", where, vary=["x", "y"], requirements=[taut], poses=6400).size[0]
+
+
+def test_where_the_third_cable_of_a_suspended_platform_is_best_hung(tmp_path: Path) -> None:
+    # Fattah and Agrawal, "Design of cable-suspended planar parallel robots for an optimal workspace": of positions for
+    # the middle cable, 3 is best with the platform at 30 degrees and 6 at 90, and the workspace is larger at 30.
+    areas = {(d2, turn): suspended_by_three_cables(tmp_path, d2, np.radians(turn)) for d2, turn in CASES}
+    assert areas[3.0, 30.0] > max(areas[2.0, 30.0], areas[4.0, 30.0])
+    assert areas[6.0, 90.0] > max(areas[5.0, 90.0], areas[7.0, 90.0])
+    assert areas[3.0, 30.0] > areas[6.0, 90.0]
+    assert areas[3.0, 30.0] == pytest.approx(28.19, rel=0.02)  # by a count of its own from the printed numbers
+    assert areas[6.0, 90.0] == pytest.approx(24.06, rel=0.02)
+
+
+def test_three_schoenflies_limbs_leave_a_delta_its_translations_alone() -> None:
+    # Angeles, "The qualitative synthesis of parallel manipulators": the Delta's motions are what its three Schoenflies
+    # limbs have in common, the three translations; all over its workspace, not at home alone.
+    analysis = Analysis(load_mechanism("delta"))
+    points = np.random.default_rng(16).uniform([-0.3, -0.3, -1.0], [0.3, 0.3, -0.75], (60, 3))
+    poses = analysis.robot.coordinates.poses(points)[0]
+    spaces = analysis.robot.kinematics.subspace(poses)
+    assert spaces.shape == (60, 6, 3)
+    assert np.abs(spaces[:, 3:]).max() < 1e-9
+    np.testing.assert_allclose(np.abs(np.linalg.det(spaces[:, :3])), 1.0, rtol=1e-9)
+    assert analysis.quantity("constraint").of(analysis.robot, poses).min() > 0.01  # and they block each rotation

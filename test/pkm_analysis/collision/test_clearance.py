@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from pkm_analysis import Analysis, AnalysisError
 from pkm_analysis.collision.clearance import Clearance
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_analysis.requirements.quantities import Batch
+from pkm_analysis.robot import _ROBOTS
+from pkm_analysis.sweeps import Sweeps, sweeps
 from pkm_description import load_mechanism, mechanism_from_urdf
 from pkm_description.joint_geometry import home_positions
 from pkm_description.mechanism import Array
@@ -151,3 +155,30 @@ def test_robots_that_nothing_is_known_of_are_refused(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "coal", None)
     with pytest.raises(AnalysisError, match="they need coal, which is not installed; pip install coal"):
         Analysis(load_mechanism("delta")).quantity("clearance")
+
+
+def test_another_mesh_is_another_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    monkeypatch.setattr(sweeps, "WORTH_KEEPING", 0.0)
+    file, journal = tmp_path / "forearm.stl", tmp_path / "run.journal"
+    urdf = of_capsules().robot.mechanism.urdf
+    mesh = '<collision><geometry><mesh filename="forearm.stl"/></geometry></collision>'
+    urdf = urdf.replace('<link name="limb1_forearm">', f'<link name="limb1_forearm">{mesh}')
+
+    robot = tmp_path / "robot.urdf"
+    robot.write_text(urdf)
+
+    def asked(width: float) -> tuple[float, Analysis]:
+        trimesh.creation.box((LENGTH, width, width)).export(file)
+        analysis = Analysis(load_mechanism(str(robot)), sweeps=Sweeps(1, journal=journal))
+        where = {"x": (0.2, 0.8), "y": (0.0, 0.6)}
+        found = analysis.sweep("clearance", where, vary=["x", "y"], hold={"yaw": 0.8}, poses=30, seed=1)
+        return found.mean, analysis
+
+    first, sent = asked(0.02)
+    assert asked(0.02)[0] == first
+    second, _ = asked(0.3)
+    assert second < first - 1e-3  # nothing was taken from the journal
+    _ROBOTS.clear()
+    with pytest.raises(AnalysisError, match="not those that the question was asked with"):
+        _ = pickle.loads(pickle.dumps(sent.robot)).clearance
