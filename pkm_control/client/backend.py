@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pkm_control.client.state import RobotState
 from pkm_control.client.task import Result
+from pkm_control.conveyor.conveyor import BeltState, Conveyor
 from pkm_control.loop.follower import Tolerances
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.operation.answer import Answer
@@ -61,6 +62,10 @@ class Backend(Protocol):
 
     def state(self) -> RobotState:
         """Return one look at it, not older than the call."""
+        ...
+
+    def belt(self, name: str) -> tuple[Conveyor, BeltState]:
+        """Return a conveyor as it is described, and where it is now; raise `ConveyorError` where there is none."""
         ...
 
     def begin(self, motion: MotionPoints, tolerances: Tolerances) -> Goal:

@@ -19,9 +19,13 @@ from pkm_control.client.errors import MotionEndedError, RefusedError
 from pkm_control.client.simulated import SimulatedBackend
 from pkm_control.client.state import RobotState
 from pkm_control.client.task import Result, Task
+from pkm_control.conveyor.boarding import Boarding
+from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.follower import Tolerances
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.answer import Answer
@@ -38,6 +42,7 @@ from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 Array = NDArray[np.float64]
 Leg = tuple[Trajectory, int]  # a plan, and how often it is run
+Plan = list[Leg] | MotionPoints  # legs one after the other, or a motion on a conveyor
 
 _LOOK = 0.01  # s, between two looks at the robot
 _RENEW = 0.05  # s, between two twists of a jog
@@ -136,6 +141,25 @@ class Robot:
         dynamics = shared_dynamics(self.mechanism)
         return MotionPlanner(dynamics.kinematics, dynamics, self._backend.limits, reserve=self._reserve)
 
+    @cached_property
+    def _boarding(self) -> Boarding:
+        dynamics = shared_dynamics(self.mechanism)
+        return Boarding(self._planner, CurveCheck(dynamics.kinematics, dynamics, self._backend.limits))
+
+    def belt(self, name: str) -> BeltState:
+        """Where a conveyor is now.
+
+        Args:
+            name: of it, in the conveyor file.
+
+        Returns:
+            Its travel [m] and speed [m/s], and why they are not known.
+
+        Raises:
+            ConveyorError: there is no such conveyor.
+        """
+        return self._backend.belt(name)[1]
+
     @property
     def state(self) -> RobotState:
         """One look at the robot, not older than the call."""
@@ -217,12 +241,22 @@ class Robot:
 
         return self._move(legs, block)
 
-    def follow(self, motion: str | os.PathLike[str], cycles: int = 1, *, block: bool = True) -> Task:
+    def follow(
+        self,
+        motion: str | os.PathLike[str],
+        cycles: int = 1,
+        *,
+        on: str = "",
+        at: float | None = None,
+        block: bool = True,
+    ) -> Task:
         """Go to the start of a motion file, and run it.
 
         Args:
             motion: path of the file, name of a shipped motion, or "auto": what suits the robot.
             cycles: how often; more than once, a straight way back is added where it ends elsewhere than it begins.
+            on: the conveyor that carries the object, for a file in the frame of a conveyor.
+            at: what `belt(on).travel` was when the object was at the conveyor's origin [m]; now where None.
             block: wait for the end.
 
         Returns:
@@ -235,6 +269,8 @@ class Robot:
         if cycles != int(cycles) or cycles < 1:
             raise RefusedError(f"cycles is {cycles}; give a whole number greater than zero")
         file = motion_named(os.fspath(motion), self.kinematics)
+        if on:
+            return self._move(self._ride(file, cycles, on, at), block)
         plan: list[Trajectory] = []
 
         def legs(here: Array) -> list[Leg]:
@@ -363,7 +399,17 @@ class Robot:
             return []
         return [(self._planner.between(here, there, speed), 1)]
 
-    def _move(self, legs: Callable[[Array], list[Leg]], block: bool) -> Task:
+    def _ride(self, file: MotionFile, cycles: int, on: str, at: float | None) -> Callable[[Array], MotionPoints]:
+        """Return what plans a motion on a conveyor from a pose."""
+        if cycles != 1:
+            raise RefusedError(f"cycles is {cycles}; a conveyor carries an object by once")
+        conveyor, belt = self._backend.belt(on)
+        there = belt.travel if at is None else float(at)
+        if at is not None and not math.isfinite(there):
+            raise RefusedError(f"at is {at}; give the belt's travel when the object was at the origin [m]")
+        return lambda here: self._boarding.plan(file, conveyor, lambda: self._backend.belt(on)[1], there, here)
+
+    def _move(self, legs: Callable[[Array], Plan], block: bool) -> Task:
         """Begin a motion: `legs` plans it from a pose."""
         with self._turn:
             state = self.state
@@ -372,16 +418,31 @@ class Robot:
                 raise RefusedError("the speed override is 0, so the motion would not begin: raise it, or do not wait")
             if state.moving:
                 plan = legs(self._take_over())
-            first = self._begin(plan[0]) if plan else None
-            task = Task(lambda task: self._run(task, plan, first), self._backend.waiting)
+            if isinstance(plan, MotionPoints):
+                only = self._begin(plan)
+                task = Task(lambda task: self._see_off(task, only), self._backend.waiting)
+            else:
+                task = self._legs(plan)
             self._motion = task
         if block:
             task.result()
         return task
 
-    def _begin(self, leg: Leg) -> Goal:
-        """Hand a leg to the controller; return when it has begun."""
-        goal = self._backend.begin(MotionPoints.of(*leg), Tolerances())
+    def _legs(self, plan: list[Leg]) -> Task:
+        """Begin legs one after the other."""
+        first = self._begin(MotionPoints.of(*plan[0])) if plan else None
+        return Task(lambda task: self._run(task, plan, first), self._backend.waiting)
+
+    def _see_off(self, task: Task, goal: Goal) -> Result:
+        """What the thread of a motion on a conveyor does: see to its end."""
+        task.cancel_motion = goal.cancel
+        if task.cancelled:
+            goal.cancel()
+        return self._wait_for(task, goal, 0.0, 1.0, Result())
+
+    def _begin(self, motion: MotionPoints) -> Goal:
+        """Hand a motion to the controller; return when it has begun."""
+        goal = self._backend.begin(motion, Tolerances())
         if not goal.wait_begun():
             result = goal.wait()
             raise RefusedError(result.reason) if result.outcome is Outcome.INVALID_GOAL else MotionEndedError(result)
@@ -392,7 +453,7 @@ class Robot:
         total = sum(leg.duration * cycles for leg, cycles in plan)
         result, done = Result(), 0.0
         for number, (leg, cycles) in enumerate(plan):
-            goal = first if number == 0 and first is not None else self._begin(plan[number])
+            goal = first if number == 0 and first is not None else self._begin(MotionPoints.of(leg, cycles))
             task.cancel_motion = goal.cancel
             if task.cancelled:
                 goal.cancel()

@@ -16,6 +16,10 @@ from pkm_control.client.errors import NoRobotError
 from pkm_control.client.state import RobotState
 from pkm_control.client.task import Result
 from pkm_control.controllers.law_settings import POSITION
+from pkm_control.conveyor.belt import Belt
+from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
+from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_control.conveyor.simulated_belt import SimulatedBelt
 from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
@@ -101,6 +105,8 @@ class SimulatedBackend:
         self.mechanism = mechanism
         self._realtime = realtime
         self._rate = setup.rate
+        self.conveyors = {one.name: one for one in read_conveyors(setup.conveyor_file)}
+        self.drives = {name: SimulatedBelt(one) for name, one in self.conveyors.items()}
         self._robot = build_robot(mechanism, setup)
         rehearse(self._new_follower(setup), self._robot.kinematics)
         self._robot = build_robot(mechanism, setup)  # what was rehearsed with has learned from it
@@ -124,7 +130,8 @@ class SimulatedBackend:
     def _new_follower(self, setup: Setup) -> TrajectoryFollower:
         robot = self._robot
         lead, space = (0.5 + setup.delay) / setup.rate, read_keep_outs(setup.keep_out_file)
-        return TrajectoryFollower(robot.kinematics, robot.controller, robot.guard, lead, space=space)
+        belts = {name: Belt(one) for name, one in self.conveyors.items()}
+        return TrajectoryFollower(robot.kinematics, robot.controller, robot.guard, lead, space=space, belts=belts)
 
     # -- the contract -----------------------------------------------------------------------------------------------
 
@@ -145,6 +152,14 @@ class SimulatedBackend:
         assert action is not None
         assert follower is not None
         return _state_of(action, self._robot.limits.names, follower.controller.commands)
+
+    def belt(self, name: str) -> tuple[Conveyor, BeltState]:
+        """A conveyor, and where it is."""
+        self._require_alive()
+        conveyor = conveyor_named(self.conveyors, name)
+        with self._controls.lock:
+            follower = self._controls.ready()
+            return conveyor, follower.belts[name].state(follower.time)
 
     def begin(self, motion: MotionPoints, tolerances: Tolerances) -> SimulatedGoal:
         """Hand a motion to the desk."""
@@ -270,6 +285,8 @@ class SimulatedBackend:
             else:
                 if state.wrench is not None:
                     follower.force.hear(state.wrench, now)
+                for name, drive in self.drives.items():
+                    drive.step(now, follower.belts[name])
                 action = follower.update(now, now, state.positions, state.velocities)
             self._controls.action = action
             if not action.gives_up and action.mode is not Mode.WAITING and machine.lifecycle is Lifecycle.ACTIVE:

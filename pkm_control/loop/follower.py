@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
+from pkm_control.conveyor.belt import Belt
+from pkm_control.conveyor.riding import Passenger, RidingTrajectory
 from pkm_control.loop.force_watch import ForceWatch
 from pkm_control.loop.guard import Guard
 from pkm_control.loop.jog import Jog
@@ -112,6 +115,8 @@ class TrajectoryFollower:
     * Jogs are for a platform that holds, or is paused and at rest.
     * `begin_change` goes to another working mode (`ModeChange`). A pause or a stop halts it on its way, `resume` goes
       on; motions and jogs wait for its end.
+    * A motion on a moving frame is ended by a deceleration on its way where its belt does what was not predicted, and
+      by a pause or a lower speed override: a belt waits for nobody.
 
     Args:
         kinematics: of the robot.
@@ -121,6 +126,7 @@ class TrajectoryFollower:
             applied at once, one period more where they take effect in the next. The acceleration is that of then.
         abort_after: silence of the readings that loses the motion [s].
         space: places that the tool keeps out of.
+        belts: that motions may ride on, by name.
     """
 
     def __init__(
@@ -131,6 +137,7 @@ class TrajectoryFollower:
         lead: float,
         abort_after: float = 1.0,
         space: KeepOuts | None = None,
+        belts: Mapping[str, Belt] | None = None,
     ) -> None:
         self.controller = controller
         self.guard = guard
@@ -143,6 +150,7 @@ class TrajectoryFollower:
         self.check = CurveCheck(kinematics, controller.dynamics, controller.limits, space=space)
         self.jog = Jog(self.check)
         self.force = ForceWatch(controller, guard.max_age)
+        self.belts = dict(belts or {})
         self._observer = PlatformObserver(kinematics)
         self._clock = PathClock()
         self._hold: Array | None = None
@@ -150,6 +158,8 @@ class TrajectoryFollower:
         self._overtime = 0.0  # s, since the motion's end on its path
         self._paused = False
         self._stopping = ""  # why the motion is being ended on its path
+        self._passenger: Passenger | None = None  # the motion, where it rides on a belt
+        self._left_behind = False  # it is being ended because its belt is not as predicted
         self._jogging = False
         self._aside = False  # the platform was jogged away from the path of the paused motion
         self._returning = False  # it is on its way back there
@@ -167,6 +177,8 @@ class TrajectoryFollower:
         self._jogging = False
         self.motion = motion
         self._clock = PathClock(self.time - motion.start, self.override, motion.braking)
+        if isinstance(motion.trajectory, RidingTrajectory):
+            self._passenger = Passenger(motion.trajectory, self.belts[motion.trajectory.ride.frame])
         self._overtime = 0.0
 
     def end(self, outcome: Outcome, reason: str = "") -> None:
@@ -179,9 +191,9 @@ class TrajectoryFollower:
         if self.motion is None:
             return
         self.motion.outcome, self.motion.reason = outcome, reason
-        self.motion = None
+        self.motion = self._passenger = None
         self._paused = self._aside = self._returning = False
-        self._stopping = ""
+        self._stopping, self._left_behind = "", False
 
     @property
     def moving(self) -> bool:
@@ -237,6 +249,8 @@ class TrajectoryFollower:
         if not 0.0 <= fraction <= 1.0:
             return f"the fraction is {fraction:g}; give a number from 0 to 1"
         self.override = float(fraction)
+        if self._passenger is not None and fraction < 1.0 and not self._stopping:
+            self.stop("its speed was lowered, and a conveyor waits for nobody")
         self._set_pace()
         return ""
 
@@ -251,6 +265,8 @@ class TrajectoryFollower:
             return "no motion runs"
         if self._stopping:
             return "the motion is being stopped"
+        if self._passenger is not None:
+            return self.stop("paused on a moving frame, which waits for nobody")
         self._paused = True
         self._set_pace()
         return ""
@@ -536,13 +552,28 @@ class TrajectoryFollower:
         if self.motion is None or self._aside:
             return Reference(self._hold, np.zeros(6), np.zeros(6))
         self._clock.advance(passed)
-        if self._clock.time < 0.0:
+        if self._passenger is not None:
+            self._ride(self._passenger)
+        if self.motion is None or self._clock.time < 0.0:
             return Reference(self._hold, np.zeros(6), np.zeros(6))
-        reference = self._clock.reference(self.motion.trajectory, self.lead)
+        if self._passenger is not None:
+            reference = self._passenger.reference(self._clock, self.lead)
+        else:
+            reference = self._clock.reference(self.motion.trajectory, self.lead)
         self._hold = reference.pose
         if self._stopping and self._clock.at_rest:
-            self.end(Outcome.STATE_LOST if self.force.lost else Outcome.PREEMPTED, self._stopping)
+            lost = self.force.lost or self._left_behind
+            self.end(Outcome.STATE_LOST if lost else Outcome.PREEMPTED, self._stopping)
         return reference
+
+    def _ride(self, passenger: Passenger) -> None:
+        """Go on with the belt; end the motion where the belt does what was not predicted."""
+        problem = passenger.advance(self.time, self._clock, bool(self._stopping))
+        if problem and self._clock.time < 0.0:
+            self.end(Outcome.STATE_LOST, problem)
+        elif problem:
+            self.stop(problem)
+            self._left_behind = self.motion is not None
 
     def _jogged(self, passed: float, now: float) -> Reference:
         """Return the reference under the operator's hand, which ends when it is at rest."""
@@ -580,7 +611,9 @@ class TrajectoryFollower:
                 self._stop_here(Outcome.PATH_TOLERANCE_VIOLATED, reason, measured)
             return
         self._overtime += passed
-        if position <= allowed.goal_position and rotation <= allowed.goal_rotation:
+        if self._left_behind:
+            self.end(Outcome.STATE_LOST, self._stopping)
+        elif position <= allowed.goal_position and rotation <= allowed.goal_rotation:
             self.end(Outcome.SUCCESSFUL)
         elif self._overtime > allowed.goal_time:
             reason = f"{1e3 * position:.3f} mm and {rotation:.4g} rad from the goal"

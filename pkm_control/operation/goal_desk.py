@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from pkm_control.conveyor.conveyor import conveyor_named
+from pkm_control.conveyor.riding import RidingTrajectory
 from pkm_control.loop.follower import CHANGING, Motion, Tolerances, TrajectoryFollower
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.operation.controls import Controls
@@ -155,10 +157,11 @@ class GoalDesk:
         points = application.points()
         kinematics = self._controls.kinematics
         if follower.moving:
-            self._require_runnable(follower, points.trajectory(kinematics, None, tolerance))
+            there = points.trajectory(kinematics, None, tolerance)
+            self._require_runnable(follower, self._carried(follower, points, there))
             self._bring_to_rest(follower)
         pose = follower.hold
-        trajectory = points.trajectory(kinematics, pose, tolerance)
+        trajectory = self._carried(follower, points, points.trajectory(kinematics, pose, tolerance))
         self._require_runnable(follower, trajectory)
         braking = follower.check.braking(trajectory)
         start = points.start
@@ -187,8 +190,25 @@ class GoalDesk:
                 raise GoalError("the platform does not come to rest")
             time.sleep(_LOOK)
 
+    def _carried(
+        self, follower: TrajectoryFollower, points: MotionPoints, trajectory: PointTrajectory
+    ) -> PointTrajectory:
+        """Return the motion as the frame carries it in which it is given."""
+        ride = points.ride
+        if ride is None:
+            return trajectory
+        conveyor = conveyor_named({name: belt.conveyor for name, belt in follower.belts.items()}, ride.frame)
+        if follower.override != 1.0:
+            raise GoalError(f"the speed override is {follower.override:g}; a conveyor waits for nobody: set it to 1")
+        with self._controls.lock:
+            state = follower.belts[ride.frame].state(follower.time)
+        return RidingTrajectory(trajectory, ride, conveyor, state)
+
     @staticmethod
     def _require_runnable(follower: TrajectoryFollower, trajectory: PointTrajectory) -> None:
-        refusal = follower.check.refusal(trajectory)
-        if refusal:
-            raise PointTrajectoryError(refusal)
+        curves = [trajectory]
+        if isinstance(trajectory, RidingTrajectory):
+            curves += [trajectory.shifted(aside) for aside in (-trajectory.allowed, trajectory.allowed)]
+        for curve in curves:
+            if refusal := follower.check.refusal(curve):
+                raise PointTrajectoryError(refusal)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.conveyor.conveyor import Ride
 from pkm_control.motion.curve_check import rounded
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.motion.trajectory import Trajectory
@@ -28,7 +29,7 @@ class MotionPoints:
 
     `times` (n,) [s] from its start; `poses` (n, 7), `twists` and `accelerations` (n, 6), base frame. `start` is when it
     begins [s, on the clock of the readings]; 0: at once. The first point may lie in the future: the way there from
-    where the platform is, is then part of the motion.
+    where the platform is, is then part of the motion. With a `ride`, the points are carried by a moving frame.
     """
 
     times: Array
@@ -37,6 +38,7 @@ class MotionPoints:
     accelerations: Array
     repetitions: int = 1
     start: float = 0.0
+    ride: Ride | None = None
 
     @staticmethod
     def of(plan: Trajectory, repetitions: int = 1) -> MotionPoints:
@@ -86,6 +88,8 @@ class MotionPoints:
                 f"point 0 is {1e3 * np.linalg.norm(jump[:3]):.1f} mm and {np.linalg.norm(jump[3:]):.3g} rad from where"
                 " the platform is; begin there, or give the first point a time greater than zero"
             )
+        if self.ride is not None:  # the platform is elsewhere
+            return trajectory
         answer = kinematics.inverse(rounded(kinematics, trajectory.poses))
         bad = np.flatnonzero(~closes(answer.status))
         if bad.size:

@@ -35,6 +35,7 @@ class Setup:
     hidden_payload: float = 0.0
     force_file: str = ""
     keep_out_file: str = ""
+    conveyor_file: str = ""
 
     @property
     def delay(self) -> float:

@@ -43,6 +43,7 @@ _UNITS = {
     **dict.fromkeys(("time", "dwell"), _TIME),
     "speed": _SPEED,
     "angular_speed": _ANGULAR_SPEED,
+    "ride": _NONE,
 }
 _LIMIT_UNITS = {
     "linear_velocity": _SPEED,
@@ -56,6 +57,7 @@ _POSITION = ("x", "y", "z")
 _QUATERNION = ("qx", "qy", "qz", "qw")
 _EULER = ("roll", "pitch", "yaw")
 _AS_FAST_AS_ALLOWED = "max"
+_FRAMES = ("base", "home", "conveyor")
 _HEADER_CELL = re.compile(r"^(?P<name>[^\[\]]*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?$")
 _MAX_LETTERS = 50_000_000
 _MAX_LINE = 10_000  # letters
@@ -70,7 +72,8 @@ class MotionFile:
     `poses` (n, 7): x y z qx qy qz qw. Exactly one of `times` (n,) [s] and `speeds` is the file's way to say how fast;
     `speeds` (n,) [m/s] and `angular_speeds` (n,) [rad/s] hold for the way *to* a waypoint, infinite where the machine's
     limits decide. `blends` (n,) [m]: how far before and after a waypoint the path may leave the straight lines; zero
-    stops there. `dwells` (n,) [s]: rest at the waypoint. `lines` (n,): for messages; empty without a file.
+    stops there. `dwells` (n,) [s]: rest at the waypoint. `lines` (n,): for messages; empty without a file. Of a file
+    in the frame of a conveyor, `riding` (n,) says which waypoints are relative to the object on it.
     """
 
     source: str
@@ -85,6 +88,7 @@ class MotionFile:
     labels: tuple[str, ...]
     lines: tuple[int, ...]
     limits: PlatformLimits  # infinite where the file says nothing
+    riding: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         """Return the number of waypoints."""
@@ -98,7 +102,13 @@ class MotionFile:
 
         Returns:
             The same where it is in the base frame already.
+
+        Raises:
+            MotionFileError: it is in the frame of a conveyor, which moves.
         """
+        if self.riding is not None:
+            problem, remedy = "is in the frame of a conveyor", "say which: robot.follow(file, on=...), pkm follow --on"
+            raise MotionFileError(self.source, None, None, problem, remedy)
         if not self.relative_to_home:
             return self
         rotation = Rotation.from_quat(np.array(home[3:]))
@@ -244,6 +254,7 @@ class _Parser:
             labels=labels,
             lines=lines,
             limits=replace(PlatformLimits.none(), **self.limits),
+            riding=self.riding(table, lines),
         )
         self.check(motion, header_line, names)
         return motion
@@ -278,8 +289,9 @@ class _Parser:
         if not colon:
             return
         if key == "frame":
-            if value not in ("base", "home"):
-                raise self.fail(line, None, f"frame '{value}' is unknown", "write 'frame: base' or 'frame: home'")
+            if value not in _FRAMES:
+                known = " or ".join(f"'frame: {name}'" for name in _FRAMES)
+                raise self.fail(line, None, f"frame '{value}' is unknown", f"write {known}")
             self.frame = value
         elif key == "path":
             if value not in ("smooth", "straight"):
@@ -409,9 +421,28 @@ class _Parser:
             angles = np.column_stack([table[name] for name in _EULER])
             poses[:, 3:] = Rotation.from_euler("xyz", angles).as_quat()  # extrinsic: the convention of URDF rpy
         else:
-            keep_home = self.frame == "base" and self.home is not None
+            keep_home = self.frame != "home" and self.home is not None
             poses[:, 3:] = self.home[3:] if keep_home and self.home is not None else (0.0, 0.0, 0.0, 1.0)
         return poses
+
+    def riding(self, table: dict[str, Array], lines: tuple[int, ...]) -> NDArray[np.bool_] | None:
+        """Return which waypoints ride, all where the file does not say; None where its frame does not move."""
+        given = table.get("ride")
+        if self.frame != "conveyor":
+            if given is not None:
+                raise self.fail(None, "ride", "is of the frame of a conveyor", "add the line '# frame: conveyor'")
+            return None
+        if "time" in table:
+            raise self.fail(None, "time", "is of a frame that stands", "leave it out, or give speeds")
+        if given is None:
+            return np.ones(len(lines), dtype=bool)
+        for index in np.flatnonzero((given != 0.0) & (given != 1.0)):
+            raise self.fail(lines[index], "ride", f"is {given[index]:g}", "write 1 on the conveyor, 0 beside it")
+        rides = np.flatnonzero(given == 1.0)
+        if not rides.size or rides[-1] - rides[0] + 1 != rides.size:
+            problem = "is 1 in no waypoint" if not rides.size else "is 1 in more than one stretch"
+            raise self.fail(None, "ride", problem, "let one stretch of waypoints ride")
+        return np.asarray(given == 1.0)
 
     def check(self, motion: MotionFile, header_line: int, names: list[str]) -> None:
         """Check what takes the whole table: signs, order of times, waypoints that repeat the one before."""

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When and how a motion boards a conveyor: its legs planned as the frame stands, then timed for an object that moves.
+
+All legs are those of the one planner, with the object where it will be in the middle of the ride. Carried by the belt,
+they may ask for more than the robot can do; the part that does is given more time, until the curve check has no word
+against them with a little in reserve. The belt's travel at which the motion has to begin follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.conveyor.conveyor import STANDS, BeltState, Conveyor, ConveyorError, Ride
+from pkm_control.conveyor.riding import RidingTrajectory
+from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.trajectory import Trajectory
+from pkm_control.operation.motion_points import MotionPoints
+
+Array = NDArray[np.float64]
+
+_RESERVE = 0.1  # of speeds and efforts, left to the controller on the belt
+_SHORTEST = 0.15  # s, to board and to leave where the platform is there already
+_INSTANT = 0.01  # s, on the belt, where nothing is to be done there
+_SAME = 1e-6  # m, and of a quaternion
+_SLOWER = 1.2
+_TRIES = 25  # to give a part more time
+_PLACES = 5  # tried for the middle of the ride
+_AHEAD = 0.3  # s, from the last plan to the motion's start
+_MARGIN = 0.005  # m
+_LOOKS = 400  # along a leg
+_KEPT = 64  # plans of legs
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """Points as the frame stands, and the instants of the ride [s]."""
+
+    points: MotionPoints
+    instants: tuple[float, float, float, float]
+
+    @property
+    def middle(self) -> float:
+        """Of the ride [s]."""
+        return 0.5 * (self.instants[1] + self.instants[2])
+
+    @property
+    def half(self) -> float:
+        """Of the time on the belt [s]."""
+        return 0.5 * (self.instants[2] - self.instants[1])
+
+
+class Boarding:
+    """Plans motions that ride.
+
+    Args:
+        planner: of the robot.
+        check: of curves; the limits of the actuators are lowered by a little.
+    """
+
+    def __init__(self, planner: MotionPlanner, check: CurveCheck) -> None:
+        limits, most = check.limits, 1.0 - _RESERVE
+        lowered = replace(
+            limits,
+            velocity=most * limits.velocity,
+            effort=most * limits.effort,
+            effort_range=None if limits.effort_range is None else limits.bounds(_RESERVE),
+        )
+        self._planner = planner
+        self._check = CurveCheck(check.kinematics, check.dynamics, lowered, check.mode, check.space)
+        self._legs: dict[bytes, Trajectory] = {}
+
+    def plan(
+        self, motion: MotionFile, conveyor: Conveyor, look: Callable[[], BeltState], at: float, here: Array
+    ) -> MotionPoints:
+        """The motion for one object.
+
+        Args:
+            motion: a file in the frame of a conveyor.
+            conveyor: that the object is on.
+            look: at the belt now.
+            at: the belt's travel when the object was at the conveyor's origin [m].
+            here: pose (7,) where the platform is held.
+
+        Returns:
+            Its points, with the ride, from `here`.
+
+        Raises:
+            ConveyorError: the belt is not known, the object is not in the window long enough, or the robot cannot.
+            PkmError: the legs cannot be planned.
+        """
+        if motion.riding is None:
+            raise ConveyorError(f"{motion.source} is in a frame that stands: it needs the line '# frame: conveyor'")
+        belt = _known(look())
+        stands = abs(belt.speed) < STANDS
+        speed, onward = (0.0, 1.0) if stands else (belt.speed, float(np.sign(belt.speed)))
+        begin, end = sorted(onward * edge for edge in conveyor.window)
+        place = belt.travel - at if stands else onward * begin + speed * 2.0 * _SHORTEST
+        for _ in range(_PLACES):
+            if not begin - _SAME <= onward * place <= end + _SAME:
+                raise ConveyorError(_gone(conveyor, belt, at))
+            plan = self._at(motion, conveyor, speed, place, here)
+            now = _known(look())
+            half = abs(speed) * plan.half
+            soonest = onward * (now.travel - at + speed * (_AHEAD + plan.middle))
+            needed = max(begin + half, soonest) if not stands else onward * place
+            if max(needed, onward * place) + half > end + _SAME:
+                raise ConveyorError(_gone(conveyor, now, at, onward * max(needed, onward * place), half))
+            if onward * place >= needed - _SAME:
+                start = at + place - speed * plan.middle
+                return replace(plan.points, ride=Ride(conveyor.name, at + place, start, plan.instants))
+            soonest += abs(now.travel - belt.travel)  # planning takes as long again
+            place = onward * (max(begin + half, soonest) + _MARGIN)
+            belt = now
+        raise ConveyorError(f"planning takes longer than the object stays: conveyor '{conveyor.name}' is too fast")
+
+    # -- the legs ---------------------------------------------------------------------------------------------------
+
+    def _at(self, motion: MotionFile, conveyor: Conveyor, speed: float, place: float, here: Array) -> _Plan:
+        """Return the plan for an object that is at a place [m] in the middle of the ride."""
+        legs, boards, left = self._planned(_standing(motion, conveyor, place), here)
+        factors = [1.0, 1.0, 1.0]
+        for _ in range(_TRIES):
+            plan = _joined(legs, factors, boards, left)
+            problem, part = self._fault(plan, conveyor, speed, place)
+            if not problem:
+                return plan
+            if part < 0:
+                break
+            factors[part] *= _SLOWER
+        raise ConveyorError(f"it cannot ride on conveyor '{conveyor.name}' at {speed:.3g} m/s: {problem}")
+
+    def _planned(
+        self, motion: MotionFile, here: Array
+    ) -> tuple[tuple[Trajectory, Trajectory, Trajectory], float, float]:
+        """Return the legs to the belt, on it and away, and when in the first boarding begins, in the last it ends."""
+        assert motion.riding is not None
+        rides = np.flatnonzero(motion.riding)
+        first, last = int(rides[0]), int(rides[-1])
+        before, after = list(range(first)), list(range(last + 1, len(motion)))
+        to = self._leg(motion, [*before, first], here, rests=before)
+        on = self._leg(motion, list(rides), None, rests=list(rides), shortest=_INSTANT)
+        away = self._leg(motion, [last, *after], None, rests=after)
+        boards = _passes(to, motion.poses[first - 1])[-1] if before else 0.0
+        left = _passes(away, motion.poses[last + 1])[0] if after else away.duration
+        return (to, on, away), boards, left
+
+    def _leg(
+        self, motion: MotionFile, rows: list[int], here: Array | None, rests: list[int], shortest: float = _SHORTEST
+    ) -> Trajectory:
+        """Plan the way through some waypoints, from `here` where it is given, resting in those of `rests` alone."""
+        dwells = np.array([motion.dwells[row] if row in rests else 0.0 for row in rows])
+        poses = motion.poses[rows]
+        if here is not None and _apart(here, poses[0]):
+            rows, dwells, poses = [rows[0], *rows], np.concatenate([[0.0], dwells]), np.vstack([here, poses])
+        if len(rows) == 1:
+            return MotionPlanner.rest(poses[0], max(float(dwells[0]), shortest))
+        part = replace(
+            motion,
+            poses=poses,
+            speeds=motion.speeds[rows],
+            angular_speeds=motion.angular_speeds[rows],
+            blends=np.concatenate([[0.0], motion.blends[rows[1:-1]], [0.0]]),
+            dwells=dwells,
+            labels=tuple(motion.labels[row] for row in rows),
+            lines=tuple(motion.lines[row] for row in rows) if motion.lines else (),
+            riding=None,
+        )
+        key = b"".join(np.ascontiguousarray(x).tobytes() for x in (poses, part.speeds, part.blends, dwells))
+        if key not in self._legs:
+            while len(self._legs) >= _KEPT:
+                self._legs.pop(next(iter(self._legs)))
+            self._legs[key] = self._planner.plan(part)
+        return self._legs[key]
+
+    def _fault(self, plan: _Plan, conveyor: Conveyor, speed: float, place: float) -> tuple[str, int]:
+        """Return what is wrong with a plan wherever the belt may be, and which part needs more time; -1: none."""
+        begin = place - speed * plan.middle
+        points = plan.points.trajectory(self._check.kinematics, None, _SAME)
+        ride = Ride(conveyor.name, place, begin, plan.instants)
+        curve = RidingTrajectory(points, ride, conveyor, BeltState(begin, speed))
+        times = self._check.times(curve)
+        for aside in (0.0, -curve.allowed, curve.allowed):
+            pose, twist, acceleration = curve.shifted(aside).sample(times)
+            fault = self._check.first_fault(pose, twist, acceleration)
+            if fault is None:
+                continue
+            at = float(times[fault.sample])
+            reason = f"{at:.3f} s from its start, {begin + speed * at:.3g} m from the conveyor's origin: {fault.reason}"
+            if self._check.first_fault(pose[fault.sample, None]) is not None:
+                return reason, -1
+            return reason, int(np.searchsorted(plan.instants[1:3], at))
+        return "", 0
+
+
+def _standing(motion: MotionFile, conveyor: Conveyor, place: float) -> MotionFile:
+    """Return the motion in the base frame, with the object at a place [m] along the belt."""
+    poses = motion.poses.copy()
+    poses[motion.riding, :3] += conveyor.origin + place * conveyor.direction
+    return replace(motion, poses=poses)
+
+
+def _joined(legs: tuple[Trajectory, Trajectory, Trajectory], factors: list[float], boards: float, left: float) -> _Plan:
+    """Return the legs one after the other, each given more time by its factor."""
+    ends = np.cumsum([0.0, *(leg.duration * factor for leg, factor in zip(legs, factors, strict=True))])
+    parts = []
+    for number, (leg, factor) in enumerate(zip(legs, factors, strict=True)):
+        points, skip = MotionPoints.of(leg), min(number, 1)
+        rows = points.times * factor + ends[number], points.poses, points.twists / factor
+        parts.append([row[skip:] for row in (*rows, points.accelerations / factor**2)])
+    times, poses, twists, accelerations = (np.concatenate(column) for column in zip(*parts, strict=True))
+    instants = (boards * factors[0], float(ends[1]), float(ends[2]), float(ends[2]) + left * factors[2])
+    return _Plan(MotionPoints(times, poses, twists, accelerations), instants)
+
+
+def _passes(leg: Trajectory, pose: Array) -> Array:
+    """Return the instants [s] at which a leg is nearest to a pose."""
+    sample = leg.sample(np.linspace(0.0, leg.duration, _LOOKS))
+    away = np.linalg.norm(sample.pose[:, :3] - pose[:3], axis=1) + 1.0 - np.abs(sample.pose[:, 3:] @ pose[3:])
+    return np.asarray(sample.times[away <= away.min() + _SAME])
+
+
+def _apart(one: Array, other: Array) -> bool:
+    return bool(np.linalg.norm(one[:3] - other[:3]) > _SAME or abs(one[3:] @ other[3:]) < 1.0 - _SAME)
+
+
+def _known(belt: BeltState) -> BeltState:
+    if belt.problem:
+        raise ConveyorError(belt.problem)
+    return belt
+
+
+def _gone(conveyor: Conveyor, belt: BeltState, at: float, middle: float = np.nan, half: float = 0.0) -> str:
+    """Why an object cannot be followed, in words."""
+    begin, end = conveyor.window
+    where = f"the object is {belt.travel - at:.3g} m from the origin of conveyor '{conveyor.name}'"
+    window = f"the window from {begin:g} to {end:g} m"
+    if abs(belt.speed) < STANDS:
+        return f"{where}, which stands: it is not in {window}"
+    if np.isnan(middle):
+        return f"{where}, which runs at {belt.speed:.3g} m/s; {window} has no room for it"
+    sign = np.sign(belt.speed)
+    return (
+        f"{where}, which runs at {belt.speed:.3g} m/s: it would be followed from {sign * (middle - half):.3g} to "
+        f"{sign * (middle + half):.3g} m at the earliest, and leaves {window} before"
+    )
