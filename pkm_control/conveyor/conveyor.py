@@ -41,8 +41,8 @@ class Conveyor:
     origin. The travel is `metres_per_unit` times what the encoder reads beyond `offset`, taken `latency` s before its
     stamp. `smoothing` [s] is how far back readings count, unless two estimates part by the `drift` [m].
 
-    The rest is what the belt may do: `max_speed` [m/s], `max_acceleration` [m/s^2], a `jump` [m] between two readings, a
-    `deviation` [m] from what was predicted when a motion was judged, a `silence` [s] of the encoder.
+    The rest is what the belt may do: `max_speed` [m/s], `max_acceleration` [m/s^2], a `jump` [m] between two readings,
+    a `deviation` [m] from what was predicted when a motion was judged, a `silence` [s] of the encoder.
     """
 
     name: str
