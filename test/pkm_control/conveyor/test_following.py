@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +18,12 @@ from pkm_control.conveyor.conveyor import ConveyorError
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.files.motion_file import parse_motion
+from pkm_control.operation.motion_points import MotionPoints
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 
 RATE, FREQUENCY = 500.0, 80.0  # Hz and rad/s
-SOON = 2.5  # s, from an order to the object's coming: planning may take as long
+SOON = 2.5  # s, from an order to the object's coming: the desk may take as long
 ACCURACY = 0.5e-3  # m
 
 PICK = """# frame: conveyor
@@ -67,16 +70,27 @@ class Line:
         self.at = 0.0
         machine = backend._robot.machine
         assert isinstance(machine, SimulatedMachine)
-        step = machine.step
+        step, plan = machine.step, self.robot._boarding.plan
+        goes = threading.Event()
+        goes.set()
 
         def watched(seconds: float) -> None:
+            goes.wait()
             self.seen.append((machine.pose[:3].copy(), self.drive.travel))
             if self.at_object is not None and self.away(1)[0] < 2e-3:
                 self.at_object()
                 self.at_object = None
             step(seconds)
 
+        def planned(*order: Any) -> MotionPoints:
+            goes.clear()  # however long this computer takes, the belt is where it was
+            try:
+                return plan(*order)
+            finally:
+                goes.set()
+
         machine.step = watched  # type: ignore[method-assign]
+        self.robot._boarding.plan = planned  # type: ignore[method-assign]
 
     def ready(self) -> Line:
         """At its usual speed, with nothing of the test before."""
