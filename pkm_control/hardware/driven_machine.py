@@ -110,8 +110,12 @@ class DrivenMachine(Machine):
         with contextlib.suppress(DeviceError, OSError):
             self._driver.close()
 
-    def emergency_stop(self) -> None:
-        """Drives off, brakes closed, at once, and so until `reset`; the fault warns where the device cannot be told."""
+    def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
+        """Drives off, brakes closed, at once, and so until `reset`; the fault warns where the device cannot be told.
+
+        Args:
+            reason: why, in words.
+        """
         warning = ""
         try:
             self._driver.disable()
@@ -119,7 +123,7 @@ class DrivenMachine(Machine):
             warning = f"; THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
         self._let_go()
         self.lifecycle = Lifecycle.FAULT
-        self.fault = EMERGENCY_STOP + warning
+        self.fault = reason + warning
 
     # One period
 

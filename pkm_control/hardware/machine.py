@@ -73,10 +73,14 @@ class Machine(ABC):
             raise LifecycleError("cleanup", "active", "deactivate first")
         self.lifecycle = Lifecycle.UNCONFIGURED
 
-    def emergency_stop(self) -> None:
-        """Drives off, brakes closed, at once, and so until `reset`."""
+    def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
+        """Drives off, brakes closed, at once, and so until `reset`.
+
+        Args:
+            reason: why, in words: the fault from now on.
+        """
         self.deactivate()
-        self.fault = EMERGENCY_STOP
+        self.fault = reason
         self.lifecycle = Lifecycle.FAULT
 
     def reset(self) -> None:

@@ -20,6 +20,7 @@ from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
 from pkm_control.loop.path_clock import RATE_CHANGE, PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.watches import ReadingWatch, StrayWatch
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
@@ -127,6 +128,7 @@ class TrajectoryFollower:
         abort_after: silence of the readings that loses the motion [s].
         space: places that the tool keeps out of.
         belts: that motions may ride on, by name.
+        following_error: distance from the reference [m] at which the platform is lost; 0: see `StrayWatch`.
     """
 
     def __init__(
@@ -138,6 +140,7 @@ class TrajectoryFollower:
         abort_after: float = 1.0,
         space: KeepOuts | None = None,
         belts: Mapping[str, Belt] | None = None,
+        following_error: float = 0.0,
     ) -> None:
         self.controller = controller
         self.guard = guard
@@ -151,10 +154,14 @@ class TrajectoryFollower:
         self.jog = Jog(self.check)
         self.force = ForceWatch(controller, guard.max_age)
         self.belts = dict(belts or {})
+        self.stray = StrayWatch(kinematics.characteristic_length, following_error)
+        self._readings = ReadingWatch(controller.limits)
         self._observer = PlatformObserver(kinematics)
         self._clock = PathClock()
         self._hold: Array | None = None
         self._heard = -math.inf
+        self._last: Action | None = None
+        self._doubted = ""  # why readings were not believed for so long that nothing goes on
         self._overtime = 0.0  # s, since the motion's end on its path
         self._paused = False
         self._stopping = ""  # why the motion is being ended on its path
@@ -375,7 +382,8 @@ class TrajectoryFollower:
         self._aside = self.motion is not None
 
     def relocate(self) -> None:
-        """Look for the platform anew, from home, with the next reading."""
+        """Look for the platform anew, from home, with the next reading; what was lost is forgiven."""
+        self.stray.forgive()
         self._observer.forget(self.check.mode)
 
     # -- working modes ----------------------------------------------------------------------------------------------
@@ -468,20 +476,45 @@ class TrajectoryFollower:
         Returns:
             The command to apply, and why, where it is not what the controller asked for.
         """
-        if self._change is not None:
-            return self._changing(self._change, time, now, positions, velocities)
         silence = now - self._heard
+        doubt = self._readings.doubt(positions, max(silence, min(time - self.time, self.abort_after)))
+        if doubt:
+            return self._disbelieved(now, silence, doubt)
+        if self._change is not None:
+            self._readings.believe(positions)
+            return self._changing(self._change, time, now, positions, velocities)
         measured = self._observer.observe(positions, velocities)
         if measured is None:
             return self.silent(now, self._observer.reason)
+        self._readings.believe(positions)
+        self._last = self._believed(time, now, silence, measured)
+        return self._last
+
+    def _disbelieved(self, now: float, silence: float, doubt: str) -> Action:
+        """Go on as before for a reading that jumps; many of them are a silence, after which nothing goes on."""
+        if self._last is not None and silence <= self.guard.max_age:
+            return self._last
+        self._doubted = doubt
+        return self.silent(now, doubt)
+
+    def _believed(self, time: float, now: float, silence: float, measured: Measured) -> Action:
         if self.mode in (Mode.WAITING, Mode.STOPPED) and self._in_another_mode(measured):
             return self.silent(now, OTHER_MODE)
-        if silence > self.abort_after:
-            self._stop_here(Outcome.STATE_LOST, f"no usable reading for {silence:.3g} s", measured)
+        if silence > self.abort_after or self._doubted:
+            why = self._doubted or f"no usable reading for {silence:.3g} s"
+            self._stop_here(Outcome.STATE_LOST, why, measured)
+            self._doubted = ""
         passed = self._passed(time, silence)
         self._heard, self.time = now, time
         measured = self._felt(measured, now)
         reference = self._reference(passed, now)
+        if not self.controller.feels:  # a law that yields to forces leaves its reference as it should
+            if silence > self.guard.max_age and self.stray.beyond(reference, measured):  # moved while nobody looked
+                self._stop_here(Outcome.STATE_LOST, f"the platform was elsewhere after {silence:.3g} s", measured)
+                reference = self._reference(0.0, now)
+            self.stray.judge(reference, measured)
+        if self.stray.lost:
+            return self._strayed(reference, measured)
         self.controller.advance(passed)
         asked = self.controller.command(reference, measured)
         verdict = self.guard.check(now, {"measured state": now}, asked, measured.pose)
@@ -501,6 +534,13 @@ class TrajectoryFollower:
             self.mode = Mode.STOPPED
             return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, gives_up=True)
         return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.gives_up)
+
+    def _strayed(self, reference: Reference, measured: Measured) -> Action:
+        """Let go of a platform that is not where it should be; once it is found again, it is held where it is then."""
+        self._stop_here(Outcome.PATH_TOLERANCE_VIOLATED, self.stray.lost, measured)
+        self.mode = Mode.STOPPED
+        nothing = np.zeros(len(self.controller.limits.names))
+        return Action(self.mode, nothing, self.stray.lost, reference, measured, 0.0, gives_up=True)
 
     def _felt(self, measured: Measured, now: float) -> Measured:
         """Add the wrench for laws that feel; where it is not known, end what moves, and go on once it is again."""

@@ -19,6 +19,7 @@ from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.raw_rows import RawRows
+from pkm_description.ros.sources import Sources
 
 Array = NDArray[np.float64]
 
@@ -26,7 +27,7 @@ _FIELDS = (("effort", CommandMode.EFFORT), ("velocity", CommandMode.VELOCITY), (
 
 
 class CommandInbox:
-    """Takes JointState commands.
+    """Takes JointState commands of one node; where several publish them, of none.
 
     `heard` is true once one was usable; `refused` counts those that were not, `problem` says why the last of them was.
 
@@ -40,8 +41,10 @@ class CommandInbox:
         self.arrival = 0.0  # s, on the monotonic clock
         self.refused = 0
         self.problem = ""
-        self._node = node
-        self._commands = PolledSubscription(node, JointState, topics.HARDWARE_COMMANDS, topics.STREAM_IN, raw=True)
+        self.sources = Sources(node, topics.HARDWARE_COMMANDS, "commands")
+        self._commands = PolledSubscription(
+            node, JointState, topics.HARDWARE_COMMANDS, topics.STREAM_IN, raw=True, sources=self.sources
+        )
         self._names: tuple[str, ...] = ()
         self._readers: dict[CommandMode, RawRows] = {}
 
@@ -49,6 +52,9 @@ class CommandInbox:
         """Return the command (n_actuated,) that came since the last call, and what it means; None where none did."""
         data = self._commands.take()
         if data is None:
+            return None
+        if self.sources.problem:
+            self.refuse(self.sources.problem)
             return None
         if self._names != tuple(names):
             self._names, self._readers = tuple(names), {}
@@ -75,11 +81,6 @@ class CommandInbox:
                 self._readers.setdefault(mode, RawRows(JointState, read))
                 return mode
         raise RequestError("a command without values")
-
-    def publishers(self) -> list[str]:
-        """Full names of the nodes that publish commands, sorted."""
-        found = self._node.get_publishers_info_by_topic(self._node.resolve_topic_name(topics.HARDWARE_COMMANDS))
-        return sorted(f"{one.node_namespace.rstrip('/')}/{one.node_name}" for one in found)
 
     def refuse(self, problem: str) -> None:
         """Count a command that cannot be used.

@@ -45,6 +45,7 @@ from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.raw_rows import RawRows, RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.sources import Sources
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory
@@ -79,6 +80,8 @@ class ControllerNode(Node):
         declare(self, "force_file", "", text, fixed=True)
         text = "path of the file of places to keep out of, and of the tool (docs/keep_out.md)"
         declare(self, "keep_out_file", "", text, fixed=True)
+        text = "distance from the reference at which the drives are let go, m; 0: a fifth of the characteristic length"
+        declare(self, "following_error", 0.0, text, (0.0, 100.0), fixed=True)
         declare(self, "start_delay", START_DELAY, "from a motion to be run at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", START_TOLERANCE, "largest jump at a motion's start, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
@@ -99,7 +102,10 @@ class ControllerNode(Node):
         self._controls.problem = self._description.problem
         self._desk = GoalDesk(self._controls, self._start_settings, self._refuse)
         self._operator = OperatorServices(self, self._controls)
-        self._states = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN, raw=True)
+        self._sources = Sources(self, topics.ACTUATED_JOINT_STATES, "measured states")
+        self._states = PolledSubscription(
+            self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN, raw=True, sources=self._sources
+        )
         self._wrenches = PolledSubscription(self, WrenchStamped, topics.FORCE_TORQUE, topics.STREAM_IN)
         self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)
         self._server = ActionServer(
@@ -174,7 +180,15 @@ class ControllerNode(Node):
                 self._value("fallback"),
                 self._value("hold_time"),
             )
-            return TrajectoryFollower(kinematics, controller, guard, lead, self._value("abort_after"), space)
+            return TrajectoryFollower(
+                kinematics,
+                controller,
+                guard,
+                lead,
+                self._value("abort_after"),
+                space,
+                self._value("following_error"),
+            )
 
         rehearse(new_follower(), kinematics)
         follower = new_follower()
@@ -255,11 +269,12 @@ class ControllerNode(Node):
             return
         try:
             stamp, numbers = self._readings.row(message)
+            self._refused = self._sources.problem
         except PkmError as error:
             self._refused = str(error)
+        if self._refused:
             self._silent(now)
             return
-        self._refused = ""
         n = len(self._kinematics.actuated_names)
         positions, velocities = numbers[:n], numbers[n : 2 * n]
         at = stamp.sec + 1e-9 * stamp.nanosec
@@ -372,6 +387,7 @@ class ControllerNode(Node):
 
     def _report(self) -> diagnostics.Report:
         action = self._controls.action
+        self._sources.look()
         if self._controls.follower is None:
             return diagnostics.ERROR, self._description.problem, {}
         if action is None or action.mode is Mode.WAITING:

@@ -4,6 +4,9 @@
 It speaks the topics that `joint_state_topic_hardware_interface/JointStateTopicSystem` of the robot's <ros2_control>
 block names, so the controller_manager drives it as it drives a machine; without ros2_control our controller node does.
 
+Commands come from one node. Where a second one publishes them the machine stops, as for an emergency: messages do not
+tell who sent them.
+
 Services `~/emergency_stop` and `~/reset` take every machine out of power and back. States are published only while
 they are known: not in a fault, nor before an axis that needs it has been homed.
 
@@ -247,6 +250,7 @@ class HardwareNode(LifecycleNode):
                     if self.context.ok():
                         raise
                     return  # the node is being shut down
+                self._keep_to_one_commander(machine)
                 waits = self._waits(machine, epoch)
                 if not waits:
                     machine.step((periods if machine.real else min(periods, most)) * period)
@@ -265,6 +269,12 @@ class HardwareNode(LifecycleNode):
             message = WrenchStamped(wrench=messages.to_wrench(state.wrench))
             message.header.stamp, message.header.frame_id = stamp, self._sensor_frame
             self._wrenches.publish(message)
+
+    def _keep_to_one_commander(self, machine: Machine) -> None:
+        """Stop a machine that two nodes command: the efforts of a stranger throw it, whatever the controller does."""
+        problem = self._inbox.sources.problem if self._inbox.sources.sure else ""
+        if problem and machine.lifecycle is Lifecycle.ACTIVE:
+            machine.emergency_stop(f"{problem}; end all but one, then reset")
 
     def _notice_fault(self, machine: Machine) -> None:
         """Log the reason of a fault once."""
@@ -292,6 +302,9 @@ class HardwareNode(LifecycleNode):
             machine = self._machine
             if machine is None or self._thread is None or machine.lifecycle is not Lifecycle.FAULT:
                 response.message = "there is no fault to reset"
+                return response
+            if self._inbox.sources.look():
+                response.message = self._inbox.sources.problem
                 return response
             left = self._failed + _RESET_AFTER - time.monotonic() if self._failed else _RESET_AFTER
             if left > 0.0:
@@ -358,6 +371,7 @@ class HardwareNode(LifecycleNode):
         if self._machine is None:
             return diagnostics.ERROR, self._description.problem, {}
         machine, statistics = self._machine, self._monitor.last
+        commanders = self._inbox.sources.look()
         values = {
             "life cycle": machine.lifecycle.value,
             "rate": f"{statistics.rate:.1f} Hz",
@@ -366,15 +380,14 @@ class HardwareNode(LifecycleNode):
         }
         if machine.fault:
             return diagnostics.ERROR, machine.fault, values
+        if commanders:
+            return diagnostics.ERROR, commanders, values
         if self._inbox.problem:
             return diagnostics.WARN, f"the last command was refused: {self._inbox.problem}", values
         if machine.silent_for:
             level = diagnostics.ERROR if self._inbox.heard else diagnostics.WARN
             what = "drives are in their safe state" if machine.real else "the brakes are closed"
             return level, f"no command for {machine.silent_for:.2f} s: {what}", values
-        commanders = self._inbox.publishers()
-        if len(commanders) > 1:
-            return diagnostics.WARN, f"commands come from {len(commanders)} nodes: {', '.join(commanders)}", values
         if machine.notice:
             return diagnostics.WARN, machine.notice, values
         if np.any(machine.saturated):

@@ -15,6 +15,8 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
+from pkm_description.ros.sources import Sources
+
 
 class Unserved(CallbackGroup):
     """A callback group that no executor serves."""
@@ -40,14 +42,25 @@ class PolledSubscription:
         topic: its name.
         qos: quality of service that is asked for.
         raw: messages stay as they came, as bytes, for who records now and reads later (`deserialize_message`).
+        sources: that are to look who publishes whenever that changes.
     """
 
-    def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile, raw: bool = False) -> None:
+    def __init__(
+        self,
+        node: Node,
+        message_type: Any,
+        topic: str,
+        qos: QoSProfile,
+        raw: bool = False,
+        sources: Sources | None = None,
+    ) -> None:
         self._node, self._raw = node, raw
         self._group = Unserved()
         self._subscription = node.create_subscription(
             message_type, topic, lambda _: None, qos, callback_group=self._group
         )
+        if sources is not None:
+            sources.watch(self._subscription)
 
     def take(self) -> Any | None:
         """Return the oldest message that waits in the queue, or None."""

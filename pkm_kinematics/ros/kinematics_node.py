@@ -24,6 +24,7 @@ from pkm_description.ros.periodic import OwnThread, steady_timer
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.sources import Sources
 from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
 from pkm_kinematics.forward.mode_tracker import Modes
@@ -60,7 +61,10 @@ class KinematicsNode(Node):
         self._path_out = self.create_publisher(Path, topics.PLATFORM_PATH, topics.LATCHED)
         self._description = RobotDescription(self, self._build, self._busy)
         self._read_parameters()
-        self._states = PolledSubscription(self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN)
+        self._sources = Sources(self, topics.ACTUATED_JOINT_STATES, "measured states")
+        self._states = PolledSubscription(
+            self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN, sources=self._sources
+        )
         self._tracking = OwnThread(self, 1.0 / rate, self._poll)
         self.create_service(SolveInverse, topics.SOLVE_INVERSE, self._solve_inverse)
         self.create_service(SolveForward, topics.SOLVE_FORWARD, self._solve_forward)
@@ -125,9 +129,10 @@ class KinematicsNode(Node):
             velocities = np.zeros(len(names))
             if message.velocity:
                 velocities = messages.joint_values(message, names, "velocity", "measured state")
-            self._refused = ""
+            self._refused = self._sources.problem
         except PkmError as error:
             self._refused = str(error)
+        if self._refused:
             return
         motion = self._tracker.observe(positions, velocities)
         self._publish(message, motion)
@@ -204,6 +209,8 @@ class KinematicsNode(Node):
     def _report(self) -> diagnostics.Report:
         if self._tracker is None:
             return diagnostics.ERROR, self._description.problem, {}
+        if self._sources.look():
+            return diagnostics.ERROR, self._sources.problem, {}
         values = {"robot": self._tracker.kinematics.mechanism.name, "residual": self._tracker.last.residual}
         reason = self._lost()
         if reason:

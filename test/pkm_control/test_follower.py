@@ -131,12 +131,80 @@ def test_readings_that_come_back_are_held_where_found(loop: Loop) -> None:
     np.testing.assert_allclose(action.reference.pose, moved, atol=1e-8)
 
 
+def test_a_platform_that_was_moved_in_a_short_silence_is_held_where_found(loop: Loop) -> None:
+    loop.run(20)
+    moved = np.array(loop.kinematics.home)
+    moved[:3] += 0.0, 0.0, 0.25 * loop.kinematics.characteristic_length
+    now = loop.machine.time + 0.15  # less than loses a motion
+    action = loop.follower.update(now, now, loop.kinematics.inverse(moved).actuated, np.zeros(3))
+    assert action.mode is Mode.HOLDING
+    np.testing.assert_allclose(action.reference.pose, moved, atol=1e-8)
+
+
 def test_a_reading_that_is_not_finite_is_silence(loop: Loop) -> None:
     loop.run(5)
     action = loop.follower.update(1.0, loop.machine.time, np.array([0.0, np.nan, 0.0]), np.zeros(3))
     assert action.mode is Mode.STOPPED
     assert "finite" in action.reason
     assert np.isfinite(action.command).all()
+
+
+def test_readings_that_jump_are_not_followed(loop: Loop) -> None:
+    """As those of a second machine, or of an encoder that loses itself, between those of this one."""
+    loop.run(20)
+    motion = Motion(loop.ahead(0.05, seconds=0.2), loop.machine.time)
+    loop.follower.follow(motion)
+    for _ in range(100):
+        action = loop.run(1)
+        again = loop.follower.update(
+            loop.machine.time, loop.machine.time, loop.machine.read().positions + 0.7, np.zeros(3)
+        )
+        np.testing.assert_array_equal(again.command, action.command)
+    loop.run(200)
+    assert motion.outcome is Outcome.SUCCESSFUL
+    assert motion.largest[0] < 1e-3
+
+
+def test_where_all_readings_have_jumped_the_platform_is_held_there(loop: Loop) -> None:
+    loop.run(20)
+    motion = Motion(loop.ahead(0.05, seconds=1.0), loop.machine.time)
+    loop.follower.follow(motion)
+    loop.run(20)
+    state, modes = loop.machine.read(), []
+    for k in range(100):
+        now = state.time + k * PERIOD
+        action = loop.follower.update(now, now, state.positions + 0.6, state.velocities)
+        modes.append(action.mode)
+    assert Mode.STOPPED in modes
+    assert modes[-1] is Mode.HOLDING
+    assert motion.outcome is Outcome.STATE_LOST
+    assert "jumps by 0.6 rad" in motion.reason
+    there = loop.kinematics.forward(state.positions + 0.6).pose
+    np.testing.assert_allclose(action.reference.pose, there, atol=1e-6)
+
+
+def test_a_platform_that_strays_is_let_go_until_it_is_recovered(loop: Loop) -> None:
+    """Somebody else's efforts move it, and ours grow against them."""
+    loop.run(20)
+    for _ in range(400):
+        state = loop.machine.read()
+        action = loop.follower.update(state.time, state.time, state.positions, state.velocities)
+        if action.gives_up:
+            break
+        loop.machine.write(np.full(3, 60.0))
+        loop.machine.step(PERIOD)
+    assert action.gives_up
+    assert action.mode is Mode.STOPPED
+    assert "mm from where it should be" in action.reason
+    error = np.linalg.norm(loop.machine.pose[:3] - np.array(loop.kinematics.home)[:3])
+    assert 0.2 * loop.kinematics.characteristic_length < error < 0.3 * loop.kinematics.characteristic_length
+    state = loop.machine.read()
+    again = loop.follower.update(state.time + PERIOD, state.time + PERIOD, state.positions, state.velocities)
+    assert again.gives_up  # and so until somebody says that it may be held again
+    loop.follower.stray.forgive()
+    found = loop.follower.update(state.time + 2 * PERIOD, state.time + 2 * PERIOD, state.positions, state.velocities)
+    assert found.mode is Mode.HOLDING
+    np.testing.assert_allclose(found.reference.pose, loop.machine.pose, atol=1e-6)
 
 
 def test_a_reading_from_far_ahead_does_not_end_a_motion(loop: Loop) -> None:

@@ -33,10 +33,9 @@ def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:
     positions = np.array(delta.kinematics.inverse(outside).actuated)
     rest = np.zeros(len(positions))
     far = 0.5 * (np.array(delta.kinematics.inverse(delta.offset()).actuated) + positions)
-    for k, q in enumerate((far, positions)):
-        follower.update(1.0 + k * PERIOD, 1.0 + k * PERIOD, q, rest)
-    follower.silent(3.0)
-    follower.update(5.0, 5.0, positions, rest)  # held where it is found
+    for time, q in ((4.0, far), (4.3, positions)):  # no quicker than arms turn
+        follower.update(time, time, q, rest)
+    assert follower.mode is Mode.HOLDING  # where it is found after a silence
     assert follower.mode is Mode.HOLDING
     there = way_back(follower)
     assert there is not None

@@ -39,6 +39,22 @@ def test_a_clock_that_never_speaks_is_told(graph: Graph) -> None:
     graph.wait(tick)
 
 
+def test_a_command_that_the_machine_does_not_take_is_told(graph: Graph) -> None:
+    """An effort of 1 N m is not taken for an angle of 1 rad."""
+    heard = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+    mechanism = load_mechanism("five_bar")
+    values = {"machine": "loopback", "start": "active", "rate": 100.0}
+    graph.start(HardwareNode, robot_description=mechanism.urdf, **values)
+    out = graph.client.create_publisher(JointState, topics.HARDWARE_COMMANDS, topics.STREAM_OUT)
+
+    def told() -> bool:
+        out.publish(JointState(name=list(mechanism.actuated_joints), effort=[1.0, 1.0]))
+        said = " ".join(status.message for array in heard for status in array.status)
+        return "a command by effort: this machine takes position" in said
+
+    graph.wait(told)
+
+
 def test_commands_of_a_stranger_are_noticed(graph: Graph) -> None:
     heard = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
     graph.start(HardwareNode, robot_description=load_mechanism("five_bar").urdf)

@@ -124,18 +124,24 @@ def test_emergency_stop_and_reset(hexapod: Hexapod) -> None:
     assert "no fault" in refused.message
 
 
-def test_a_command_by_effort_is_refused(hexapod: Hexapod) -> None:
+def test_a_second_commander_stops_the_machine_until_it_is_gone(hexapod: Hexapod) -> None:
     graph = hexapod.graph
     out = graph.client.create_publisher(JointState, topics.HARDWARE_COMMANDS, topics.STREAM_OUT)
     graph.wait(lambda: out.get_subscription_count() > 0)
-    names = list(hexapod.kinematics.actuated_names)
     counted = len(hexapod.board.history)
-    for _ in range(20):
-        out.publish(JointState(name=names, effort=[1.0] * 6))
-        time.sleep(0.01)
-    graph.wait(lambda: len(hexapod.board.history) > counted + 20)
-    assert max(hexapod.board.pulses[:6]) < 2000  # an effort of 1 N m was not taken for an angle of 1 rad
+    graph.wait(lambda: hexapod.says(DiagnosticStatus.ERROR, "commands come from 2 nodes"))
+    graph.wait(lambda: not any(hexapod.board.pulses))
+    out.publish(JointState(name=list(hexapod.kinematics.actuated_names), position=[1.0] * 6))
+    graph.wait(lambda: hexapod.states[-1].mode == Mode.STOPPED)
+    answer = graph.call(Trigger, "hardware/reset", Trigger.Request())
+    assert not answer.success
+    assert f"{graph.namespace}/client" in answer.message
+    assert (
+        max(max(pulses[:6]) for _, pulses in list(hexapod.board.history)[counted - 1 :]) < 1600
+    )  # 1 rad would be 2137
     graph.in_executor(lambda: graph.client.destroy_publisher(out))  # which is not to find it half destroyed
+    graph.wait(lambda: graph.call(Trigger, "hardware/reset", Trigger.Request()).success)
+    graph.wait(lambda: hexapod.states[-1].mode == Mode.HOLDING)
 
 
 def test_pulling_the_plug_is_a_fault_that_everybody_hears_of(hexapod: Hexapod) -> None:

@@ -20,7 +20,9 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from lifecycle_msgs.srv import ChangeState, GetState
 from rclpy.action import ActionClient
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.nodes.motion_messages import duration_message
@@ -235,6 +237,57 @@ def test_a_fault_of_a_node_ends_the_motion_and_is_in_the_report(
     assert re.search(r"0\.\d of 1000 in", report)
     assert (tmp_path / graph.namespace.strip("/") / "delta_circle.csv").exists()
     graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
+
+
+def _stranger(robot: Robot, topic: str, message: JointState) -> Iterator[None]:
+    """While it is gone through: a node that publishes a message again and again."""
+    node = Node("stranger", context=robot.graph.context, namespace=robot.graph.namespace)
+    out = node.create_publisher(JointState, topic, topics.STREAM_OUT)
+    try:
+        while True:
+            out.publish(message)
+            time.sleep(0.002)
+            yield
+    finally:
+        node.destroy_node()
+
+
+def test_a_second_node_that_publishes_readings_moves_nothing(robot: Robot) -> None:
+    state = robot.states[-1]
+    before = messages.pose_of(state.measured_pose)
+    elsewhere = robot.kinematics.inverse(before).actuated + 0.15
+    message = JointState(name=list(state.actuated_names), position=elsewhere, velocity=[0.0] * 3)
+    stranger = _stranger(robot, topics.HARDWARE_STATES, message)
+    deadline = time.monotonic() + 60.0
+    for _ in stranger:
+        if "measured states come from 2 nodes" in robot.states[-1].reason or time.monotonic() > deadline:
+            break
+    assert f"{robot.graph.namespace}/stranger" in robot.states[-1].reason
+    assert robot.states[-1].mode == Mode.STOPPED
+    stranger.close()
+    robot.graph.wait(lambda: "2 nodes" not in robot.states[-1].reason)
+    if robot.states[-1].mode == Mode.STOPPED:  # so many readings came before it was known whose they were
+        assert robot.graph.call(Trigger, topics.RECOVER, Trigger.Request()).success
+    robot.graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
+    after = messages.pose_of(robot.states[-1].measured_pose)
+    assert np.linalg.norm(after[:3] - before[:3]) < 0.03
+
+
+def test_a_second_node_that_commands_stops_the_machine(robot: Robot) -> None:
+    before = messages.pose_of(robot.states[-1].measured_pose)
+    message = JointState(name=list(robot.states[-1].actuated_names), effort=[-180.0] * 3)
+    stranger = _stranger(robot, topics.HARDWARE_COMMANDS, message)
+    deadline = time.monotonic() + 60.0
+    for _ in stranger:
+        if robot.states[-1].mode == Mode.STOPPED or time.monotonic() > deadline:
+            break
+    refused = robot.graph.call(Trigger, "hardware/reset", Trigger.Request())
+    assert "commands come from 2 nodes" in refused.message
+    stranger.close()
+    robot.graph.wait(lambda: robot.graph.call(Trigger, "hardware/reset", Trigger.Request()).success)
+    robot.graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
+    after = messages.pose_of(robot.states[-1].measured_pose)
+    assert np.linalg.norm(after[:3] - before[:3]) < 0.02
 
 
 def test_silence_stops_efforts_and_states_bring_them_back(robot: Robot) -> None:
