@@ -187,7 +187,7 @@ class ControllerNode(Node):
                 lead,
                 self._value("abort_after"),
                 space,
-                self._value("following_error"),
+                following_error=self._value("following_error"),
             )
 
         rehearse(new_follower(), kinematics)
