@@ -32,6 +32,7 @@ from pkm_kinematics.kernels.compiled_rotations import displacement_between
 Array = NDArray[np.float64]
 
 _CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
+_SLOWEST = 1e-4  # of a plan: a motion that takes longer is meant to halt
 _BACK = 1e-3  # m and rad: nearer than this to its path the platform is back
 _FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
 CHANGING = "the robot is changing its working mode"
@@ -161,6 +162,7 @@ class TrajectoryFollower:
         self._hold: Array | None = None
         self._heard = -math.inf
         self._last: Action | None = None
+        self._border = ""  # why the last jog ended, where that was not its own end
         self._doubted = ""  # why readings were not believed for so long that nothing goes on
         self._overtime = 0.0  # s, since the motion's end on its path
         self._paused = False
@@ -181,7 +183,7 @@ class TrajectoryFollower:
             motion: whose outcome tells when it ends, and how.
         """
         self.end(Outcome.PREEMPTED, "another motion took over")
-        self._jogging = False
+        self._jogging, self._border = False, ""
         self.motion = motion
         self._clock = PathClock(self.time - motion.start, self.override, motion.braking)
         if isinstance(motion.trajectory, RidingTrajectory):
@@ -255,7 +257,9 @@ class TrajectoryFollower:
         """
         if not 0.0 <= fraction <= 1.0:
             return f"the fraction is {fraction:g}; give a number from 0 to 1"
-        self.override = float(fraction)
+        if 0.0 < fraction < _SLOWEST:
+            return f"the fraction is {fraction:g}; the slowest is {_SLOWEST:g}, and 0 halts"
+        self.override = abs(float(fraction))  # which -0.0 is not
         if self._passenger is not None and fraction < 1.0 and not self._stopping:
             self.stop("its speed was lowered, and a conveyor waits for nobody")
         self._set_pace()
@@ -378,7 +382,7 @@ class TrajectoryFollower:
         assert self._hold is not None
         if not self._jogging:
             self.jog.start(self._hold)
-        self._jogging = True
+        self._jogging, self._border = True, ""
         self._aside = self.motion is not None
 
     def relocate(self) -> None:
@@ -527,7 +531,7 @@ class TrajectoryFollower:
         elif self._jogging:
             self.mode, reason = Mode.JOGGING, self.jog.blocked and f"it goes no further: {self.jog.blocked}"
         elif self.motion is None:
-            self.mode = Mode.HOLDING
+            self.mode, reason = Mode.HOLDING, self._border
         else:
             self.mode = Mode.PAUSED if self.resting else Mode.TRACKING
         if self.force.lost and not self.moving and not verdict.reason:
@@ -622,6 +626,7 @@ class TrajectoryFollower:
         self._hold = reference.pose
         if self.jog.at_rest:
             self._jogging = False
+            self._border = self.jog.blocked and f"the jog ended: {self.jog.blocked}"
             if self._returning and self.motion is not None:
                 self._returning = False
                 missed = displacement_between(

@@ -46,6 +46,7 @@ _LESS = 0.6  # of its speed is left to a motion that was stopped by the check
 _NOTHING = 0.02  # of its speed: less is a stop
 _SAME_WAY = 0.95  # cosine of the angle within which a direction is still the one that was stopped
 _ARRIVED = 1e-5  # of the characteristic length, and that per second
+_SHARES = 257  # of the way to a pose that is out of reach, of which the last that can be taken is looked for
 _LONGEST = 0.05  # s, that one call moves on
 _WAY_IN = 81  # poses looked at on the way back in
 
@@ -158,17 +159,18 @@ class Jog:
         self._target, self._goal_joints, self._twist, self._speed = np.array(pose), goal, None, speed
         self._share, self._stopped_way, self.blocked = 1.0, None, ""
 
-    def nearest(self, pose: Array) -> Array:
-        """The pose nearest to one that the platform can take.
+    def nearest(self, pose: Array, start: Array) -> Array:
+        """The pose nearest to one that the platform can take; towards one far away, the last on the straight way.
 
         Args:
             pose: (7,), base frame.
+            start: where the platform is (7,).
 
         Returns:
             The pose itself, or the nearest that closes the loops; the motion there may end earlier, at a limit.
 
         Raises:
-            PkmError: the pose is not usable, or far from all that the platform can take.
+            PkmError: the pose is not usable, or nothing on the way to it is nearer.
         """
         pose = with_unit_quaternions(pose[None])[0]
         if not np.isfinite(pose).all() or abs(np.linalg.norm(pose[3:]) - 1.0) > 1e-6:
@@ -176,9 +178,15 @@ class Jog:
         if closes(self.kinematics.inverse(pose, mode=self.check.mode).status):
             return np.array(pose)
         found = self.kinematics.nearest(pose)
-        if not closes(found.status):
+        if closes(found.status):
+            return np.array(found.pose)
+        way = displacement_between(start, pose)
+        on_the_way = np.array([displace(start, share * way) for share in np.linspace(0.0, 1.0, _SHARES)])
+        open_to = closes(self.kinematics.inverse(on_the_way, mode=self.check.mode).status)
+        last = int(np.argmin(open_to)) - 1  # before the first that cannot be taken
+        if last < 1:
             raise PkmError(f"no pose near to that one: {found.reason(0)}")
-        return np.array(found.pose)
+        return np.array(on_the_way[last])
 
     def release(self) -> None:
         """Come to rest."""

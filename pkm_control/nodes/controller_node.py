@@ -91,6 +91,7 @@ class ControllerNode(Node):
         self._goals: list[tuple[Any, Application, Future]] = []
         self._heard = -math.inf  # s, on the monotonic clock: when the last measured state came
         self._refused = ""
+        self._stopped = False  # when that was last told
         self._told = 0.0  # rad/s: to what the natural frequency was lowered when that was last told
         self._next_state = 0.0
         self._max_age = self._value("stale_periods") / self._value("rate")
@@ -363,6 +364,7 @@ class ControllerNode(Node):
         follower, action = self._controls.follower, self._controls.action
         if follower is None:
             return
+        self._tell_of_stops(action)
         follower.controller.set_gains(*self._settings())
         for waiting in tuple(self._goals):
             goal, application, over = waiting
@@ -376,6 +378,15 @@ class ControllerNode(Node):
                     self.executor.wake()
             elif motion is not None and action is not None:
                 goal.publish_feedback(motion_messages.feedback_message(motion, action, self._kinematics))
+
+    def _tell_of_stops(self, action: Action | None) -> None:
+        """Log when and why the platform is no longer held, and when it is again."""
+        stopped = action is not None and action.mode is Mode.STOPPED
+        if stopped and not self._stopped:
+            self.get_logger().error(f"stopped: {action.reason if action else ''}")
+        elif self._stopped and action is not None and not stopped:
+            self.get_logger().info(f"no longer stopped: {action.mode.name.lower()}")
+        self._stopped = stopped
 
     def destroy_node(self) -> None:
         """End the control thread before its publishers go."""

@@ -10,6 +10,7 @@ import numpy as np
 from builtin_interfaces.msg import Duration
 from numpy.typing import NDArray
 
+from pkm_control.controllers.controller import Reference
 from pkm_control.loop.follower import Action, Motion, Tolerances
 from pkm_control.motion.point_trajectory import PointTrajectoryError
 from pkm_control.operation.motion_points import MOST_POINTS, MotionPoints
@@ -22,6 +23,7 @@ from pkm_kinematics.kernels.compiled_rotations import displacement_between
 Array = NDArray[np.float64]
 
 REFERENCE_NUMBERS = 19  # of one reference: pose, twist, acceleration
+_UNKNOWN = np.full(7, np.nan)
 _TOLERANCES = ("path_position", "path_rotation", "goal_position", "goal_rotation")  # of a goal
 
 
@@ -160,7 +162,7 @@ def reference_message(numbers: Array, stamp: Any, base_link: str) -> PlatformRef
 
 
 def state_message(action: Action, stamp: Any, kinematics: Kinematics, commands: str = "effort") -> ControllerState:
-    """Return what the controller wants, sees and does; efforts are none where it commands something else."""
+    """Return what the controller wants, sees and does: NaN where it does not know; efforts where it commands them."""
     message = ControllerState(mode=int(action.mode), reason=action.reason)
     message.header.stamp = stamp
     message.header.frame_id = kinematics.mechanism.base_link
@@ -168,15 +170,17 @@ def state_message(action: Action, stamp: Any, kinematics: Kinematics, commands: 
     if commands == "effort":
         message.effort = action.command
     message.speed_override = action.speed
+    pose, twist, error, wanted = _UNKNOWN, _UNKNOWN[:6], _UNKNOWN[:6], Reference(_UNKNOWN, _UNKNOWN[:6], _UNKNOWN[:6])
     if action.reference is not None and action.measured is not None:
-        message.reference.pose = messages.to_pose(action.reference.pose)
-        message.reference.twist = messages.to_twist(action.reference.twist)
-        message.reference.acceleration = messages.to_acceleration(action.reference.acceleration)
-        message.measured_pose = messages.to_pose(action.measured.pose)
-        message.measured_twist = messages.to_twist(action.measured.twist)
-        error = displacement_between(action.measured.pose, action.reference.pose)
-        message.position_error = messages.to_vector(error[:3])
-        message.rotation_error = messages.to_vector(error[3:])
+        pose, twist, wanted = action.measured.pose, action.measured.twist, action.reference
+        error = displacement_between(pose, wanted.pose)
+    message.reference.pose = messages.to_pose(wanted.pose)
+    message.reference.twist = messages.to_twist(wanted.twist)
+    message.reference.acceleration = messages.to_acceleration(wanted.acceleration)
+    message.measured_pose = messages.to_pose(pose)
+    message.measured_twist = messages.to_twist(twist)
+    message.position_error = messages.to_vector(error[:3])
+    message.rotation_error = messages.to_vector(error[3:])
     return message
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
+from geometry_msgs.msg import Vector3
 from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -208,8 +209,8 @@ def _readings(platform: PlatformState, controller: ControllerState | None, time:
         found = {
             "mode": _MODES.get(controller.mode, ""),
             "reason": controller.reason,
-            "error": float(np.linalg.norm(messages.vector_of(controller.position_error))),
-            "rotation_error": float(np.linalg.norm(messages.vector_of(controller.rotation_error))),
+            "error": _length_of(controller.position_error),
+            "rotation_error": _length_of(controller.rotation_error),
             "efforts": np.array(controller.effort) if len(controller.effort) else None,
             "speed_override": controller.speed_override,
         }
@@ -222,6 +223,12 @@ def _readings(platform: PlatformState, controller: ControllerState | None, time:
         units=(platform.type1_unit, platform.type2_unit),
         **found,
     )
+
+
+def _length_of(vector: Vector3) -> float | None:
+    """Length of a vector, None where it is not known."""
+    length = float(np.linalg.norm(messages.vector_of(vector)))
+    return length if math.isfinite(length) else None
 
 
 def main(args: list[str] | None = None) -> int:

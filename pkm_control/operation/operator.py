@@ -57,7 +57,8 @@ class Operator:
     def jog_to(self, pose: Array) -> Answer:
         """Move to the pose nearest to one (7,), base frame, that the platform can take."""
         try:
-            there = self._controls.ready().jog.nearest(pose)
+            follower = self._controls.ready()
+            there = follower.jog.nearest(pose, follower.hold)
         except PkmError as error:
             return Answer(False, str(error))
         return self._ask(lambda follower: follower.jog_to(there))

@@ -87,10 +87,10 @@ def test_a_held_stick_comes_to_rest_at_the_border(delta) -> None:
 
 def test_a_pose_is_reached_and_a_newer_one_replaces_it(delta) -> None:
     delta.run(2 * PERIOD)
-    assert delta.follower.jog_to(delta.follower.jog.nearest(delta.offset(0.1))) == ""
+    assert delta.follower.jog_to(delta.follower.jog.nearest(delta.offset(0.1), delta.follower.hold)) == ""
     delta.run(0.4)
     goal = delta.offset(0.0, 0.03, 0.02)
-    assert delta.follower.jog_to(delta.follower.jog.nearest(goal)) == ""
+    assert delta.follower.jog_to(delta.follower.jog.nearest(goal, delta.follower.hold)) == ""
     delta.run(4.0)
     assert delta.actions[-1].mode is Mode.HOLDING
     np.testing.assert_allclose(delta.machine.pose[:3], goal[:3], atol=1e-5)
@@ -101,11 +101,29 @@ def test_a_pose_outside_is_approached(delta) -> None:
     delta.run(2 * PERIOD)
     goal = delta.offset(0.02)
     goal[3:] = 0.0, 0.0, np.sin(0.1), np.cos(0.1)  # the Delta does not turn
-    assert delta.follower.jog_to(delta.follower.jog.nearest(goal)) == ""
+    assert delta.follower.jog_to(delta.follower.jog.nearest(goal, delta.follower.hold)) == ""
     delta.run(3.0)
     assert np.linalg.norm(delta.machine.pose[:3] - goal[:3]) < 0.01
     np.testing.assert_allclose(delta.machine.pose[3:], delta.kinematics.home[3:], atol=1e-9)
     delta.assert_well()
+
+
+def test_a_pose_far_away_is_approached_to_the_border(delta) -> None:
+    delta.run(2 * PERIOD)
+    goal = delta.offset(0.0, 3.0, 0.1)
+    assert delta.follower.jog_to(delta.follower.jog.nearest(goal, delta.follower.hold)) == ""
+    delta.run(12.0)
+    assert delta.actions[-1].mode is Mode.HOLDING
+    assert delta.machine.pose[1] > 0.15
+    assert "the jog ended: " in delta.actions[-1].reason
+    delta.assert_well()
+
+
+@pytest.mark.parametrize("fraction", [5e-324, -0.0])
+def test_fractions_that_are_next_to_nothing(delta, fraction: float) -> None:
+    answer = delta.follower.set_override(fraction)
+    assert bool(answer) == (fraction > 0.0)
+    assert str(delta.follower.override) == ("1.0" if fraction else "0.0")
 
 
 @pytest.mark.parametrize("name", ["tripod_3prs", "tricept"])
@@ -113,7 +131,7 @@ def test_a_pose_in_a_space_that_turns(steered, name: str) -> None:
     robot = steered(name)
     robot.run(2 * PERIOD)
     home = np.array(robot.kinematics.home)
-    goal = robot.follower.jog.nearest(displace(home, np.array((0.002, 0.0, 0.01, 0.03, 0.04, 0.0))))
+    goal = robot.follower.jog.nearest(displace(home, np.array((0.002, 0.0, 0.01, 0.03, 0.04, 0.0))), home)
     assert robot.follower.jog_to(goal) == ""
     robot.run(4.0)
     assert robot.actions[-1].mode is Mode.HOLDING

@@ -184,7 +184,7 @@ def attack(built, steered, name: str, count: int) -> tuple[int, int]:
         elif not k.constant_space:  # where straight lines leave the motion space: moves to a pose
             there = displace(follower.hold, basis @ random.normal(scale=0.3 * length, size=basis.shape[1]))
             try:
-                problem = follower.jog_to(follower.jog.nearest(there))
+                problem = follower.jog_to(follower.jog.nearest(there, follower.hold))
             except PkmError:
                 problem = "far from all that the platform can take"
             done, refused = done + (not problem), refused + bool(problem)
