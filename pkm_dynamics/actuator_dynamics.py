@@ -39,6 +39,7 @@ class ActuatorDynamics:
         if len(k.actuated_names) != k.mobility:
             raise PkmError("actuators are coordinates of a robot only where there are as many of them as freedoms")
         self.kinematics = k
+        self._robot = dynamics.robot
         self._graph = k.engine.whole_graph
         self._model = graph_model(dynamics.robot, payload)
         self._data = self._graph.holding(k.actuated_names).data()
@@ -64,6 +65,17 @@ class ActuatorDynamics:
         rows = self._q, none, self._scratch
         self._step = Prepared(step_actuators, model, data, True, none, 0.0, *rows).call
         self._read = Prepared(read_platform, model, data, self._places, self._found).call
+
+    def carry(self, payload: Inertial | None) -> None:
+        """The platform carries something else from now on; the state stays.
+
+        Args:
+            payload: in the platform's frame; nothing where None.
+
+        Raises:
+            PkmError: the payload is no body.
+        """
+        self._model = graph_model(self._robot, payload)
 
     # -- state ------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -16,7 +17,7 @@ from pkm_control.loop.follower import Tolerances
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Inertial, Mechanism
 
 Array = NDArray[np.float64]
 
@@ -43,7 +44,12 @@ class Goal(Protocol):
 
 
 class Backend(Protocol):
-    """A controller and its machine. Calls may come from any thread; errors are of the class `NoRobotError`."""
+    """A controller and its machine. Calls may come from any thread; errors are of the class `NoRobotError`.
+
+    `on_output` is told of each output that takes another value, with name and value, in a thread that must not be kept.
+    """
+
+    on_output: Callable[[str, float], None]
 
     @property
     def mechanism(self) -> Mechanism:
@@ -58,6 +64,16 @@ class Backend(Protocol):
     @property
     def time(self) -> float:
         """What passes on the robot's clock [s]."""
+        ...
+
+    @property
+    def outputs(self) -> dict[str, float]:
+        """What motions have set the outputs to, by name."""
+        ...
+
+    @property
+    def payload(self) -> Inertial | None:
+        """What the controller knows the platform to carry."""
         ...
 
     def state(self) -> RobotState:

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_control.client.backend import Backend, Goal
 from pkm_control.client.errors import MotionEndedError, RefusedError
+from pkm_control.client.listeners import Listeners
 from pkm_control.client.simulated import SimulatedBackend
 from pkm_control.client.state import RobotState
 from pkm_control.client.task import Result, Task
@@ -34,8 +35,9 @@ from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.optional import ROS, ROS_REMEDY, need
 from pkm_control.realism import USUAL_RESERVE
 from pkm_control.run.simulate_options import Setup
+from pkm_control.space.tool import Tool, read_tools, tool_named
 from pkm_description import load_mechanism
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics import ForwardSolution, InverseSolution, Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
@@ -66,11 +68,18 @@ class Robot:
     Args:
         backend: the running robot.
         reserve: part of the actuators' speeds and efforts that plans leave to the controller.
+        tool_file: path of the file of its tools; empty: none.
+
+    Raises:
+        MachineFileError: the file of tools cannot be used.
     """
 
-    def __init__(self, backend: Backend, reserve: float = USUAL_RESERVE) -> None:
+    def __init__(self, backend: Backend, reserve: float = USUAL_RESERVE, tool_file: str = "") -> None:
         self._backend = backend
         self._reserve = reserve
+        self._tool_file = tool_file
+        self._listeners = Listeners()
+        backend.on_output = self._listeners.put
         self._motion: Task | None = None  # that was begun last
         self._turn = threading.Lock()  # of the motion that is being begun
 
@@ -89,11 +98,12 @@ class Robot:
             The robot, which holds its home.
 
         Raises:
-            PkmError: there is no such robot, or it cannot be controlled.
+            PkmError: there is no such robot, it cannot be controlled, or a file of the setup cannot be used.
         """
         mechanism = robot if isinstance(robot, Mechanism) else load_mechanism(robot)
         setup = setup or Setup()
-        return Robot(SimulatedBackend(mechanism, setup, realtime), setup.reserve)
+        read_tools(setup.tool_file)
+        return Robot(SimulatedBackend(mechanism, setup, realtime), setup.reserve, setup.tool_file)
 
     @staticmethod
     def connect(
@@ -102,6 +112,7 @@ class Robot:
         hardware_file: str = "",
         reserve: float = USUAL_RESERVE,
         ready: bool = True,
+        tool_file: str = "",
     ) -> Robot:
         """Find a robot that runs over ROS (`pkm run`, a launch file). No node, executor or context is asked for.
 
@@ -111,6 +122,7 @@ class Robot:
             hardware_file: path of the machine's file, where it has tighter limits than the description.
             reserve: part of the actuators' speeds and efforts that plans leave to the controller.
             ready: wait until the controller hears the machine, too, within that time; it may be off.
+            tool_file: path of the file of its tools; empty: none.
 
         Returns:
             The robot.
@@ -118,11 +130,12 @@ class Robot:
         Raises:
             NoRobotError: none answers there.
             NotInstalledError: there is no ROS in this environment.
-            MachineFileError: the file cannot be used.
+            MachineFileError: a file cannot be used.
         """
+        read_tools(tool_file)
         need("a robot over ROS", ROS, ROS_REMEDY)
         backend = importlib.import_module(_ROS_BACKEND).RosBackend(namespace, timeout, hardware_file, ready)
-        return Robot(backend, reserve)
+        return Robot(backend, reserve, tool_file)
 
     # -- what it is, and does ---------------------------------------------------------------------------------------
 
@@ -165,11 +178,33 @@ class Robot:
         """One look at the robot, not older than the call."""
         return self._backend.state()
 
-    def solve_ik(self, pose: ArrayLike) -> InverseSolution:
+    @property
+    def outputs(self) -> dict[str, float]:
+        """What motions have set the machine's outputs to, by name; without those that none has set."""
+        return self._backend.outputs
+
+    @property
+    def payload(self) -> Inertial | None:
+        """What the controller knows the platform to carry, in its frame; None: nothing beyond the description."""
+        return self._backend.payload
+
+    def on_output(self, listener: Callable[[str, float], None]) -> Callable[[], None]:
+        """Be told of each output that a motion gives another value from now on.
+
+        Args:
+            listener: called with name and value, in a thread of its own, in the order of the events.
+
+        Returns:
+            Ends it.
+        """
+        return self._listeners.add(listener)
+
+    def solve_ik(self, pose: ArrayLike, tool: str = "") -> InverseSolution:
         """Joint positions at a pose, in the working mode of home.
 
         Args:
             pose: (7,), or task coordinates.
+            tool: whose pose it is; the platform's where empty.
 
         Returns:
             The solution: `by_name()` has the positions of the actuated joints.
@@ -177,11 +212,26 @@ class Robot:
         Raises:
             RefusedError: the platform cannot be there, with the reason.
             ShapeError: an array of the wrong shape.
+            ToolError: there is no such tool.
         """
-        solution = self.kinematics.inverse(self._pose(pose), mode=0)
+        solution = self.kinematics.inverse(self._pose(pose, tool), mode=0)
         if not solution.ok:
-            raise RefusedError(solution.reason())
+            raise RefusedError(self._with_tool(tool) + solution.reason())
         return solution
+
+    def tool_pose(self, tool: str) -> Array:
+        """Where a tool is.
+
+        Args:
+            tool: its name.
+
+        Returns:
+            Pose (7,) as measured, base frame.
+
+        Raises:
+            ToolError: there is no such tool.
+        """
+        return self._tool(tool).on_platform(self.state.pose)
 
     def solve_fk(self, positions: Mapping[str, float] | ArrayLike) -> ForwardSolution:
         """The pose for positions of the actuated joints, in the assembly mode that continues home.
@@ -209,14 +259,23 @@ class Robot:
 
     # -- motions ----------------------------------------------------------------------------------------------------
 
-    def move_to(self, pose: ArrayLike, speed: float = math.inf, *, nearest: bool = False, block: bool = True) -> Task:
+    def move_to(
+        self,
+        pose: ArrayLike,
+        speed: float = math.inf,
+        *,
+        nearest: bool = False,
+        block: bool = True,
+        tool: str = "",
+    ) -> Task:
         """Go to a pose, straight where the robot can, as fast as its limits allow.
 
         Args:
             pose: (7,), or task coordinates.
-            speed: of the platform's origin, at most [m/s].
+            speed: of the platform's origin, or the tool's point, at most [m/s].
             nearest: go to the nearest pose that the platform can take, where it cannot take this one.
             block: wait for the end.
+            tool: whose pose it is, and whose point goes straight; the platform's where empty.
 
         Returns:
             The task, which is done where `block`.
@@ -227,7 +286,7 @@ class Robot:
         """
         if not speed > 0.0:
             raise RefusedError(f"the speed is {speed:g} m/s; give a number greater than zero")
-        there = self._pose(pose)
+        there = self._pose(pose, tool)
         if not np.isfinite(there).all() or abs(np.linalg.norm(there[3:]) - 1.0) > 1e-6:
             raise RefusedError("the pose is not finite, or its quaternion is not of unit length")
         if nearest and not self.kinematics.inverse(there, mode=0).ok:
@@ -237,7 +296,7 @@ class Robot:
             there = np.array(found.pose)
 
         def legs(here: Array) -> list[Leg]:
-            return self._way(here, there, speed)
+            return self._way(here, there, speed, tool)
 
         return self._move(legs, block)
 
@@ -268,14 +327,15 @@ class Robot:
         """
         if cycles != int(cycles) or cycles < 1:
             raise RefusedError(f"cycles is {cycles}; give a whole number greater than zero")
-        file = motion_named(os.fspath(motion), self.kinematics)
+        file = motion_named(os.fspath(motion), self.kinematics, self._tool_file)
         if on:
             return self._move(self._ride(file, cycles, on, at), block)
         plan: list[Trajectory] = []
 
         def legs(here: Array) -> list[Leg]:
             if not plan:
-                plan.append(self._planner.plan_closed(file) if cycles > 1 else self._planner.plan(file))
+                planner = self._planner.carrying(self.payload)
+                plan.append(planner.plan_closed(file) if cycles > 1 else planner.plan(file))
             return [*self._way(here, plan[0].start, math.inf), (plan[0], int(cycles))]
 
         return self._move(legs, block)
@@ -391,13 +451,28 @@ class Robot:
 
     # -- inside -----------------------------------------------------------------------------------------------------
 
-    def _pose(self, pose: ArrayLike) -> Array:
-        return np.array(self.kinematics.engine.one_pose(pose), dtype=np.float64)
+    def _tool(self, name: str) -> Tool:
+        return tool_named(name, read_tools(self._tool_file))
 
-    def _way(self, here: Array, there: Array, speed: float) -> list[Leg]:
+    def _pose(self, pose: ArrayLike, tool: str = "") -> Array:
+        """The platform's pose (7,) for one of its own or of a tool; task coordinates leave it its attitude."""
+        there = np.array(self.kinematics.engine.one_pose(pose), dtype=np.float64)
+        if not tool:
+            return there
+        used = self._tool(tool)
+        if np.shape(pose) != (7,):
+            there = np.concatenate([there[:3], used.on_platform(there)[3:]])
+        return used.of_platform(there)
+
+    @staticmethod
+    def _with_tool(tool: str) -> str:
+        return f"with tool '{tool}' there: " if tool else ""
+
+    def _way(self, here: Array, there: Array, speed: float, tool: str = "") -> list[Leg]:
         if np.abs(displacement_between(here, there)).max() < _THERE:
             return []
-        return [(self._planner.between(here, there, speed), 1)]
+        planner = self._planner.carrying(self.payload)
+        return [(planner.between(here, there, speed, self._tool(tool) if tool else None), 1)]
 
     def _ride(self, file: MotionFile, cycles: int, on: str, at: float | None) -> Callable[[Array], MotionPoints]:
         """Return what plans a motion on a conveyor from a pose."""

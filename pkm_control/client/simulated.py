@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -26,6 +26,7 @@ from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.follower import Action, Motion, Tolerances, TrajectoryFollower, rehearse
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.path_events import Effects, OutputEvent
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_desk import Application, GoalDesk
@@ -35,7 +36,7 @@ from pkm_control.run import main_job
 from pkm_control.run.simulate_options import Setup
 from pkm_control.run.simulated_robot import build_robot
 from pkm_control.space.keep_out_file import read_keep_outs
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Inertial, Mechanism
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 Array = NDArray[np.float64]
@@ -110,7 +111,11 @@ class SimulatedBackend:
         self._robot = build_robot(mechanism, setup)
         rehearse(self._new_follower(setup), self._robot.kinematics)
         self._robot = build_robot(mechanism, setup)  # what was rehearsed with has learned from it
-        self._controls = Controls(follower=self._new_follower(setup))
+        follower = self._new_follower(setup)
+        self._controls = Controls(follower=follower)
+        self.on_output: Callable[[str, float], None] = lambda *_: None
+        self._load = follower.effects.on_payload
+        follower.effects.on_output, follower.effects.on_payload = self._set_output, self._carry
         self._desk = GoalDesk(self._controls)
         self._operator = Operator(self._controls)
         if isinstance(self._robot.machine, SimulatedMachine):
@@ -133,6 +138,16 @@ class SimulatedBackend:
         belts = {name: Belt(one) for name, one in self.conveyors.items()}
         return TrajectoryFollower(robot.kinematics, robot.controller, robot.guard, lead, space=space, belts=belts)
 
+    def _set_output(self, event: OutputEvent) -> None:
+        changes = self._robot.machine.outputs.get(event.name) != event.value
+        self._robot.machine.set_output(event.name, event.value)
+        if changes:
+            self.on_output(event.name, event.value)
+
+    def _carry(self, payload: Inertial | None) -> None:
+        self._load(payload)
+        self._robot.machine.carry(payload)
+
     # -- the contract -----------------------------------------------------------------------------------------------
 
     @property
@@ -144,6 +159,22 @@ class SimulatedBackend:
     def time(self) -> float:
         """That of the machine [s]."""
         return self._robot.machine.time
+
+    @property
+    def outputs(self) -> dict[str, float]:
+        """What motions have set the outputs to, by name."""
+        with self._controls.lock:
+            return dict(self._effects.outputs)
+
+    @property
+    def payload(self) -> Inertial | None:
+        """What the controller knows the platform to carry."""
+        return self._effects.payload
+
+    @property
+    def _effects(self) -> Effects:
+        assert self._controls.follower is not None
+        return self._controls.follower.effects
 
     def state(self) -> RobotState:
         """One look at it, after a period that began after the call."""

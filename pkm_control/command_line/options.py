@@ -28,6 +28,8 @@ RATIO = "damping of the tracking error; 1 is critical"
 HARDWARE_FILE = "file of the machine: port, signs, offsets, units, limits (docs/hardware.md)"
 KEEP_OUT_FILE = "file of places that the tool keeps out of (docs/keep_out.md)"
 FORCE_FILE = "file of the force laws: task frame, sensor, what a simulated machine may touch (docs/force.md)"
+TOOL_FILE = "file of the robot's tools, which motions may name (docs/motion_files.md)"
+TOOL = "tool of the tool file whose pose it is, and whose point goes straight"
 REALISTIC = "machine with encoders, a delay of one period, and a fifth more inertia than its description says"
 HIDDEN_PAYLOAD = "mass that the simulated machine carries and the controller does not know of [kg]"
 REPORT = "directory for the page (PNG, PDF, HTML) and the table of the run"
@@ -49,6 +51,7 @@ METAVARS = {
     "hardware_file": "FILE",
     "force_file": "FILE",
     "keep_out_file": "FILE",
+    "tool_file": "FILE",
     "host": "ADDRESS",
     "port": "PORT",
     "namespace": "NAME",
@@ -147,6 +150,11 @@ def add_control(group: argparse._ArgumentGroup) -> None:
 def add_motion(group: argparse._ArgumentGroup, default: str | None = AUTO) -> None:
     """Give a group the motion."""
     group.add_argument("--motion", default=default, metavar="FILE|NAME", help=MOTION)
+
+
+def add_tool_file(group: argparse._ActionsContainer) -> None:
+    """Give a group the file of tools."""
+    group.add_argument("--tool-file", default="", metavar="FILE", help=TOOL_FILE)
 
 
 def add_page(group: argparse._ArgumentGroup) -> None:

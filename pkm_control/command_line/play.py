@@ -51,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     )
     motion = p.add_argument_group("motion")
     options.add_motion(motion)
+    options.add_tool_file(motion)
     motion.add_argument("--cycles", type=options.count, default=20, metavar="N", help=options.CYCLES)
     options.add_report(p.add_argument_group("output"))
     return p
@@ -64,6 +65,7 @@ def play(
     dry: bool,
     interruption: Interruption,
     realtime: bool = True,
+    tool_file: str = "",
 ) -> tuple[Robot, Recording]:
     """Run a motion on a machine.
 
@@ -75,12 +77,13 @@ def play(
         dry: without the device.
         interruption: ends it early.
         realtime: each period takes its time on the clock.
+        tool_file: path of the file of the robot's tools; empty: none.
 
     Returns:
         The robot, stopped, and what was recorded.
 
     Raises:
-        PkmError: the motion or the machine cannot be used, or the machine does not start.
+        PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
     """
     kind = LOOPBACK if dry else file.kind
     check_kind(kind, file)
@@ -91,8 +94,9 @@ def play(
         robot.drive(make_machine(kind, robot.kinematics, file), controller)
     with making("planning the motion"):
         planner = MotionPlanner(robot.kinematics, robot.dynamics, limits, reserve=USUAL_RESERVE)
-        waypoints = motion_named(motion, robot.kinematics)
+        waypoints = motion_named(motion, robot.kinematics, tool_file)
         job = plan_cycle(planner, waypoints)
+    robot.require_outputs(job.cycle.events.names)
     rest = planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), _LINGER)
     gc.collect()
     gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
@@ -138,7 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
         file = read_machine_file(given.hardware_file)
-        robot, recording = play(mechanism, file, given.motion, given.cycles, given.dry, interruption)
+        robot, recording = play(
+            mechanism, file, given.motion, given.cycles, given.dry, interruption, tool_file=given.tool_file
+        )
         if len(recording):
             publish_report(recording, Report.of(recording, robot.kinematics), given.report, mechanism.name)
         else:

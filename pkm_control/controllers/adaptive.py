@@ -13,9 +13,11 @@ from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.linear_form.base_parameters import base_parameters
 from pkm_dynamics.linear_form.random_motions import random_motions
+from pkm_dynamics.linear_form.regressor import payload_parameters
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
@@ -96,13 +98,25 @@ class Adaptive(Controller):
         return {name: float(self.parameters[k]) for name, k in zip(self.adapt, self._columns, strict=True)}
 
     def reset(self) -> None:
-        """Forget what was learned: parameters of the description."""
+        """Forget what was learned: parameters of the description, with the payload that was told."""
         self.parameters = np.array(self.dynamics.parameters.values)
+        carried, self.model.payload = self.payload, None
+        self.load(carried)
 
     def change_mode(self, to: ModeModel) -> None:
         """Go on in another working mode, whose mass matrix scales the gains."""
         super().change_mode(to)
         self.mass = to.mass
+
+    def load(self, payload: Inertial | None) -> None:
+        """Learn on from what is told of a payload: the platform's parameters change by it."""
+        for body, sign in ((self.payload, -1.0), (payload, 1.0)):
+            if body is not None:
+                platform = self.kinematics.mechanism.platform_link
+                self.parameters += sign * payload_parameters(self.dynamics.parameters, platform, body)
+        floor = np.where([name.endswith(POSITIVE) for name in self.dynamics.parameters.names], 0.0, -np.inf)
+        self.parameters = np.maximum(self.parameters, floor)
+        super().load(payload)
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Return the efforts (n_actuated,) of the adaptive law, limits aside [N m or N], and learn from the error."""

@@ -13,6 +13,7 @@ from pkm_control.controllers.actuator_inertia import actuator_mass_matrix
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.controllers.model import ControlModel
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Sharing
 from pkm_kinematics import Kinematics
@@ -132,7 +133,21 @@ class Controller(ABC):
         Args:
             to: from `in_mode`.
         """
+        to.model.payload = self.model.payload
         self.model = to.model
+
+    @property
+    def payload(self) -> Inertial | None:
+        """What the platform is known to carry, in its frame."""
+        return self.model.payload
+
+    def load(self, payload: Inertial | None) -> None:
+        """The platform carries something else from now on.
+
+        Args:
+            payload: in its frame; nothing where None.
+        """
+        self.model.payload = payload
 
     @abstractmethod
     def law(self, reference: Reference, measured: Measured) -> Array:

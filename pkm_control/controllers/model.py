@@ -6,6 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.controllers.weight import payload_wrench
+from pkm_description.mechanism import Inertial
 from pkm_description.rotations import pose_distance
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
@@ -19,7 +21,7 @@ ROUNDED = 1e-6  # of the characteristic length: by how much interpolation may mi
 
 
 class ControlModel:
-    """Inverse kinematics and inverse dynamics by the lean calls of the library.
+    """Inverse kinematics and inverse dynamics by the lean calls of the library, `payload` on the platform.
 
     Where the model has no answer it returns NaN, which the guard refuses to apply. Poses beside a motion space that
     turns with the pose are left to the library's general calls, and so are redundant actuators there.
@@ -41,6 +43,7 @@ class ControlModel:
         self._effort_out = np.zeros(n)
         self._motion = np.zeros(25)  # pose, twist, acceleration and wrench, as the lean call takes them
         self.mode = mode
+        self.payload: Inertial | None = None
         self._positions = kinematics.lean_inverse(mode, joints)
         lean = kinematics.constant_space or GraphTracker.serves(kinematics.engine)
         self._efforts = dynamics.lean_inverse(mode) if lean else None
@@ -87,6 +90,10 @@ class ControlModel:
         """
         self._motion[:7], self._motion[7:13], self._motion[13:19] = pose, twist, acceleration
         self._motion[19:] = 0.0 if wrench is None else wrench
+        if self.payload is not None:
+            rows = (part[None] for part in (pose, twist, acceleration))
+            self._motion[19:] += payload_wrench(self.payload, self._kinematics.mechanism.gravity, *rows)[0]
+            wrench = self._motion[19:].copy()
         if not np.isfinite(self._motion).all():
             return np.full(len(self._effort_out), np.nan)
         if self._efforts is not None and closes(self._efforts(self._motion, self._effort_out)):

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from pkm_control.conveyor.conveyor import STANDS, BeltState, Conveyor, ConveyorError, Ride
 from pkm_control.conveyor.riding import RidingTrajectory
 from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.files.motion_events import events_of
 from pkm_control.motion.files.motion_file import MotionFile
+from pkm_control.motion.path_events import NO_EVENTS
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.motion_points import MotionPoints
@@ -156,10 +158,12 @@ class Boarding:
         """Plan the way through some waypoints, from `here` where it is given, resting in those of `rests` alone."""
         dwells = np.array([motion.dwells[row] if row in rests else 0.0 for row in rows])
         poses = motion.poses[rows]
-        if here is not None and _apart(here, poses[0]):
+        outputs = {name: values[rows] for name, values in motion.outputs.items()}
+        if here is None:  # the leg before has set them
+            outputs = {name: np.concatenate([[np.nan], values[1:]]) for name, values in outputs.items()}
+        elif _apart(here, poses[0]):
             rows, dwells, poses = [rows[0], *rows], np.concatenate([[0.0], dwells]), np.vstack([here, poses])
-        if len(rows) == 1:
-            return MotionPlanner.rest(poses[0], max(float(dwells[0]), shortest))
+            outputs = {name: np.concatenate([[np.nan], values]) for name, values in outputs.items()}
         part = replace(
             motion,
             poses=poses,
@@ -170,8 +174,15 @@ class Boarding:
             labels=tuple(motion.labels[row] for row in rows),
             lines=tuple(motion.lines[row] for row in rows) if motion.lines else (),
             riding=None,
+            payloads=None if motion.payloads is None else motion.payloads[rows],
+            outputs=outputs,
         )
-        key = b"".join(np.ascontiguousarray(x).tobytes() for x in (poses, part.speeds, part.blends, dwells))
+        if len(rows) == 1:
+            rest = MotionPlanner.rest(poses[0], max(float(dwells[0]), shortest))
+            return Trajectory(rest.pieces, events=events_of(part, [rest.duration]))
+        happens = np.array([*outputs.values()]), np.zeros(0) if part.payloads is None else part.payloads
+        numbers = poses, part.speeds, part.blends, dwells, *happens
+        key = b"".join(np.ascontiguousarray(x).tobytes() for x in numbers)
         if key not in self._legs:
             while len(self._legs) >= _KEPT:
                 self._legs.pop(next(iter(self._legs)))
@@ -185,9 +196,10 @@ class Boarding:
         ride = Ride(conveyor.name, place, begin, plan.instants)
         curve = RidingTrajectory(points, ride, conveyor, BeltState(begin, speed))
         times = self._check.times(curve)
+        carried = plan.points.events.carried(times, self._check.payload)
         for aside in (0.0, -curve.allowed, curve.allowed):
             pose, twist, acceleration = curve.shifted(aside).sample(times)
-            fault = self._check.first_fault(pose, twist, acceleration)
+            fault = self._check.first_fault(pose, twist, acceleration, carried=carried)
             if fault is None:
                 continue
             at = float(times[fault.sample])
@@ -202,20 +214,23 @@ def _standing(motion: MotionFile, conveyor: Conveyor, place: float) -> MotionFil
     """Return the motion in the base frame, with the object at a place [m] along the belt."""
     poses = motion.poses.copy()
     poses[motion.riding, :3] += conveyor.origin + place * conveyor.direction
-    return replace(motion, poses=poses)
+    if motion.of_tool and motion.tool is not None:
+        poses = motion.tool.of_platform(poses)
+    return replace(motion, poses=poses, of_tool=False)
 
 
 def _joined(legs: tuple[Trajectory, Trajectory, Trajectory], factors: list[float], boards: float, left: float) -> _Plan:
     """Return the legs one after the other, each given more time by its factor."""
     ends = np.cumsum([0.0, *(leg.duration * factor for leg, factor in zip(legs, factors, strict=True))])
-    parts = []
+    parts, events = [], NO_EVENTS
     for number, (leg, factor) in enumerate(zip(legs, factors, strict=True)):
         points, skip = MotionPoints.of(leg), min(number, 1)
+        events = events.then(leg.events.timed(factor), float(ends[number]))
         rows = points.times * factor + ends[number], points.poses, points.twists / factor
         parts.append([row[skip:] for row in (*rows, points.accelerations / factor**2)])
     times, poses, twists, accelerations = (np.concatenate(column) for column in zip(*parts, strict=True))
     instants = (boards * factors[0], float(ends[1]), float(ends[2]), float(ends[2]) + left * factors[2])
-    return _Plan(MotionPoints(times, poses, twists, accelerations), instants)
+    return _Plan(MotionPoints(times, poses, twists, accelerations, events=events), instants)
 
 
 def _passes(leg: Trajectory, pose: Array) -> Array:

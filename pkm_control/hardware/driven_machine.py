@@ -198,6 +198,27 @@ class DrivenMachine(Machine):
         if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
             self._attempt(lambda: self._exchange(dt))
 
+    def output_problem(self, name: str) -> str:
+        """Why the device does not set an output.
+
+        Args:
+            name: of the output.
+
+        Returns:
+            The reason; empty where it sets it.
+        """
+        return self._driver.output_problem(name)
+
+    def set_output(self, name: str, value: float) -> None:
+        """Have an output of the device take a value.
+
+        Args:
+            name: of the output, one without `output_problem`.
+            value: what it takes.
+        """
+        super().set_output(name, value)
+        self._driver.set_output(name, value)
+
     # Inside
 
     def _exchange(self, dt: float) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pkm_control.control_errors import LifecycleError
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_description.mechanism import Inertial
 
 Array = NDArray[np.float64]
 
@@ -25,7 +26,7 @@ class Machine(ABC):
     drives are off, and readings stay the last good ones. `reset` leads out of it. What is raised are errors of who
     calls: a life cycle that does not allow the call, a command of the wrong shape.
 
-    `saturated` (n_actuated,) tells which actuators are at a limit.
+    `saturated` (n_actuated,) tells which actuators are at a limit, `outputs` what the machine's outputs were set to.
 
     Args:
         limits: of the actuators.
@@ -40,6 +41,7 @@ class Machine(ABC):
         self.fault = ""
         self.time = 0.0
         self.saturated = np.zeros(len(limits.names), dtype=bool)
+        self.outputs: dict[str, float] = {}
 
     # Life cycle
 
@@ -147,6 +149,36 @@ class Machine(ABC):
         Raises:
             ValueError: it is not a time greater than zero.
         """
+
+    # What motions do besides moving it
+
+    def output_problem(self, name: str) -> str:
+        """Why an output cannot be set; empty where it can.
+
+        Args:
+            name: of the output.
+
+        Returns:
+            The reason. A machine that does not know its outputs takes every name.
+        """
+        return ""
+
+    def set_output(self, name: str, value: float) -> None:
+        """Have an output take a value: the valve of a gripper, a lamp.
+
+        Args:
+            name: of the output, one without `output_problem`.
+            value: what it takes.
+        """
+        self.outputs[name] = value
+
+    def carry(self, payload: Inertial | None) -> None:
+        """Be told what the platform carries from now on; a real machine carries it without being told.
+
+        Args:
+            payload: in the platform's frame; nothing where None.
+        """
+        return
 
     def _checked(self, command: Array) -> Array:
         """Return a copy of a command that can be followed."""

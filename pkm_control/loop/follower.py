@@ -22,9 +22,11 @@ from pkm_control.loop.path_clock import RATE_CHANGE, PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.loop.watches import ReadingWatch, StrayWatch
 from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.path_events import NO_EVENTS, Effects, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
 from pkm_description.errors import PkmError
+from pkm_description.mechanism import Inertial
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
@@ -58,6 +60,7 @@ class Motion:
     start: float
     tolerances: Tolerances = field(default_factory=Tolerances)
     braking: float = RATE_CHANGE  # 1/s: how quickly its speed may be changed
+    events: PathEvents = NO_EVENTS  # on its way
     outcome: Outcome | None = None
     reason: str = ""
     elapsed: float = 0.0  # s, on its path
@@ -115,6 +118,7 @@ class TrajectoryFollower:
       deceleration on its way under position control, and at rest nothing is sent any more (stop category 1), until
       readings come again: then the platform is held where it is found.
     * Jogs are for a platform that holds, or is paused and at rest.
+    * What happens on the way of a motion besides moving is in `effects`, whose `on_output` may be set.
     * `begin_change` goes to another working mode (`ModeChange`). A pause or a stop halts it on its way, `resume` goes
       on; motions and jogs wait for its end.
     * A motion on a moving frame is ended by a deceleration on its way where its belt does what was not predicted, and
@@ -157,6 +161,7 @@ class TrajectoryFollower:
         self.belts = dict(belts or {})
         self.stray = StrayWatch(kinematics.characteristic_length, following_error)
         self._readings = ReadingWatch(controller.limits)
+        self.effects = Effects(on_payload=self._load)
         self._observer = PlatformObserver(kinematics)
         self._clock = PathClock()
         self._hold: Array | None = None
@@ -185,6 +190,8 @@ class TrajectoryFollower:
         self.end(Outcome.PREEMPTED, "another motion took over")
         self._jogging, self._border = False, ""
         self.motion = motion
+        trajectory = motion.trajectory
+        self.effects.begin(motion.events, trajectory.cycle, round(trajectory.duration / max(trajectory.cycle, 1e-9)))
         self._clock = PathClock(self.time - motion.start, self.override, motion.braking)
         if isinstance(motion.trajectory, RidingTrajectory):
             self._passenger = Passenger(motion.trajectory, self.belts[motion.trajectory.ride.frame])
@@ -201,6 +208,7 @@ class TrajectoryFollower:
             return
         self.motion.outcome, self.motion.reason = outcome, reason
         self.motion = self._passenger = None
+        self.effects.end()
         self._paused = self._aside = self._returning = False
         self._stopping, self._left_behind = "", False
 
@@ -405,6 +413,8 @@ class TrajectoryFollower:
             return f"the controller is {self.mode.name.lower()}; it must hold the platform"
         if np.abs(displacement_between(self._hold, change.way.pose)).max() > _BACK:
             return "the platform was moved while a way was looked for"
+        if self.controller.payload is not None:
+            return "the platform carries a payload, with which no way to another working mode is looked for"
         if self.controller.commands != "effort":
             return f"a way to another working mode takes efforts, and this law commands a {self.controller.commands}"
         self._change = change
@@ -412,14 +422,22 @@ class TrajectoryFollower:
         change.set_pace(self.override)
         return ""
 
+    def _load(self, payload: Inertial | None) -> None:
+        """The platform carries something else from now on."""
+        self.controller.load(payload)
+        self.check.payload = payload
+
     def _take_mode(self, there: InMode) -> None:
         """Go on in the working mode that a change has led to."""
         self._change = None
         self.check, self.jog = there.check, there.jog
+        self.check.payload = self.controller.payload
         self.controller.change_mode(there.model)
         self._observer.start(there.pose, there.joints)
         dynamics, mode = self.controller.dynamics, there.check.mode
-        self.guard.gravity = lambda pose: np.asarray(dynamics.gravity(pose, mode=mode).effort)
+        self.guard.gravity = lambda pose: np.asarray(
+            dynamics.gravity(pose, payload=self.controller.payload, mode=mode).effort
+        )
         self._hold = there.pose.copy()
 
     def _in_another_mode(self, measured: Measured) -> bool:
@@ -600,6 +618,7 @@ class TrajectoryFollower:
             self._ride(self._passenger)
         if self.motion is None or self._clock.time < 0.0:
             return Reference(self._hold, np.zeros(6), np.zeros(6))
+        self.effects.advance(self._clock.time)
         if self._passenger is not None:
             reference = self._passenger.reference(self._clock, self.lead)
         else:

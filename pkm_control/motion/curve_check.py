@@ -20,10 +20,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_control.controllers.model import ROUNDED
-from pkm_control.controllers.weight import pulling
+from pkm_control.controllers.weight import Carried, pulling
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
+from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Motion, Status
 from pkm_kinematics.solve.constraints import scaling
@@ -85,6 +87,7 @@ class CurveCheck:
         self.limits = limits
         self.mode = mode
         self.space = space
+        self.payload: Inertial | None = None  # what the platform carries, in its frame
         self._lower, self._upper = kinematics.engine.limits
         self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
         self._endless = kinematics.engine.joint_turning & ~np.isfinite(self._upper - self._lower)
@@ -124,11 +127,12 @@ class CurveCheck:
         inner = np.concatenate([a + h * share for a, h, share in zip(knots[:-1], steps, shares, strict=True)])
         return np.append(inner, knots[-1])
 
-    def refusal(self, trajectory: PointTrajectory) -> str:
+    def refusal(self, trajectory: PointTrajectory, events: PathEvents = NO_EVENTS) -> str:
         """Why a trajectory cannot be run; empty where it can.
 
         Args:
             trajectory: to be run from its first point to its last.
+            events: on the way, of which payloads count.
 
         Returns:
             The first instant [s] at which it breaks a condition, and which.
@@ -144,7 +148,9 @@ class CurveCheck:
         outset: Array | None = None
         for first in range(0, len(times), AT_ONCE):
             part = times[max(0, first - 1) : first + AT_ONCE]  # from the last sample of the batch before
-            found, deficits = self._faults(*trajectory.sample(part), np.diff(part))
+            found, deficits = self._faults(
+                *trajectory.sample(part), np.diff(part), carried=events.carried(part, self.payload)
+            )
             if found is not None:
                 return f"at {part[found.sample]:.3f} s: {found.reason}"
             outset = deficits[0] if outset is None else outset
@@ -169,21 +175,25 @@ class CurveCheck:
             f"at {some[bad[0]]:.3f} s: it comes too near a constraint singularity (the limbs lose hold of the platform)"
         )
 
-    def braking(self, trajectory: PointTrajectory) -> float:
+    def braking(self, trajectory: PointTrajectory, events: PathEvents = NO_EVENTS) -> float:
         """How quickly the speed along a trajectory may be changed: what its efforts leave.
 
         Args:
             trajectory: that can be run.
+            events: on the way, of which payloads count.
 
         Returns:
             Change of the speed override per second, one of `BRAKINGS`.
         """
         times = np.linspace(trajectory.times[0], trajectory.cycle, min(_BRAKING_SAMPLES, len(self.times(trajectory))))
         pose, twist, acceleration = trajectory.sample(times)
-        pose = rounded(self.kinematics, pose, self.mode)
+        pose = np.tile(rounded(self.kinematics, pose, self.mode), (2, 1))
+        twist = np.tile(twist, (2, 1))
+        carried, gravity = events.carried(np.tile(times, 2), self.payload), self.kinematics.mechanism.gravity
         for change in BRAKINGS[:-1]:
-            pushed = np.concatenate([acceleration - change * twist, acceleration + change * twist])
-            answer = self.dynamics.inverse(np.tile(pose, (2, 1)), np.tile(twist, (2, 1)), pushed, mode=self.mode)
+            pushed = np.tile(acceleration, (2, 1)) + np.repeat((-change, change), len(times))[:, None] * twist
+            wrench = carried.wrench(gravity, pose, twist, pushed)
+            answer = self.dynamics.inverse(pose, twist, pushed, wrench, mode=self.mode)
             if (np.abs(answer.effort) <= self.limits.effort).all():
                 return change
         return BRAKINGS[-1]
@@ -191,7 +201,12 @@ class CurveCheck:
     # -- curves by samples ------------------------------------------------------------------------------------------
 
     def first_fault(
-        self, pose: Array, twist: Array | None = None, acceleration: Array | None = None, inset: bool = False
+        self,
+        pose: Array,
+        twist: Array | None = None,
+        acceleration: Array | None = None,
+        inset: bool = False,
+        carried: Carried | None = None,
     ) -> Fault | None:
         """The first sample of a curve that breaks a condition; poses that follow each other closely are taken for one.
 
@@ -200,13 +215,14 @@ class CurveCheck:
             twist: (n, 6) [m/s, rad/s]; at rest where None.
             acceleration: (n, 6) [m/s^2, rad/s^2]; zero where None.
             inset: keep a little more than the required distance from limits and singularities.
+            carried: by the platform, sample by sample; what it carries now where None.
 
         Returns:
             The fault, None where there is none.
         """
         still = np.zeros((len(pose), 6))
         twist, acceleration = still if twist is None else twist, still if acceleration is None else acceleration
-        return self._faults(pose, twist, acceleration, None, inset)[0]
+        return self._faults(pose, twist, acceleration, None, inset, carried)[0]
 
     def step_by_step(self, pose: Array, twist: Array, acceleration: Array) -> Generator[None, None, Fault | None]:
         """As `first_fault` with `inset`, in steps of some tenths of a millisecond, for loops that cannot wait for all.
@@ -277,10 +293,16 @@ class CurveCheck:
         return np.concatenate([beyond[:, None], np.maximum(floors - found, 0.0), near[:, None]], axis=1), side
 
     def _faults(
-        self, pose: Array, twist: Array, acceleration: Array, steps: Array | None, inset: bool = False
+        self,
+        pose: Array,
+        twist: Array,
+        acceleration: Array,
+        steps: Array | None,
+        inset: bool = False,
+        carried: Carried | None = None,
     ) -> tuple[Fault | None, Array]:
         """Return what `_examined` returns, all steps at once."""
-        examined = self._examined(pose, twist, acceleration, steps, inset)
+        examined = self._examined(pose, twist, acceleration, steps, inset, carried)
         while True:
             try:
                 next(examined)
@@ -289,7 +311,13 @@ class CurveCheck:
                 return fault, deficits
 
     def _examined(
-        self, pose: Array, twist: Array, acceleration: Array, steps: Array | None, inset: bool
+        self,
+        pose: Array,
+        twist: Array,
+        acceleration: Array,
+        steps: Array | None,
+        inset: bool,
+        carried: Carried | None = None,
     ) -> Generator[None, None, tuple[Fault | None, Array]]:
         """Return the first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5).
 
@@ -340,8 +368,10 @@ class CurveCheck:
                 "velocity", actuated[i], self.limits.velocity, [f"{u}/s" for u in self.limits.length_units]
             ),
         )
+        carried = Carried.always(self.payload, n) if carried is None else carried
+        wrench = carried[at].wrench(k.mechanism.gravity, pose[at], twist[at], acceleration[at])
         answer = self.dynamics.inverse(
-            pose[at], twist[at], acceleration[at], mode=self.mode, distribution=pulling(self.limits)
+            pose[at], twist[at], acceleration[at], wrench, mode=self.mode, distribution=pulling(self.limits)
         )
         efforts = np.abs(np.asarray(answer.effort))
         note(~np.isfinite(efforts).all(axis=1), lambda i: self._effortless(int(answer.status[i])))

@@ -9,25 +9,30 @@ a limit that those times break is an error, never a slower motion.
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.control_errors import LimitError, UnreachableMotionError
-from pkm_control.controllers.weight import pulling
+from pkm_control.controllers.weight import Carried, pulling
 from pkm_control.motion.actuator_path import ActuatorPath
+from pkm_control.motion.files.motion_events import events_of, payloads_of
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.rounded_path import Path, PathSample, RoundedPath
 from pkm_control.motion.time_law import PathBounds, SmoothTimeLaw, fastest
 from pkm_control.motion.timed_curve import TimedCurve
+from pkm_control.motion.tool_path import ToolCurve, ToolPath
 from pkm_control.motion.trajectory import PathPiece, Piece, Rest, Trajectory
 from pkm_control.realism import USUAL_RESERVE
+from pkm_control.space.tool import Tool
 from pkm_description.mechanism import Inertial
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Dynamics, Efforts
 from pkm_kinematics import Kinematics, Status
 
 Array = NDArray[np.float64]
@@ -119,14 +124,17 @@ class MotionPlanner:
             return self._plan_timed(motion, limits)
         pieces: list[Piece] = []
         notes: list[str] = []
+        arrivals, now = [0.0], float(motion.dwells[0])
         stops = [0, *self._inner_stops(motion), len(motion) - 1]
         self._dwell(pieces, motion, 0)
         for first, last in pairwise(stops):
             piece, note = self._plan_free(motion, first, last, limits)
             pieces.append(piece)
             notes.append(note)
+            arrivals += [now + time for time in piece.arrivals()[1:]]
+            now += piece.duration + float(motion.dwells[last])
             self._dwell(pieces, motion, last)
-        return Trajectory(pieces, notes)
+        return self._with_events(motion, Trajectory(pieces, notes), arrivals)
 
     def plan_closed(self, motion: MotionFile) -> Trajectory:
         """The trajectory of a motion file as a cycle: a straight way back is added where it ends elsewhere.
@@ -143,16 +151,48 @@ class MotionPlanner:
         """
         cycle = self.plan(motion)
         if np.linalg.norm(cycle.end[:3] - cycle.start[:3]) > 1e-6 or abs(cycle.end[3:] @ cycle.start[3:]) < 1.0 - 1e-12:
-            cycle = cycle.then(self.between(cycle.end, cycle.start))
+            changes = cycle.events.payloads
+            loaded = self.carrying(changes[-1].payload) if changes else self
+            cycle = cycle.then(loaded.between(cycle.end, cycle.start))
         return cycle
 
-    def between(self, start: Array, end: Array, speed: float = math.inf) -> Trajectory:
+    def carrying(self, payload: Inertial | None) -> MotionPlanner:
+        """A planner of the same robot, whose platform carries something else.
+
+        Args:
+            payload: in its frame; nothing where None.
+
+        Returns:
+            The planner.
+        """
+        other = copy.copy(self)
+        other.payload = payload
+        return other
+
+    def _with_events(self, motion: MotionFile, plan: Trajectory, arrivals: Sequence[float]) -> Trajectory:
+        """Return a plan with what happens at its waypoints; refuse a payload that cannot be held at one."""
+        payloads = payloads_of(motion)
+        if payloads is not None:
+            still = np.zeros((len(motion), 6))
+            load = self._effort_load(motion.poses, still, still, Carried(payloads, np.arange(len(motion))))
+            if load.ratio > 1.0:
+                where = f"at rest at {motion.describe(load.sample)} with its payload"
+                raise LimitError(load.name, load.value, load.bound, load.unit, where, _REMEDY_HEAVY)
+        return Trajectory(plan.pieces, plan.notes, events_of(motion, arrivals))
+
+    def _carried(self, motion: MotionFile, waypoints: NDArray[np.int64]) -> Carried:
+        """Return what is carried at samples on the way from each of some waypoints to the next (n,)."""
+        payloads = payloads_of(motion)
+        return Carried.always(self.payload, len(waypoints)) if payloads is None else Carried(payloads, waypoints)
+
+    def between(self, start: Array, end: Array, speed: float = math.inf, tool: Tool | None = None) -> Trajectory:
         """The straight move between two poses; where the motion space turns with the pose, the actuators go straight.
 
         Args:
             start: pose (7,), base frame.
             end: pose (7,), base frame.
             speed: largest [m/s].
+            tool: whose point goes straight at that speed; the platform's origin where None.
 
         Returns:
             The trajectory, from rest to rest.
@@ -174,6 +214,7 @@ class MotionPlanner:
             labels=("start", "end"),
             lines=(1, 2),
             limits=self.platform,
+            tool=None if tool is None else replace(tool, mass=0.0),  # what is carried stays as it is
         )
         return self.plan(motion)
 
@@ -200,7 +241,8 @@ class MotionPlanner:
     def _path(self, motion: MotionFile, first: int, last: int) -> Path:
         """Return the path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
         if self.kinematics.constant_space:
-            return RoundedPath(motion.poses[first : last + 1], motion.blends[first + 1 : last])
+            path = RoundedPath(_led(motion)[first : last + 1], motion.blends[first + 1 : last])
+            return path if motion.tool is None or not motion.tool.offset else ToolPath(motion.tool, path)
         start, end = motion.poses[first], motion.poses[last]
         self._require_reachable(motion.poses[first : last + 1], [motion.describe(first), motion.describe(last)])
         there, back = (start.tobytes(), end.tobytes()), (end.tobytes(), start.tobytes())
@@ -217,7 +259,7 @@ class MotionPlanner:
         """Return the inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
         if not self.kinematics.constant_space:
             return list(range(1, len(motion) - 1))
-        whole = RoundedPath(motion.poses, np.zeros(len(motion) - 2))
+        whole = RoundedPath(_led(motion), np.zeros(len(motion) - 2))
         middles = 0.5 * (whole.corners[:-1] + whole.corners[1:])
         before_corner = whole.sample(np.nextafter(whole.corners[1:-1], middles[:-1])).first
         after_corner = whole.sample(np.nextafter(whole.corners[1:-1], middles[1:])).first
@@ -233,19 +275,24 @@ class MotionPlanner:
         parts = [np.linspace(a, b, points)[1:] for a, b in pairwise(breaks)]
         grid = np.concatenate([[0.0], *parts])
         sample = path.sample(grid)
-        names = [motion.describe(first + 1 + int(i)) for i in path.segment(grid)]
-        self._require_reachable(sample.pose, names)
-        bounds = self._bounds(grid, sample, motion, path.segment(grid) + first + 1, limits)
+        segment = path.segment(grid) + first
+        names = [motion.describe(int(i) + 1) for i in segment]
+        self._require_reachable(sample.pose, names, self._carried(motion, segment))
+        bounds = self._bounds(grid, sample, motion, segment + 1, limits)
         speeds = fastest(bounds)
         if speeds is None or np.any(speeds[1:-1] <= 0.0):
-            raise self._too_heavy(sample.pose, names)
+            raise self._too_heavy(sample.pose, names, self._carried(motion, segment))
+
+        def carried(s: Array) -> Carried:
+            return self._carried(motion, path.segment(s) + first)
+
         whole = motion.describe_way(first, last)
         best: PathPiece | None = None
         note = ""
         for window in self._windows(limits)[:: self._coarser]:
             law = SmoothTimeLaw(grid, speeds, window)
             worth = math.inf if best is None else best.duration / law.duration
-            stretch, limit = self._stretch(path, law, limits, worth)
+            stretch, limit = self._stretch(path, law, limits, worth, carried)
             if best is None or law.duration * stretch < best.duration:
                 best = PathPiece(path, law, stretch)
                 note = f"{whole}: {best.duration:.4f} s, limited by {limit}"
@@ -273,15 +320,16 @@ class MotionPlanner:
         n = len(grid)
         linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
         angular = _norm_bound(sample.first[:, 3:], sample.second[:, 3:], limits.angular_acceleration)
-        motors = self._motor_rows(sample)
+        motors = self._motor_rows(sample, self._carried(motion, waypoint - 1))
         a, b, c, g = (np.hstack(parts) for parts in zip(linear, angular, motors, strict=True))
-        speed = np.minimum(motion.speeds[waypoint], limits.linear_velocity)
+        led = sample.first[:, :3] if sample.led is None else sample.led
         turning = np.minimum(motion.angular_speeds[waypoint], limits.angular_velocity)
         joint_rates = np.abs(self._joint_rates(sample.pose, sample.first))
         with np.errstate(divide="ignore", invalid="ignore"):
             fastest_square = np.vstack(
                 [
-                    (speed / np.linalg.norm(sample.first[:, :3], axis=1)) ** 2,
+                    (motion.speeds[waypoint] / np.linalg.norm(led, axis=1)) ** 2,
+                    (limits.linear_velocity / np.linalg.norm(sample.first[:, :3], axis=1)) ** 2,
                     (turning / np.linalg.norm(sample.first[:, 3:], axis=1)) ** 2,
                     np.min((self._velocity / joint_rates) ** 2, axis=1),
                     np.full(n, 1e6),  # where nothing else bounds the speed
@@ -290,14 +338,15 @@ class MotionPlanner:
         square_max = np.min(np.nan_to_num(fastest_square, nan=np.inf), axis=0)
         return PathBounds(grid, a, b, c, g, square_max)
 
-    def _motor_rows(self, sample: PathSample) -> tuple[Array, Array, Array, Array]:
+    def _motor_rows(self, sample: PathSample, carried: Carried) -> tuple[Array, Array, Array, Array]:
         """Return the rows of actuator effort and acceleration: a s'' + b s'^2 + c within g.
 
         Efforts are quadratic in s' but for friction, whose part is what changes when the motion is reversed; dry
         friction is taken off the bound here, the rest is left to the final check.
         """
         zero = np.zeros_like(sample.first)
-        rows = [self._effort_rows(sample)] if self._pulling is None else []  # else bounds are no rows: only looked at
+        # where actuators are one-sided, bounds are no rows: only looked at
+        rows = [self._effort_rows(sample, carried)] if self._pulling is None else []
         driven = np.isfinite(self._acceleration)
         if driven.any():
             still = self.kinematics.motion(sample.pose, zero, sample.first, mode=_HOME_MODE)
@@ -312,23 +361,30 @@ class MotionPlanner:
         a, b, c, g = (np.hstack(part) for part in zip(*rows, strict=True))
         return a, b, c, g
 
-    def _effort_rows(self, sample: PathSample) -> tuple[Array, Array, Array, Array]:
+    def _effort_rows(self, sample: PathSample, carried: Carried) -> tuple[Array, Array, Array, Array]:
         """Return the rows of actuator effort."""
         zero = np.zeros_like(sample.first)
-        rest = self._effort_of(sample.pose, zero, zero)
-        a = self._effort_of(sample.pose, zero, sample.first) - rest
-        forth = self._effort_of(sample.pose, sample.first, sample.second)
-        back = self._effort_of(sample.pose, -sample.first, sample.second)
+        rest = self._effort_of(sample.pose, zero, zero, carried)
+        a = self._effort_of(sample.pose, zero, sample.first, carried) - rest
+        forth = self._effort_of(sample.pose, sample.first, sample.second, carried)
+        back = self._effort_of(sample.pose, -sample.first, sample.second, carried)
         creep = 1e-3
         dry = 0.5 * np.abs(
-            self._effort_of(sample.pose, creep * sample.first, zero)
-            - self._effort_of(sample.pose, -creep * sample.first, zero)
+            self._effort_of(sample.pose, creep * sample.first, zero, carried)
+            - self._effort_of(sample.pose, -creep * sample.first, zero, carried)
         )
         parts = (a, 0.5 * (forth + back) - rest, rest, np.tile(self._effort, (len(a), 1)) - dry)
         a, b, c, g = (part[:, np.isfinite(self._effort)] for part in parts)
         return a, b, c, g
 
-    def _stretch(self, path: Path, law: SmoothTimeLaw, limits: PlatformLimits, worth: float) -> tuple[float, str]:
+    def _stretch(
+        self,
+        path: Path,
+        law: SmoothTimeLaw,
+        limits: PlatformLimits,
+        worth: float,
+        carried_at: Callable[[Array], Carried],
+    ) -> tuple[float, str]:
         """Return by how much the law must be slowed down (or may be sped up) for all limits to hold, and which decides.
 
         Velocities, accelerations and jerks scale with powers of the stretch; efforts do not, because of gravity and
@@ -337,30 +393,31 @@ class MotionPlanner:
         """
         times = _check_times(law.duration, self._coarser)
         pose, twist, acceleration = PathPiece(path, law).sample(times)
+        carried = carried_at(law.sample(times)[0])
         loads = self._motion_loads(times, pose, twist, acceleration, limits)
         needed = {load.name: load.ratio ** (1.0 / load.order) for load in loads}
         name = max(needed, key=lambda key: needed[key])
         stretch = max(needed[name], 1.0)  # the programmed speeds hold too, so never faster than the law
         if stretch >= worth:
             return math.inf, name
-        if self._effort_load(pose, twist / stretch, acceleration / stretch**2).ratio > 1.0:
+        if self._effort_load(pose, twist / stretch, acceleration / stretch**2, carried).ratio > 1.0:
             if math.isfinite(worth):
-                load = self._effort_load(pose, twist / worth, acceleration / worth**2)
+                load = self._effort_load(pose, twist / worth, acceleration / worth**2, carried)
                 if load.ratio > 1.0:
                     return math.inf, load.name
             low, high = stretch, stretch
             for _ in range(8):
                 low, high = high, 1.5 * high
-                if self._effort_load(pose, twist / high, acceleration / high**2).ratio <= 1.0:
+                if self._effort_load(pose, twist / high, acceleration / high**2, carried).ratio <= 1.0:
                     break
             else:
-                load = self._effort_load(pose, 0.0 * twist, 0.0 * acceleration)
+                load = self._effort_load(pose, 0.0 * twist, 0.0 * acceleration, carried)
                 raise LimitError(load.name, load.value, load.bound, load.unit, "at rest on the path", _REMEDY_HEAVY)
             for _ in range(10):
                 middle = 0.5 * (low + high)
-                load = self._effort_load(pose, twist / middle, acceleration / middle**2)
+                load = self._effort_load(pose, twist / middle, acceleration / middle**2, carried)
                 low, high = (low, middle) if load.ratio <= 1.0 else (middle, high)
-            return high, self._effort_load(pose, twist / high, acceleration / high**2).name
+            return high, self._effort_load(pose, twist / high, acceleration / high**2, carried).name
         if needed[name] >= 0.999:
             return stretch, name
         return stretch, "the programmed speed or the actuators"
@@ -379,22 +436,25 @@ class MotionPlanner:
         for first, last in pairwise(stops):
             times = motion.times[first : last + 1].copy()
             times[0] += motion.dwells[first]
-            piece = TimedCurve(times, motion.poses[first : last + 1])
+            curve = TimedCurve(times, _led(motion)[first : last + 1])
+            piece = curve if motion.tool is None or not motion.tool.offset else ToolCurve(motion.tool, curve)
             self._require_kept(motion, times, first, piece, limits)
             pieces.append(piece)
             self._dwell(pieces, motion, last)
-        return Trajectory(pieces, (f"{motion.source}: times kept as given",))
+        plan = Trajectory(pieces, (f"{motion.source}: times kept as given",))
+        return self._with_events(motion, plan, (motion.times - motion.times[0]).tolist())
 
     def _require_kept(
-        self, motion: MotionFile, waypoint_times: Array, first: int, piece: TimedCurve, limits: PlatformLimits
+        self, motion: MotionFile, waypoint_times: Array, first: int, piece: Piece, limits: PlatformLimits
     ) -> None:
         times = _check_times(piece.duration)
         pose, twist, acceleration = piece.sample(times)
         at = np.clip(np.searchsorted(waypoint_times - waypoint_times[0], times), 1, len(waypoint_times) - 1)
         names = [motion.describe(first + int(i)) for i in at]
-        self._require_reachable(pose, names)
+        carried = self._carried(motion, at - 1 + first)
+        self._require_reachable(pose, names, carried)
         loads = self._motion_loads(times, pose, twist, acceleration, limits)
-        loads.append(self._effort_load(pose, twist, acceleration))
+        loads.append(self._effort_load(pose, twist, acceleration, carried))
         worst = max(loads, key=lambda load: load.ratio)
         if worst.ratio > 1.0 + 1e-9:
             moment = waypoint_times[0] + times[worst.sample]
@@ -403,7 +463,7 @@ class MotionPlanner:
 
     # What both need
 
-    def _require_reachable(self, pose: Array, names: list[str]) -> None:
+    def _require_reachable(self, pose: Array, names: list[str], carried: Carried | None = None) -> None:
         solution = self.kinematics.inverse(pose, mode=_HOME_MODE)
         bad = np.flatnonzero(np.asarray(solution.status) != 0)
         if bad.size:
@@ -415,7 +475,8 @@ class MotionPlanner:
             x, y, z = (float(value) for value in pose[jump, :3])
             reason = f"{self.actuators.names[_largest_step(np.asarray(solution.actuated), jump)]} would have to jump"
             raise UnreachableMotionError(f"on the way to {names[jump]}", (x, y, z), reason)
-        answer = self.dynamics.inverse(pose, payload=self.payload, mode=_HOME_MODE, distribution=self._pulling)
+        still = np.zeros((len(pose), 6))
+        answer = self._efforts(pose, still, still, carried or Carried.always(self.payload, len(pose)))
         status = np.asarray(answer.status)
         bad = np.flatnonzero(status != 0)
         if bad.size:
@@ -426,8 +487,8 @@ class MotionPlanner:
                 reason = f"the actuators cannot hold it there within their bounds ({self.actuators.described_bounds})"
             raise UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), reason)
 
-    def _too_heavy(self, pose: Array, names: list[str]) -> LimitError:
-        load = self._effort_load(pose, np.zeros((len(pose), 6)), np.zeros((len(pose), 6)))
+    def _too_heavy(self, pose: Array, names: list[str], carried: Carried) -> LimitError:
+        load = self._effort_load(pose, np.zeros((len(pose), 6)), np.zeros((len(pose), 6)), carried)
         remedy = _REMEDY_HEAVY if load.value > load.bound else _REMEDY_FRICTION
         return LimitError(
             load.name, load.value, load.bound, load.unit, f"at rest on the way to {names[load.sample]}", remedy
@@ -459,8 +520,8 @@ class MotionPlanner:
             loads.append(_worst(f"acceleration of {name}", unit, change, bound, 2))
         return loads
 
-    def _effort_load(self, pose: Array, twist: Array, acceleration: Array) -> _Load:
-        effort = np.abs(self._effort_of(pose, twist, acceleration))
+    def _effort_load(self, pose: Array, twist: Array, acceleration: Array, carried: Carried) -> _Load:
+        effort = np.abs(self._effort_of(pose, twist, acceleration, carried))
         none = np.flatnonzero(~np.isfinite(effort).all(axis=1)) if self._pulling is not None else np.zeros(0, np.int64)
         if none.size:  # twice what there is, whatever it would be
             return _Load("efforts within the bounds of the actuators", "of what there is", 2.0, 1.0, int(none[0]), 0)
@@ -469,11 +530,12 @@ class MotionPlanner:
         unit = self.actuators.effort_units[actuator]
         return _Load(f"effort of {self.actuators.names[actuator]}", unit, value, bound, int(sample), 0)
 
-    def _effort_of(self, pose: Array, twist: Array, acceleration: Array) -> Array:
-        efforts = self.dynamics.inverse(
-            pose, twist, acceleration, payload=self.payload, mode=_HOME_MODE, distribution=self._pulling
-        )
-        return np.asarray(efforts.effort, dtype=np.float64)
+    def _effort_of(self, pose: Array, twist: Array, acceleration: Array, carried: Carried) -> Array:
+        return np.asarray(self._efforts(pose, twist, acceleration, carried).effort, dtype=np.float64)
+
+    def _efforts(self, pose: Array, twist: Array, acceleration: Array, carried: Carried) -> Efforts:
+        wrench = carried.wrench(self.kinematics.mechanism.gravity, pose, twist, acceleration)
+        return self.dynamics.inverse(pose, twist, acceleration, wrench, mode=_HOME_MODE, distribution=self._pulling)
 
     def _joint_rates(self, pose: Array, twist: Array) -> Array:
         return np.asarray(self.kinematics.motion(pose, twist, mode=_HOME_MODE).actuated_velocities, dtype=np.float64)
@@ -484,6 +546,11 @@ _REMEDY_FRICTION = (
     "choose stronger actuators, or correct the friction"
 )
 _REMEDY_HEAVY = "the actuators cannot hold the platform there; choose another path or stronger actuators"
+
+
+def _led(motion: MotionFile) -> Array:
+    """Return the poses (n, 7) of what goes straight from waypoint to waypoint: the tool, where there is one."""
+    return motion.poses if motion.tool is None or not motion.tool.offset else motion.tool.on_platform(motion.poses)
 
 
 def _first_jump(positions: Array) -> int | None:

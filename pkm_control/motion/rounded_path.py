@@ -31,12 +31,13 @@ class PathSample:
     """Points of a path: `pose` (n, 7), and `first`, `second` (n, 6), its derivatives by the path parameter.
 
     The derivatives are those of position and the (angular) rate of the attitude, base frame: twist per unit of
-    parameter speed.
+    parameter speed. `led` (n, 3) is the first derivative of the point that speeds are of, where that is another.
     """
 
     pose: Array
     first: Array
     second: Array
+    led: Array | None = None
 
 
 class Path(Protocol):

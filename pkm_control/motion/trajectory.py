@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.rounded_path import Path
 from pkm_control.motion.time_law import SmoothTimeLaw
 
@@ -79,6 +80,18 @@ class PathPiece:
         path = self._path.sample(s)
         return path.pose, path.first * speed, path.first * acceleration + path.second * speed**2
 
+    def arrivals(self) -> list[float]:
+        """When the piece is at each corner of its path, ends included [s], from its start."""
+        return [0.0, *(self._time_at(float(s)) for s in self._path.corners[1:-1]), self.duration]
+
+    def _time_at(self, s: float) -> float:
+        low, high = 0.0, self.duration
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            reached = self._law.sample(np.array([middle / self._stretch]))[0][0] >= s
+            low, high = (low, middle) if reached else (middle, high)
+        return high
+
 
 class Rest:
     """A pose that is held.
@@ -111,16 +124,18 @@ class Trajectory:
     Args:
         pieces: each begins where the one before ends.
         notes: what limits the speed of which part, in words.
+        events: what happens on the way.
 
     Raises:
         ValueError: there are no pieces.
     """
 
-    def __init__(self, pieces: Iterable[Piece], notes: Iterable[str] = ()) -> None:
+    def __init__(self, pieces: Iterable[Piece], notes: Iterable[str] = (), events: PathEvents = NO_EVENTS) -> None:
         self.pieces = tuple(pieces)
         if not self.pieces:
             raise ValueError("a trajectory needs at least one piece")
         self.notes = tuple(notes)
+        self.events = events
         self._starts = np.concatenate([[0.0], np.cumsum([piece.duration for piece in self.pieces])])
 
     @property
@@ -186,4 +201,4 @@ class Trajectory:
         if gap > 1e-6:
             raise ValueError(f"the second trajectory starts {gap:.6g} m from the end of the first")
         notes = self.notes + tuple(note for note in other.notes if note not in self.notes)
-        return Trajectory(self.pieces + other.pieces, notes)
+        return Trajectory(self.pieces + other.pieces, notes, self.events.then(other.events, self.duration))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import WrenchStamped
+from geometry_msgs.msg import InertiaStamped, WrenchStamped
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
@@ -19,6 +19,7 @@ from rclpy.publisher import Publisher
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION, highest_natural_frequency
 from pkm_control.controllers.laws import make_controller
@@ -30,14 +31,16 @@ from pkm_control.loop.follower import Action, Tolerances, TrajectoryFollower, re
 from pkm_control.loop.guard import guard_of
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.reading_rate import ReadingRate
+from pkm_control.motion.path_events import OutputEvent
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.operator_services import OperatorServices
 from pkm_control.nodes.realtime import RealTime
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_desk import START_DELAY, START_TOLERANCE, Application, GoalDesk
+from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.errors import PkmError
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread
@@ -48,7 +51,7 @@ from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.sources import Sources
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
-from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory
+from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory
 
 FALLBACKS = ("gravity", "zero")
 _IN_USE = 1.0  # s since the last measured state: as long the robot is not exchanged
@@ -99,6 +102,8 @@ class ControllerNode(Node):
         self._commands = self._command_publisher(self._value("forward_to"))
         self._reference = self.create_publisher(PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_OUT)
         self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
+        self._outputs = self.create_publisher(Outputs, topics.OUTPUTS, topics.LATCHED)
+        self._payload = self.create_publisher(InertiaStamped, topics.PAYLOAD, topics.LATCHED)
         self._description = RobotDescription(self, self._build, self._busy)
         self._controls.problem = self._description.problem
         self._desk = GoalDesk(self._controls, self._start_settings, self._refuse)
@@ -109,6 +114,8 @@ class ControllerNode(Node):
         )
         self._wrenches = PolledSubscription(self, WrenchStamped, topics.FORCE_TORQUE, topics.STREAM_IN)
         self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)
+        multi_dof = topics.MULTI_DOF_TRAJECTORY
+        self.create_subscription(MultiDOFJointTrajectory, multi_dof, self._take_multi_dof, topics.EVENTS)
         self._server = ActionServer(
             self,
             FollowPlatformTrajectory,
@@ -177,7 +184,7 @@ class ControllerNode(Node):
                 controller.commands,
                 limits,
                 self._max_age,
-                lambda pose: holding_efforts(dynamics, limits, pose),
+                lambda pose: holding_efforts(dynamics, limits, pose, payload=controller.payload),
                 self._value("fallback"),
                 self._value("hold_time"),
             )
@@ -193,6 +200,7 @@ class ControllerNode(Node):
 
         rehearse(new_follower(), kinematics)
         follower = new_follower()
+        self._tell_effects(follower)
         self._realtime.settle()
         with self._lock:
             if self._controls.follower is not None:
@@ -203,6 +211,24 @@ class ControllerNode(Node):
             self._sensor_frame = force.sensor_frame or mechanism.platform_link
             self._controls.follower = follower
             self._controls.action = None
+
+    def _tell_effects(self, follower: TrajectoryFollower) -> None:
+        """Publish what motions do besides moving, from now on as it happens."""
+        effects, load = follower.effects, follower.effects.on_payload
+
+        def output(_: OutputEvent) -> None:
+            self._outputs.publish(motion_messages.outputs_message(effects, follower.time))
+
+        def payload(carried: Inertial | None) -> None:
+            load(carried)
+            message = InertiaStamped(inertia=motion_messages.inertia_message(carried))
+            message.header.stamp = motion_messages.stamp_of(follower.time)
+            message.header.frame_id = follower.controller.kinematics.mechanism.platform_link
+            self._payload.publish(message)
+
+        self._outputs.publish(motion_messages.outputs_message(effects, 0.0))
+        payload(None)
+        effects.on_output, effects.on_payload = output, payload
 
     def _streams(self, follower: TrajectoryFollower) -> tuple[Callable[[Any, Any], None], RowPublisher]:
         """What publishes commands and references of a robot in every period."""
@@ -317,12 +343,23 @@ class ControllerNode(Node):
         self.get_logger().error(f"trajectory refused: {problem}")
 
     def _take(self, message: PlatformTrajectory) -> None:
-        self._apply(message, Tolerances())
+        self._apply(message, lambda: motion_messages.points_of(message))
 
-    def _apply(self, message: PlatformTrajectory, tolerances: Tolerances) -> Application:
+    def _take_multi_dof(self, message: MultiDOFJointTrajectory) -> None:
+        def points() -> MotionPoints:
+            return motion_messages.points_of_multi_dof(message, self._kinematics.mechanism.platform_link)
+
+        self._apply(message, points)
+
+    def _apply(
+        self,
+        message: PlatformTrajectory | MultiDOFJointTrajectory,
+        points: Callable[[], MotionPoints],
+        tolerances: Tolerances | None = None,
+    ) -> Application:
         """Hand a trajectory to the desk, if it can be read at all."""
         self._controls.problem = self._description.problem
-        application = Application(lambda: motion_messages.points_of(message), tolerances)
+        application = Application(points, tolerances or Tolerances())
         try:
             motion_messages.require_readable(message, self._controls.kinematics.mechanism.base_link)
         except PkmError as error:
@@ -343,7 +380,8 @@ class ControllerNode(Node):
 
     async def _execute(self, goal: Any) -> FollowPlatformTrajectory.Result:
         request = goal.request
-        application = self._apply(request.trajectory, motion_messages.tolerances_of(request))
+        message, tolerances = request.trajectory, motion_messages.tolerances_of(request)
+        application = self._apply(message, lambda: motion_messages.points_of(message), tolerances)
         if not application.problem:
             over: Future = Future()
             self._goals.append((goal, application, over))

@@ -45,6 +45,7 @@ from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.command_inbox import CommandInbox
+from pkm_control.nodes.effects_inbox import EffectsInbox
 from pkm_control.nodes.loop_monitor import LoopMonitor
 from pkm_control.nodes.realtime import RealTime
 from pkm_description.mechanism import Inertial, Mechanism
@@ -123,6 +124,7 @@ class HardwareNode(LifecycleNode):
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._inbox = CommandInbox(self)
+        self._effects = EffectsInbox(self, lambda: self._machine, self._lock)
         self._states = self.create_publisher(JointState, topics.HARDWARE_STATES, topics.STREAM_OUT)
         self._wrenches = self.create_publisher(WrenchStamped, topics.FORCE_TORQUE, topics.STREAM_OUT)
         self._monitor = LoopMonitor(self, self._rate)
@@ -154,6 +156,7 @@ class HardwareNode(LifecycleNode):
         machine.rehearse()
         self._realtime.settle()
         with self._lock:
+            self._effects.pass_on(machine)
             self._machine = machine
         if self._start != "manual":
             self.trigger_configure()

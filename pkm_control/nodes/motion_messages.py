@@ -7,16 +7,32 @@ import math
 from typing import Any
 
 import numpy as np
-from builtin_interfaces.msg import Duration
+from builtin_interfaces.msg import Duration, Time
+from geometry_msgs.msg import Inertia, Transform
 from numpy.typing import NDArray
+from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from pkm_control.controllers.controller import Reference
 from pkm_control.loop.follower import Action, Motion, Tolerances
-from pkm_control.motion.point_trajectory import PointTrajectoryError
+from pkm_control.motion import path_events as events
+from pkm_control.motion.path_events import Effects, PathEvents
+from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
+from pkm_control.motion.timed_curve import TimedCurve
 from pkm_control.operation.motion_points import MOST_POINTS, MotionPoints
+from pkm_description.mechanism import Inertial
 from pkm_description.ros import messages
+from pkm_description.rotations import with_unit_quaternions
+from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.action import FollowPlatformTrajectory
-from pkm_interfaces.msg import ControllerState, PlatformReference, PlatformTrajectory, PlatformTrajectoryPoint
+from pkm_interfaces.msg import (
+    ControllerState,
+    OutputEvent,
+    Outputs,
+    PayloadChange,
+    PlatformReference,
+    PlatformTrajectory,
+    PlatformTrajectoryPoint,
+)
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
@@ -49,6 +65,14 @@ def trajectory_message(motion: MotionPoints, base_link: str) -> PlatformTrajecto
         The message.
     """
     message = PlatformTrajectory(repetitions=motion.repetitions)
+    message.outputs = [
+        OutputEvent(time_from_start=duration_message(event.time), name=event.name, value=event.value)
+        for event in motion.events.outputs
+    ]
+    message.payloads = [
+        PayloadChange(time_from_start=duration_message(change.time), payload=inertia_message(change.payload))
+        for change in motion.events.payloads
+    ]
     message.header.frame_id = base_link
     message.points = [
         PlatformTrajectoryPoint(
@@ -64,7 +88,25 @@ def trajectory_message(motion: MotionPoints, base_link: str) -> PlatformTrajecto
     return message
 
 
-def require_readable(message: PlatformTrajectory, base_link: str) -> None:
+def inertia_message(payload: Inertial | None) -> Inertia:
+    """The message of a payload, all zero where there is none."""
+    return Inertia() if payload is None else messages.to_inertia(payload.mass, payload.com, payload.inertia)
+
+
+def stamp_of(time: float) -> Time:
+    """Return a time of the readings [s] as a stamp."""
+    whole = math.floor(time)
+    return Time(sec=whole, nanosec=min(999_999_999, round((time - whole) * 1e9)))
+
+
+def outputs_message(effects: Effects, time: float) -> Outputs:
+    """What the outputs have been set to, at a time of the readings [s]."""
+    message = Outputs(names=list(effects.outputs), values=list(effects.outputs.values()), events=effects.events)
+    message.header.stamp = stamp_of(time)
+    return message
+
+
+def require_readable(message: PlatformTrajectory | MultiDOFJointTrajectory, base_link: str) -> None:
     """Refuse at a glance what cannot be a motion.
 
     Args:
@@ -101,7 +143,62 @@ def points_of(message: PlatformTrajectory) -> MotionPoints:
         accelerations=np.array([messages.twist_of(point.acceleration) for point in points]),
         repetitions=max(1, message.repetitions),
         start=seconds(message.header.stamp),
+        events=_events_of(message),
     )
+
+
+def _events_of(message: PlatformTrajectory) -> PathEvents:
+    """What happens on the way; whether it can is looked at with the motion."""
+    return PathEvents(
+        tuple(events.OutputEvent(seconds(one.time_from_start), one.name, one.value) for one in message.outputs),
+        tuple(events.PayloadChange(seconds(one.time_from_start), payload_of(one.payload)) for one in message.payloads),
+    )
+
+
+def points_of_multi_dof(message: MultiDOFJointTrajectory, platform_link: str) -> MotionPoints:
+    """The points of a trajectory whose one joint is the platform.
+
+    Args:
+        message: in the base frame, readable. Without velocities the points lie on one smooth curve, at rest at both
+            ends; with velocities and without accelerations these are zero at the points.
+        platform_link: the name that the joint must have.
+
+    Returns:
+        Its points.
+
+    Raises:
+        PointTrajectoryError: other joints, or a point with too few or too many values; says which.
+    """
+    names = list(message.joint_names)
+    if names != [platform_link]:
+        raise PointTrajectoryError(f"joint_names is {names}; this robot has one such joint, ['{platform_link}']")
+    points = message.points
+    given = {}
+    for field, may_lack in (("transforms", False), ("velocities", True), ("accelerations", True)):
+        counts = [len(getattr(point, field)) for point in points]
+        wrong = [k for k, count in enumerate(counts) if count != 1 and (count or not may_lack or any(counts))]
+        if wrong:
+            raise PointTrajectoryError(f"point {wrong[0]}: it has {counts[wrong[0]]} {field}, and there is one joint")
+        given[field] = bool(counts[0])
+    if given["accelerations"] and not given["velocities"]:
+        raise PointTrajectoryError("the points have accelerations without velocities")
+    times = np.array([seconds(point.time_from_start) for point in points])
+    poses = with_unit_quaternions(np.array([_pose_of_transform(point.transforms[0]) for point in points]))
+    twists, accelerations = np.zeros((2, len(points), 6))
+    if given["velocities"]:
+        twists = np.array([messages.twist_of(point.velocities[0]) for point in points])
+    if given["accelerations"]:
+        accelerations = np.array([messages.twist_of(point.accelerations[0]) for point in points])
+    start = seconds(message.header.stamp)
+    if not given["velocities"] and len(points) > 1:
+        PointTrajectory(times, poses, twists, accelerations)  # which says what no curve can go through
+        _, twists, accelerations = TimedCurve(times, poses).sample(times - times[0])
+    return MotionPoints(times, poses, twists, accelerations, start=start)
+
+
+def _pose_of_transform(transform: Transform) -> tuple[float, ...]:
+    p, q = transform.translation, transform.rotation
+    return (p.x, p.y, p.z, q.x, q.y, q.z, q.w)
 
 
 def goal_message(motion: MotionPoints, tolerances: Tolerances, base_link: str) -> FollowPlatformTrajectory.Goal:

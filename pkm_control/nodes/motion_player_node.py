@@ -71,7 +71,9 @@ class MotionPlayer(Node):
         self._report = declare(self, "report", "", "directory for page and table; empty: none", fixed=True)
         self._rate = declare(self, "rate", 1000.0, "rate of the controller, Hz", (1.0, 10000.0), fixed=True)
         text = "path of the machine's file, for its limits"
-        self._machine_file = declare(self, "hardware_file", "", text, fixed=True)
+        machine_file = declare(self, "hardware_file", "", text, fixed=True)
+        text = "path of the file of the robot's tools, which motions may name (docs/motion_files.md)"
+        self._files = machine_file, declare(self, "tool_file", "", text, fixed=True)
         self._stay = declare(self, "stay", False, "stay when the motion is done, and run others on request", fixed=True)
         self._tolerance = declare(
             self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
@@ -118,7 +120,7 @@ class MotionPlayer(Node):
             return
         order = Order(self._motion, self._cycles, lambda problem: None)
         try:
-            order.plan = planned(mechanism, self._motion, self._reserve, self._machine_file)
+            order.plan = planned(mechanism, self._motion, self._reserve, *self._files)
         except PkmError as error:  # the robot is not to blame
             self.get_logger().error(f"the motion cannot be run: {error}")
             self.exit_code = 1
@@ -186,7 +188,7 @@ class MotionPlayer(Node):
     def _plan(self, order: Order, mechanism: Mechanism) -> None:
         """In a thread of its own: plan, and hand the plan back to the executor."""
         try:
-            order.plan = planned(mechanism, order.motion, self._reserve, self._machine_file)
+            order.plan = planned(mechanism, order.motion, self._reserve, *self._files)
         except PkmError as error:
             order.problem = str(error)
         except Exception as error:  # the request must be answered, whatever a file holds

@@ -14,6 +14,7 @@ import numpy as np
 from pkm_control.conveyor.conveyor import conveyor_named
 from pkm_control.conveyor.riding import RidingTrajectory
 from pkm_control.loop.follower import CHANGING, Motion, Tolerances, TrajectoryFollower
+from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.motion_points import MotionPoints
@@ -158,12 +159,12 @@ class GoalDesk:
         kinematics = self._controls.kinematics
         if follower.moving:
             there = points.trajectory(kinematics, None, tolerance)
-            self._require_runnable(follower, self._carried(follower, points, there))
+            self._require_runnable(follower, self._carried(follower, points, there), points.events)
             self._bring_to_rest(follower)
         pose = follower.hold
         trajectory = self._carried(follower, points, points.trajectory(kinematics, pose, tolerance))
-        self._require_runnable(follower, trajectory)
-        braking = follower.check.braking(trajectory)
+        self._require_runnable(follower, trajectory, points.events)
+        braking = follower.check.braking(trajectory, points.events)
         start = points.start
         with self._controls.lock:
             self._require_ready(follower)
@@ -177,7 +178,7 @@ class GoalDesk:
                 raise GoalError(f"the trajectory should have started {now - start:.3f} s ago")
             if start > now + FARTHEST:
                 raise GoalError(f"the trajectory starts in {start - now:.6g} s, more than {FARTHEST:g} s ahead")
-            motion = Motion(trajectory, start or now + delay, application.tolerances, braking)
+            motion = Motion(trajectory, start or now + delay, application.tolerances, braking, points.events)
             follower.follow(motion)
         application.motion = motion
 
@@ -205,10 +206,10 @@ class GoalDesk:
         return RidingTrajectory(trajectory, ride, conveyor, state)
 
     @staticmethod
-    def _require_runnable(follower: TrajectoryFollower, trajectory: PointTrajectory) -> None:
+    def _require_runnable(follower: TrajectoryFollower, trajectory: PointTrajectory, events: PathEvents) -> None:
         curves = [trajectory]
         if isinstance(trajectory, RidingTrajectory):
             curves += [trajectory.shifted(aside) for aside in (-trajectory.allowed, trajectory.allowed)]
         for curve in curves:
-            if refusal := follower.check.refusal(curve):
+            if refusal := follower.check.refusal(curve, events):
                 raise PointTrajectoryError(refusal)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pkm_control.conveyor.conveyor import Ride
 from pkm_control.motion.curve_check import rounded
+from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.motion.trajectory import Trajectory
 from pkm_kinematics import Kinematics
@@ -29,7 +30,8 @@ class MotionPoints:
 
     `times` (n,) [s] from its start; `poses` (n, 7), `twists` and `accelerations` (n, 6), base frame. `start` is when it
     begins [s, on the clock of the readings]; 0: at once. The first point may lie in the future: the way there from
-    where the platform is, is then part of the motion. With a `ride`, the points are carried by a moving frame.
+    where the platform is, is then part of the motion. With a `ride`, the points are carried by a moving frame. `events`
+    happen on the way, in each repetition.
     """
 
     times: Array
@@ -39,6 +41,7 @@ class MotionPoints:
     repetitions: int = 1
     start: float = 0.0
     ride: Ride | None = None
+    events: PathEvents = NO_EVENTS
 
     @staticmethod
     def of(plan: Trajectory, repetitions: int = 1) -> MotionPoints:
@@ -53,7 +56,8 @@ class MotionPoints:
         """
         n = min(max(2, round(plan.duration / _PERIOD) + 1), _MOST_OF_PLANS)
         sample = plan.sample(np.linspace(0.0, plan.duration, n))
-        return MotionPoints(sample.times, sample.pose, sample.twist, sample.acceleration, repetitions)
+        points = sample.times, sample.pose, sample.twist, sample.acceleration
+        return MotionPoints(*points, repetitions, events=plan.events)
 
     def __len__(self) -> int:
         """Return the number of points."""
@@ -72,6 +76,7 @@ class MotionPoints:
 
         Raises:
             PointTrajectoryError: the points are no motion, one is out of reach, or the first is too far away.
+            PathEventError: an event makes no sense.
         """
         times, poses, twists, accelerations = self.times, self.poses, self.twists, self.accelerations
         if not len(times):
@@ -82,6 +87,7 @@ class MotionPoints:
             times, poses = np.concatenate([[0.0], times]), np.vstack([pose, poses])
             twists, accelerations = np.vstack([np.zeros(6), twists]), np.vstack([np.zeros(6), accelerations])
         trajectory = PointTrajectory(times, poses, twists, accelerations, max(1, self.repetitions))
+        self.events.require(trajectory.cycle)
         jump = displacement_between(pose, trajectory.poses[0])
         if np.linalg.norm(jump[:3]) > start_tolerance or np.linalg.norm(jump[3:]) > start_tolerance:
             raise PointTrajectoryError(

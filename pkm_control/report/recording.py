@@ -17,6 +17,7 @@ from pkm_control.report.rows import Rows, RowStore, Tally, width
 Array = NDArray[np.float64]
 
 _AT_ONCE = 128  # rows that are stored together
+MOST_MARKS = 20_000  # of a run
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,15 @@ class Run:
         return time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(self.begun))
 
 
+@dataclass(frozen=True)
+class Mark:
+    """An output took a value, at a time on the run's clock [s]."""
+
+    time: float
+    name: str
+    value: float
+
+
 @dataclass(frozen=True, eq=False)
 class Recording:
     """What was done of a run.
@@ -61,6 +71,7 @@ class Recording:
     missed: int | None = 0
     faults: tuple[str, ...] = ()
     completed: bool = False  # known to have been run to its end, though rows may be missing
+    marks: tuple[Mark, ...] = ()  # the outputs that were set, in their order; of many, the first
 
     def __len__(self) -> int:
         """Return the number of control periods, with a row or without."""
@@ -83,6 +94,15 @@ class Recording:
         """
         return replace(self, run=replace(self.run, motion=motion, notes=notes))
 
+    def _outputs(self, times: Array) -> dict[str, Array]:
+        """Return what each output was set to at some times (n,), NaN before it was set."""
+        found = {}
+        for name in dict.fromkeys(mark.name for mark in self.marks):
+            mine = [mark for mark in self.marks if mark.name == name]
+            values = np.array([math.nan, *(mark.value for mark in mine)])
+            found[name] = values[np.searchsorted([mark.time for mark in mine], times + 1e-9, side="right")]
+        return found
+
     def save(self, path: Path) -> None:
         """Write the rows as a CSV table, SI units."""
         pose = ("x", "y", "z", "qx", "qy", "qz", "qw")
@@ -90,7 +110,10 @@ class Recording:
         for what in ("effort", "position", "velocity"):
             header += [f"{what}_{name}" for name in self.limits.names]
         rows = self.rows
-        table = (rows.times, rows.reference, rows.measured, rows.efforts, rows.positions, rows.velocities)
+        outputs = self._outputs(rows.times)
+        header += [f"output_{name}" for name in outputs]
+        table = [rows.times, rows.reference, rows.measured, rows.efforts, rows.positions, rows.velocities]
+        table += outputs.values()
         line = ",".join(["%.9g"] * len(header)) + "\n"
         with path.open("w", encoding="utf-8") as file:
             file.write(",".join(header) + "\n")
@@ -114,6 +137,16 @@ class Recorder:
         self._left = expected
         self._waiting = 0
         self._last_wake = np.nan
+        self._marks: list[Mark] = []
+
+    def mark(self, mark: Mark) -> None:
+        """Add that an output was set; without effect when nothing is recorded.
+
+        Args:
+            mark: what was set, and when.
+        """
+        if self._left and len(self._marks) < MOST_MARKS:
+            self._marks.append(mark)
 
     def add(
         self,
@@ -160,7 +193,17 @@ class Recorder:
         """
         self._flush()
         store = self._store
-        return Recording(run, self._limits, store.rows, store.recent, store.tally, store.every, missed, faults)
+        return Recording(
+            run,
+            self._limits,
+            store.rows,
+            store.recent,
+            store.tally,
+            store.every,
+            missed,
+            faults,
+            marks=tuple(self._marks),
+        )
 
     def _flush(self) -> None:
         self._store.add(self._buffer[: self._waiting])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pkm_control.loop.fixed_rate import LoopStatistics
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.margins import Margins, margins_along
-from pkm_control.report.recording import Recording, Run
+from pkm_control.report.recording import Mark, Recording, Run
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
@@ -48,7 +48,7 @@ class Report:
 
     `cycles_run` counts parts of a cycle, `cycles_done` whole ones; `cycles_per_minute` is of the clock where the run
     was in real time (`realtime`), else of the motion, and 0 where not one cycle was done. `loop`: None where there was
-    none in real time, or where nobody counted its deadlines.
+    none in real time, or where nobody counted its deadlines. `marks`: outputs that were set.
     """
 
     run: Run
@@ -68,6 +68,7 @@ class Report:
     realtime: bool
     faults: tuple[str, ...]
     margins: Margins | None
+    marks: tuple[Mark, ...] = ()
 
     @staticmethod
     def of(recording: Recording, kinematics: Kinematics | None = None) -> Report:
@@ -112,6 +113,7 @@ class Report:
             realtime=recording.realtime,
             faults=recording.faults,
             margins=margins_along(kinematics, recording) if kinematics is not None else None,
+            marks=recording.marks,
         )
 
     def with_loop(self, loop: LoopStatistics) -> Report:
@@ -202,6 +204,10 @@ class Report:
                     text += f"; held back by speed or acceleration in {self.saturated_periods[i]} periods"
                 rows.append((f"{what} of {name}", text))
         rows += self._margin_lines()
+        for output in dict.fromkeys(mark.name for mark in self.marks):
+            mine = [mark for mark in self.marks if mark.name == output]
+            times = "once" if len(mine) == 1 else f"{len(mine)} times, last"
+            rows.append((f"output {output}", f"set {times} to {mine[-1].value:g} at {mine[-1].time:.3f} s"))
         rows.append(("loop", self.loop_line()))
         rows += [("computer", remark) for remark in self.remarks()]
         rows += [("note", note) for note in self.run.notes]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.motion.limits import ActuatorLimits
-from pkm_control.report.recording import Recording, Run
+from pkm_control.report.recording import MOST_MARKS, Mark, Recording, Run
 from pkm_control.report.rows import RowStore
 from pkm_kinematics import Kinematics
 
@@ -44,6 +44,12 @@ class RunRecorder:
         self._moves = False  # a reference that moves has been matched
         self._store = RowStore(len(limits.names))
         self._last_wake = np.nan
+        self._marks: list[tuple[int, str, float]] = []
+
+    def mark(self, stamp: int, name: str, value: float) -> None:
+        """Note that an output took a value at a stamp [ns]."""
+        if len(self._marks) < MOST_MARKS:
+            self._marks.append((stamp, name, value))
 
     @property
     def count(self) -> int:
@@ -102,7 +108,10 @@ class RunRecorder:
         """
         self.advance(everything=True)
         store = self._store
-        return Recording(self._run, self._limits, store.rows, store.recent, store.tally, store.every, None, faults)
+        marks = tuple(Mark(1e-9 * (stamp - self._epoch), name, value) for stamp, name, value in self._marks)
+        return Recording(
+            self._run, self._limits, store.rows, store.recent, store.tally, store.every, None, faults, marks=marks
+        )
 
     def _compute(self) -> None:
         matched, self._matched = self._matched, []

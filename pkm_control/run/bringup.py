@@ -19,6 +19,7 @@ from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE, payload_note
 from pkm_control.space.keep_out_file import read_keep_outs
+from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_description.urdf.frame_prefix import prefix_frames
 
@@ -81,6 +82,7 @@ KNOBS = (
         f"{options.MOTION}, or none",
         group="motion",
     ),
+    Knob("tool_file", "", options.TOOL_FILE, group="motion"),
     Knob("cycles", "20", options.CYCLES, span=(1, 1000000), group="motion"),
     Knob("stay", "true", options.STAY, SWITCH, group="motion"),
     Knob("controller", LAWS[0], f"{options.CONTROLLER}, or none", (*LAWS, "none"), group="control"),
@@ -250,6 +252,7 @@ NODES = (
             "rate": "rate",
             "stay": "stay",
             "hardware_file": "hardware_file",
+            "tool_file": "tool_file",
         },
         lambda values: {
             "notes": _notes(values),
@@ -373,6 +376,7 @@ def _check_machine(values: Values) -> None:
         raise ValueError(f"hidden_payload is what a simulated machine carries, and hardware is '{kind}'")
     read_force_file(values["force_file"])
     read_keep_outs(values["keep_out_file"])
+    read_tools(values["tool_file"])
     file = read_machine_file(values["hardware_file"]) if values["hardware_file"] else None
     if kind not in KINDS:
         return

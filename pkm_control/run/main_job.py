@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import math
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,12 +31,13 @@ from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
+from pkm_control.motion.path_events import Effects, OutputEvent, PathEventError
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory, TrajectorySample
 from pkm_control.realism import USUAL_RESERVE
-from pkm_control.report.recording import Recorder, Recording, Run
+from pkm_control.report.recording import Mark, Recorder, Recording, Run
 from pkm_description.errors import PkmError
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_kinematics import Kinematics
@@ -87,7 +88,9 @@ class Plan:
 
 
 @lru_cache(maxsize=2)
-def planned(mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE, machine_file: str = "") -> Plan:
+def planned(
+    mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE, machine_file: str = "", tool_file: str = ""
+) -> Plan:
     """The plan of a motion for a robot; the same object each time, as `shared_mechanism`'s.
 
     Args:
@@ -95,6 +98,7 @@ def planned(mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE, m
         motion: its name or the path of its file.
         reserve: part of actuator velocity and effort that is left to the controller.
         machine_file: path of the file whose limits hold as well; empty: none.
+        tool_file: path of the file of its tools; empty: none.
 
     Returns:
         The plan.
@@ -104,7 +108,7 @@ def planned(mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE, m
     """
     dynamics = shared_dynamics(mechanism)
     planner = MotionPlanner(dynamics.kinematics, dynamics, limits_by_file(mechanism, machine_file), reserve=reserve)
-    file = motion_named(motion, dynamics.kinematics)
+    file = motion_named(motion, dynamics.kinematics, tool_file)
     return Plan(planner, file, plan_cycle(planner, file))
 
 
@@ -150,6 +154,28 @@ class Robot:
         self.guard = guard_of(self.controller.commands, self.limits, STALE_PERIODS / rate, self._gravity)
         self.machine: Machine = SimulatedMachine(dynamics, self.limits, encoder=encoder)
         self._passed = 1.0 / rate  # s, in the last period
+        self.effects = Effects(self._set_output, self._load)
+
+    def _set_output(self, event: OutputEvent) -> None:
+        self.machine.set_output(event.name, event.value)
+
+    def _load(self, payload: Inertial | None) -> None:
+        """Controller and machine have the platform carry something else from now on."""
+        self.controller.load(payload)
+        self.machine.carry(payload)
+
+    def require_outputs(self, names: Iterable[str]) -> None:
+        """Refuse outputs that the machine does not have.
+
+        Args:
+            names: of outputs.
+
+        Raises:
+            PathEventError: of the first that cannot be set.
+        """
+        for problem in (self.machine.output_problem(name) for name in names):
+            if problem:
+                raise PathEventError(problem)
 
     def drive(self, machine: Machine, controller: Controller) -> None:
         """Take another machine, and the controller for it.
@@ -204,7 +230,7 @@ class Robot:
         return self.machine.fault or self.observer.reason
 
     def _gravity(self, pose: Array) -> Array:
-        return holding_efforts(self.dynamics, self.limits, pose)
+        return holding_efforts(self.dynamics, self.limits, pose, payload=self.controller.payload)
 
 
 def run_motion(
@@ -239,6 +265,8 @@ def run_motion(
     per_cycle = len(reference)
     last = cycles * per_cycle
     recorder = Recorder(robot.limits, last + 1 if recorded else 0)
+    effects = robot.effects
+    effects.begin(trajectory.events, per_cycle * dt, cycles)
     faults: tuple[str, ...] = ()
     loop = FixedRateLoop(robot.rate)
     most = max(1, round(CATCH_UP * robot.rate))
@@ -252,6 +280,8 @@ def run_motion(
             periods = loop.wait() if realtime else 1
             wake = loop.last_wake if realtime else math.nan
             now = tick % per_cycle if tick < last else per_cycle - 1
+            for event in effects.advance(time):
+                recorder.mark(Mark(time, event.name, event.value))
             wanted = Reference(reference.pose[now], reference.twist[now], reference.acceleration[now])
             done = robot.period(time, wanted, (periods if robot.machine.real else min(periods, most)) * dt)
             if done is None:
@@ -263,6 +293,7 @@ def run_motion(
                 watch(done)
             time = robot.machine.time - begin
     finally:
+        effects.end()
         gc.enable()
     run = Run(robot.mechanism.name, "", robot.rate, cycles, per_cycle * dt, begun=begun)
     return recorder.recording(run, loop.missed, faults)

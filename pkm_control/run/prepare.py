@@ -140,7 +140,8 @@ def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.
             rehearse_machine(dynamics)
     if "motion_player" in wanted and values["motion"] != "none":
         with making("planning the motion"):
-            planned(dynamics.mechanism, values["motion"], bringup.reserve(values), values["hardware_file"])
+            files = values["hardware_file"], values["tool_file"]
+            planned(dynamics.mechanism, values["motion"], bringup.reserve(values), *files)
 
 
 def exercise(dynamics: Dynamics) -> None:

@@ -36,6 +36,7 @@ class Setup:
     force_file: str = ""
     keep_out_file: str = ""
     conveyor_file: str = ""
+    tool_file: str = ""
 
     @property
     def delay(self) -> float:
@@ -60,6 +61,7 @@ class Options:
     robot: str
     xacro_args: str
     motion: str
+    tool_file: str
     cycles: int
     stay: bool
     rate: float
@@ -85,6 +87,7 @@ class Options:
             self.realistic,
             self.hidden_payload,
             self.force_file,
+            tool_file=self.tool_file,
         )
 
 
@@ -98,6 +101,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_robot(p, "delta")
     motion = p.add_argument_group("motion")
     options.add_motion(motion)
+    options.add_tool_file(motion)
     motion.add_argument("--cycles", type=options.count, default=20, metavar="N", help=options.CYCLES)
     motion.add_argument("--stay", action=options.Switch, default=False, help=options.STAY)
     options.add_control(p.add_argument_group("control"))

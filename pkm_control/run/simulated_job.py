@@ -52,7 +52,7 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
     with making(KERNELS):
         robot = build_robot(mechanism, options.setup)
     with making("planning the motion"):
-        motion = motion_named(options.motion, robot.kinematics)
+        motion = motion_named(options.motion, robot.kinematics, options.tool_file)
         job = plan_cycle(robot.planner, motion)
     print(f"{mechanism.name}: {motion.source}, one cycle takes {job.cycle.duration:.4f} s")
     for note in job.cycle.notes:

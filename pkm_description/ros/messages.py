@@ -80,6 +80,12 @@ def inertia_of(message: Inertia) -> tuple[float, Array, Array]:
     return m.m, np.array(vector_of(m.com)), matrix
 
 
+def to_inertia(mass: float, com: Array, inertia: Array) -> Inertia:
+    """Return the message of a mass, its centre (3,) and its rotational inertia (3, 3) about it."""
+    (ixx, ixy, ixz), (_, iyy, iyz), (_, _, izz) = inertia.tolist()
+    return Inertia(m=float(mass), com=to_vector(com), ixx=ixx, ixy=ixy, ixz=ixz, iyy=iyy, iyz=iyz, izz=izz)
+
+
 def joint_values(
     message: JointState, names: Sequence[str], field: str = "position", what: str = "joint state"
 ) -> Array:

@@ -19,6 +19,9 @@ PLATFORM_PATH = "platform_path"  # nav_msgs/Path: where the platform has been, f
 PLANNED_PATH = "planned_path"  # nav_msgs/Path, latched: what the platform is to take
 ANALYSIS_LAYERS = "analysis_layers"  # visualization_msgs/MarkerArray, latched: workspaces and singularities, for RViz
 PLATFORM_TRAJECTORY = "platform_trajectory"  # pkm_interfaces/PlatformTrajectory: a motion to follow, without an answer
+MULTI_DOF_TRAJECTORY = "multi_dof_trajectory"  # trajectory_msgs/MultiDOFJointTrajectory: the same, of one joint
+OUTPUTS = "outputs"  # pkm_interfaces/Outputs, latched: the machine's outputs as motions have set them
+PAYLOAD = "payload"  # geometry_msgs/InertiaStamped, latched: what the platform carries, as motions say
 JOG_TWIST = "jog_twist"  # geometry_msgs/TwistStamped, base frame: how the platform shall move, renewed within 0.25 s
 JOG_POSE = "jog_pose"  # geometry_msgs/PoseStamped, base frame: where the platform shall go; a newer one replaces it
 PLATFORM_REFERENCE = "platform_reference"  # pkm_interfaces/PlatformReference: what the platform should do now
@@ -48,6 +51,12 @@ FOLLOW_TRAJECTORY = "follow_platform_trajectory"  # action
 
 LATCHED = QoSProfile(
     depth=1,
+    history=HistoryPolicy.KEEP_LAST,
+    reliability=ReliabilityPolicy.RELIABLE,
+    durability=DurabilityPolicy.TRANSIENT_LOCAL,
+)
+LATCHED_EVENTS = QoSProfile(  # for who hears of each change, not of the newest state alone
+    depth=1000,
     history=HistoryPolicy.KEEP_LAST,
     reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL,

@@ -23,8 +23,7 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.identification.least_squares import CONFIDENCE
 from pkm_dynamics.linear_form.base_parameters import BaseParameters
-from pkm_dynamics.linear_form.regressor import INERTIAL, ParameterSet
-from pkm_dynamics.robot_model import checked_payload
+from pkm_dynamics.linear_form.regressor import ParameterSet, payload_parameters
 
 
 class NoKnownLoadError(PkmError):
@@ -47,17 +46,6 @@ class DriveGains:
     gains: Array
     interval: Array
     base_values: Array
-
-
-def payload_parameters(parameters: ParameterSet, platform: str, payload: Inertial) -> Array:
-    """What a payload in the platform's frame adds to all parameters (n,)."""
-    payload = checked_payload(payload)
-    com, m = payload.com, payload.mass
-    about = payload.inertia + m * (com @ com * np.eye(3) - np.outer(com, com))
-    added = np.zeros(len(parameters))
-    at = parameters.bodies[platform]
-    added[at : at + len(INERTIAL)] = [m, *(m * com), *about[np.triu_indices(3)]]
-    return added
 
 
 def drive_gains(

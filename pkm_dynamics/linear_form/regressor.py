@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array, Inertial, Mechanism, frozen
 from pkm_dynamics.kernels.body_regressor import LinearForm, regressor_many
 from pkm_dynamics.problem import Problem
+from pkm_dynamics.robot_model import checked_payload
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.model_and_data import Choice, Model
@@ -112,6 +113,17 @@ def parameters_of(kinematics: Kinematics, *, friction: bool = True) -> Parameter
             layout[i, 2] = add(f"{joint}.viscous", "N s/m" if slides else "N m s/rad", float(row["viscous"]))
             layout[i, 3] = add(f"{joint}.coulomb", "N" if slides else "N m", float(row["coulomb"]))
     return ParameterSet(tuple(names), tuple(units), frozen(values), layout, axes, bodies)
+
+
+def payload_parameters(parameters: ParameterSet, platform: str, payload: Inertial) -> Array:
+    """What a payload in the platform's frame adds to all parameters (n,)."""
+    payload = checked_payload(payload)
+    com, m = payload.com, payload.mass
+    about = payload.inertia + m * (com @ com * np.eye(3) - np.outer(com, com))
+    added = np.zeros(len(parameters))
+    at = parameters.bodies[platform]
+    added[at : at + len(INERTIAL)] = [m, *(m * com), *about[np.triu_indices(3)]]
+    return added
 
 
 def _carriers(mechanism: Mechanism, order: tuple[str, ...]) -> tuple[dict[int, str], dict[int, Array]]:

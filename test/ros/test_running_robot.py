@@ -6,6 +6,7 @@ The loops run at 250 Hz here, so that a busy computer keeps them; what they do d
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
@@ -18,11 +19,14 @@ from typing import Any
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import Transform
 from lifecycle_msgs.srv import ChangeState, GetState
+from rcl_interfaces.msg import Log
 from rclpy.action import ActionClient
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
+from trajectory_msgs.msg import MultiDOFJointTrajectory, MultiDOFJointTrajectoryPoint
 
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.nodes.motion_messages import duration_message
@@ -32,7 +36,14 @@ from pkm_control.run.runner import ProcessGroup, ros_arguments
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_interfaces.action import FollowPlatformTrajectory
-from pkm_interfaces.msg import ControllerState, LoopStatistics, PlatformTrajectory, PlatformTrajectoryPoint
+from pkm_interfaces.msg import (
+    ControllerState,
+    LoopStatistics,
+    OutputEvent,
+    PayloadChange,
+    PlatformTrajectory,
+    PlatformTrajectoryPoint,
+)
 from pkm_kinematics import Kinematics
 
 from .conftest import Graph
@@ -141,6 +152,29 @@ def test_a_motion_by_topic(robot: Robot) -> None:
     robot.graph.wait(lambda: abs(robot.here()[1] - 0.02 - robot.home[1]) < 1e-6)
 
 
+def multi_dof(robot: Robot, name: str, *ends: np.ndarray) -> MultiDOFJointTrajectory:
+    message = MultiDOFJointTrajectory(joint_names=[name])
+    for k, pose in enumerate((robot.here(), *ends)):
+        transform = Transform(translation=messages.to_vector(pose[:3]), rotation=messages.to_pose(pose).orientation)
+        point = MultiDOFJointTrajectoryPoint(transforms=[transform], time_from_start=duration_message(0.4 * k))
+        message.points.append(point)
+    return message
+
+
+def test_a_motion_of_one_joint_with_many_freedoms(robot: Robot) -> None:
+    told = robot.graph.listen(Log, "/rosout")
+    topic = topics.MULTI_DOF_TRAJECTORY
+    out = robot.graph.client.create_publisher(MultiDOFJointTrajectory, topic, topics.EVENTS)
+    robot.graph.wait(lambda: out.get_subscription_count() > 0)
+    robot.graph.wait(lambda: robot.graph.client.count_publishers("/rosout") > 1)
+    out.publish(multi_dof(robot, "gripper", robot.offset()))
+    refused = "trajectory refused: joint_names is ['gripper']; this robot has one such joint, ['platform']"
+    robot.graph.wait(lambda: any(one.msg == refused for one in told))
+    out.publish(multi_dof(robot, "platform", robot.offset(0.02), robot.offset(0.02, 0.02)))
+    robot.graph.wait(lambda: np.abs(robot.here()[:3] - robot.offset(0.02, 0.02)[:3]).max() < 1e-6)
+    robot.graph.wait(lambda: robot.states[-1].mode == Mode.HOLDING)
+
+
 def test_cancel_holds(robot: Robot) -> None:
     handle = robot.send(robot.way(robot.offset(0.05), seconds=5.0))
     time.sleep(0.3)
@@ -174,7 +208,27 @@ def _past(robot: Robot) -> FollowPlatformTrajectory.Goal:
     return goal
 
 
+def _event(robot: Robot, **fields: Any) -> FollowPlatformTrajectory.Goal:
+    goal = robot.way(robot.offset(0.01))
+    goal.trajectory.outputs = [OutputEvent(**{"name": "gripper", **fields})]
+    return goal
+
+
+def _payload(robot: Robot, mass: float, seconds: float = 0.0) -> FollowPlatformTrajectory.Goal:
+    goal = robot.way(robot.offset(0.01))
+    change = PayloadChange(time_from_start=duration_message(seconds))
+    change.payload.m = mass
+    goal.trajectory.payloads = [change]
+    return goal
+
+
 BAD = {
+    "an output without a name": (lambda r: _event(r, name=""), "'' is no name of an output"),
+    "a value that is none": (lambda r: _event(r, value=math.nan), "the value of 'gripper' is nan"),
+    "an output after the end": (lambda r: _event(r, time_from_start=duration_message(9.0)), "its time 9 s"),
+    "a payload less than nothing": (lambda r: _payload(r, -1.0), "payload"),
+    "a payload before the start": (lambda r: _payload(r, 1.0, -1.0), "its time -1 s"),
+    "too heavy a payload": (lambda r: _payload(r, 500.0), "effort of limb"),
     "wrong frame": (lambda r: r.way(r.offset(0.01), frame_id="world"), "world"),
     "not finite": (_nan, "not finite"),
     "times do not rise": (_hole, "time"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from geometry_msgs.msg import InertiaStamped
+
 from pkm_control.client.ros.goal import RosGoal
 from pkm_control.client.ros.link import RosLink
 from pkm_control.hardware.make_machine import limits_by_file
@@ -13,7 +15,9 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes import motion_messages
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_description.load import shared_mechanism
-from pkm_description.mechanism import Mechanism
+from pkm_description.mechanism import Inertial, Mechanism
+from pkm_description.ros import topics
+from pkm_dynamics.ros.dynamics_services import payload_of
 
 
 class RosBackend(RosLink):
@@ -33,6 +37,11 @@ class RosBackend(RosLink):
     def __init__(self, namespace: str, timeout: float, hardware_file: str = "", ready: bool = True) -> None:
         super().__init__(namespace, timeout, ready)
         self._hardware_file = hardware_file
+        self.payload: Inertial | None = None
+        self._node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carries, topics.LATCHED)
+
+    def _carries(self, message: InertiaStamped) -> None:
+        self.payload = payload_of(message.inertia)
 
     @cached_property
     def mechanism(self) -> Mechanism:

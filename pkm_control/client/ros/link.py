@@ -11,7 +11,7 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,7 +34,7 @@ from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.transport import transport_environment
 from pkm_interfaces.action import FollowPlatformTrajectory
-from pkm_interfaces.msg import ControllerState
+from pkm_interfaces.msg import ControllerState, Outputs
 from pkm_interfaces.srv import SetSpeedOverride
 
 Array = NDArray[np.float64]
@@ -93,6 +93,9 @@ class RosLink:
         self._states = PolledSubscription(node, JointState, topics.HARDWARE_STATES, topics.STREAM_IN)
         node.create_subscription(String, topics.ROBOT_DESCRIPTION, self._described, topics.LATCHED)
         node.create_subscription(ControllerState, topics.CONTROLLER_STATE, self._told, topics.STREAM_IN)
+        self.on_output: Callable[[str, float], None] = lambda *_: None
+        self._set: dict[str, float] | None = None  # outputs
+        node.create_subscription(Outputs, topics.OUTPUTS, self._outputs_told, topics.LATCHED_EVENTS)
         self._twist = node.create_publisher(TwistStamped, topics.JOG_TWIST, topics.STREAM_OUT)
         names = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER)
         self._triggers = {name: node.create_client(Trigger, name) for name in names}
@@ -137,6 +140,11 @@ class RosLink:
     def time(self) -> float:
         """That of this computer, steadily [s]."""
         return time.monotonic()
+
+    @property
+    def outputs(self) -> dict[str, float]:
+        """What motions have set the outputs to, by name."""
+        return dict(self._set or {})
 
     def state(self) -> RobotState:
         """One look at it: the next that the controller says.
@@ -218,6 +226,14 @@ class RosLink:
         with self._news:
             self._state, self._heard = message, time.monotonic()
             self._news.notify_all()
+
+    def _outputs_told(self, message: Outputs) -> None:
+        """Note what holds; what was so before this link was there is no event."""
+        now = dict(zip(message.names, message.values, strict=False))
+        before, self._set = self._set, now
+        if before is not None:
+            for name in (name for name, value in now.items() if before.get(name) != value):
+                self.on_output(name, now[name])
 
     def _silence(self) -> str:
         """Why nobody answers any more; empty while all is well."""

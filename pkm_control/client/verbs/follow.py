@@ -21,6 +21,7 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("motion", metavar="FILE|NAME", help=options.MOTION)
     p.add_argument("--times", type=options.count, default=1, metavar="N", help="how many times the motion is run")
+    options.add_tool_file(p)
     p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE)
     return p
 

@@ -35,6 +35,8 @@ def parser() -> argparse.ArgumentParser:
         default=False,
         help="go to the nearest pose that the platform can take, where it cannot take this one",
     )
+    p.add_argument("--tool", default="", metavar="NAME", help=options.TOOL)
+    options.add_tool_file(p)
     p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE)
     return p
 
@@ -44,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
 
     def act(robot: Robot) -> str:
-        task = robot.move_to(given.pose, math.inf if given.speed is None else given.speed, nearest=given.nearest)
+        speed = math.inf if given.speed is None else given.speed
+        task = robot.move_to(given.pose, speed, nearest=given.nearest, tool=given.tool)
         return in_words(task.result())
 
     return ask_robot("move", given, act)

@@ -77,9 +77,9 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
     """
 
     def asked() -> str:
-        hardware_file = getattr(given, "hardware_file", "")
+        hardware_file, tool_file = (getattr(given, name, "") for name in ("hardware_file", "tool_file"))
         connect = importlib.import_module("pkm_control.client.robot").Robot.connect
-        with connect(given.namespace, given.timeout, hardware_file) as robot:
+        with connect(given.namespace, given.timeout, hardware_file, tool_file=tool_file) as robot:
             return act(robot)
 
     return reported(word, asked)

@@ -81,6 +81,26 @@ class Driver(ABC):
         """
         self.disable()
 
+    def output_problem(self, name: str) -> str:
+        """Why an output of the device cannot be set; empty where it can.
+
+        Args:
+            name: of the output.
+
+        Returns:
+            The reason; a device without outputs has none of any name.
+        """
+        return f"the machine has no output '{name}'"
+
+    def set_output(self, name: str, value: float) -> None:
+        """Have an output take a value, with the next exchange.
+
+        Args:
+            name: of the output, one without `output_problem`.
+            value: what it takes.
+        """
+        return
+
     @abstractmethod
     def exchange(self, positions: Array | None) -> Reading:
         """Send a command, if there is one, and return the newest reading.

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ from pkm_control.hardware.drivers.driver import DeviceError, Driver, Reading
 from pkm_control.hardware.drivers.serial_line import SerialLine
 from pkm_control.hardware.drives import Drives
 from pkm_control.hardware.machine_file import MachineFile, scale_of
+from pkm_control.motion.path_events import output_name
+from pkm_control.yaml_section import Section
 from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -65,6 +69,26 @@ def _xor(data: bytes) -> int:
     return value
 
 
+@dataclass(frozen=True)
+class ServoOutput:
+    """A channel that is no actuator's, such as a gripper's servo: its pulses [us] for the values 0 and 1."""
+
+    channel: int
+    off: float
+    on: float
+
+    def pulse(self, value: float) -> int:
+        """The pulse of a value.
+
+        Args:
+            value: 0 to 1; what is beyond counts as these.
+
+        Returns:
+            us.
+        """
+        return round(self.off + min(max(value, 0.0), 1.0) * (self.on - self.off))
+
+
 class ServoDriver(Driver):
     """Pulses out, acknowledgements in. Servos say nothing of where they are: read is what was commanded.
 
@@ -75,6 +99,7 @@ class ServoDriver(Driver):
         silence: of the board that is a fault [s].
         watchdog: after which the board acts by itself [s].
         on_silence: what it then does, `release` or `hold`.
+        outputs: by name; without pulses until they are set.
     """
 
     def __init__(
@@ -85,6 +110,7 @@ class ServoDriver(Driver):
         silence: float = 0.3,
         watchdog: float = 0.5,
         on_silence: str = RELEASE,
+        outputs: Mapping[str, ServoOutput] | None = None,
     ) -> None:
         self._line = line
         self._channels = channels
@@ -92,6 +118,9 @@ class ServoDriver(Driver):
         self._silence = silence
         self._watchdog = watchdog
         self._on_silence = on_silence
+        self._outputs = outputs or {}
+        self._set: dict[int, int] = {}  # pulses of the outputs, by channel
+        self._highest = max((*channels, *(output.channel for output in self._outputs.values())))
         self._positions = pulses.mean(axis=1)
         self._on = False
         self._number = 0
@@ -114,8 +143,8 @@ class ServoDriver(Driver):
                 )
             self._line.write(with_checksum("H"))
             channels = self._greeting(time.monotonic() + _GREETING_EVERY)
-        if max(self._channels) >= channels:
-            raise DeviceError(f"{self._line.port}: the board has {channels} channels, no {max(self._channels)}")
+        if self._highest >= channels:
+            raise DeviceError(f"{self._line.port}: the board has {channels} channels, no {self._highest}")
         self._garbled = 0
         self._line.write(with_checksum(f"W {round(1e3 * self._watchdog)} {int(self._on_silence == HOLD)}"))
 
@@ -154,6 +183,17 @@ class ServoDriver(Driver):
         if self._on_silence != HOLD:
             self.disable()
 
+    def output_problem(self, name: str) -> str:
+        """Why an output cannot be set: the machine's file does not name it."""
+        if name in self._outputs:
+            return ""
+        return f"the machine has no output '{name}'; its file names {', '.join(self._outputs) or 'none'}"
+
+    def set_output(self, name: str, value: float) -> None:
+        """Give an output the pulse of a value, 0 to 1, with the next exchange."""
+        output = self._outputs[name]
+        self._set[output.channel] = output.pulse(value)
+
     def exchange(self, positions: Array | None) -> Reading:
         """Send the pulses of positions [us], hear what the board says; return what was commanded."""
         for line in self._line.lines():
@@ -170,7 +210,9 @@ class ServoDriver(Driver):
 
     def _send(self, positions: Array) -> None:
         self._positions = np.clip(positions, self._pulses[:, 0], self._pulses[:, 1])
-        row = [0] * (max(self._channels) + 1)
+        row = [0] * (self._highest + 1)
+        for channel, pulse in self._set.items():
+            row[channel] = pulse
         for channel, pulse in zip(self._channels, self._positions, strict=True):
             row[channel] = round(float(pulse))
         self._number = (self._number + 1) % _NUMBERS
@@ -213,6 +255,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     silence = top.number("silence", 0.3, (0.01, 60.0))
     watchdog = top.number("watchdog", 0.5, (0.02, 60.0))
     on_silence = top.text("on_silence", RELEASE, (RELEASE, HOLD))
+    outputs = _outputs_of(top)
     top.finish()
     channels: list[int] = []
     pulses: list[tuple[float, float]] = []
@@ -236,5 +279,24 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
         if not shortest <= pulse <= longest:
             problem = f"home takes a pulse of {pulse:.0f} us, outside {shortest:g} to {longest:g}"
             raise section.wrong("offset", problem, "mend sign or offset")
-    driver = ServoDriver(line, tuple(channels), np.array(pulses), silence, watchdog, on_silence)
+    for name, output in outputs.items():
+        if output.channel in channels:
+            raise top.wrong(f"outputs.{name}.channel", f"{output.channel} is another's too", "give each its own")
+        channels.append(output.channel)
+    actuated = tuple(channels[: len(sections)])
+    driver = ServoDriver(line, actuated, np.array(pulses), silence, watchdog, on_silence, outputs)
     return Drives(driver, scale, home)
+
+
+def _outputs_of(top: Section) -> dict[str, ServoOutput]:
+    """Return the outputs of a machine's file by name."""
+    found = {}
+    for name, values in top.mapping("outputs").items():
+        if not output_name(str(name)):
+            raise top.wrong("outputs", f"'{name}' is no name of an output", "write letters, digits or any of _./-")
+        one = Section(top.source, f"outputs.{name}", values)
+        channel = one.whole("channel", bounds=(0, 31))
+        off, on = (one.number(key, bounds=(200.0, 3000.0)) for key in ("pulse_off", "pulse_on"))
+        one.finish()
+        found[str(name)] = ServoOutput(channel, off, on)
+    return found

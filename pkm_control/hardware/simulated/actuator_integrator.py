@@ -81,6 +81,14 @@ class ActuatorIntegrator:
         self._read()
         return ""
 
+    def carry(self, payload: Inertial | None) -> None:
+        """The platform carries something else from now on, and moves on as it does.
+
+        Args:
+            payload: in the platform's frame; nothing where None.
+        """
+        self._robot.carry(payload)
+
     def advance(self, efforts: Array, h: float) -> str:
         """Let time pass under constant efforts.
 

@@ -75,6 +75,15 @@ class CompiledIntegrator:
         self.positions[:] = solution.actuated
         return self.advance(self._none, 0.0)
 
+    def carry(self, payload: Inertial | None) -> None:
+        """The platform carries something else from now on, and moves on as it does.
+
+        Args:
+            payload: in the platform's frame; nothing where None.
+        """
+        self._payload = payload
+        self._take_model()
+
     def advance(self, efforts: Array, h: float) -> str:
         """Let time pass under constant efforts.
 
@@ -148,10 +157,15 @@ class CompiledIntegrator:
         kinematics = self._dynamics.kinematics
         n = len(self.positions)
         self._mode = mode
-        self._model = self._dynamics.model(self._payload)
         self._data = kinematics.engine.data(kinematics.modes.start(mode) if joints is None else joints)
-        fixed = (self._model, self._data, np.int64(mode), self._runge_kutta, self._touch)
-        example = (home, np.zeros(n), 0.0, self._scratch, self._readings)
+        self._example = (home, np.zeros(n), 0.0, self._scratch, self._readings)
+        self._take_model()
+
+    def _take_model(self) -> None:
+        """Prepare the kernels for the robot with what it carries; its state stays."""
+        self._model = self._dynamics.model(self._payload)
+        fixed = (self._model, self._data, np.int64(self._mode), self._runge_kutta, self._touch)
+        home, *_ = example = self._example
         self._step = partial(Prepared(step_platform, *fixed, *example).call, *fixed)
         self._regularity = partial(Prepared(invert_blocks, *fixed[:2]).call, *fixed[:2])
         q = np.zeros(len(self._model.bodies))

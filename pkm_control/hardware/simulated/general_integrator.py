@@ -34,9 +34,8 @@ class GeneralIntegrator:
         self._kinematics = dynamics.kinematics
         self._runge_kutta = runge_kutta
         self.wrench = np.zeros(6)
-        self._form = JointForm(
-            dynamics, lambda _, pose, twist: (self._efforts, touched(touch, pose, twist, self.wrench)), payload
-        )
+        self._dynamics, self._touch = dynamics, touch
+        self._form = JointForm(dynamics, self._acting, payload)
         n = len(self._kinematics.actuated_names)
         self._efforts = np.zeros(n)
         self.pose = np.array(self._kinematics.home)
@@ -73,6 +72,18 @@ class GeneralIntegrator:
         self.velocities[:] = 0.0
         self._joints = np.array(solution.joints)
         return ""
+
+    def carry(self, payload: Inertial | None) -> None:
+        """The platform carries something else from now on, and moves on as it does.
+
+        Args:
+            payload: in the platform's frame; nothing where None.
+        """
+        self._form = JointForm(self._dynamics, self._acting, payload)
+
+    def _acting(self, _: float, pose: Array, twist: Array) -> tuple[Array, Array]:
+        """Efforts and wrench that act in a state."""
+        return self._efforts, touched(self._touch, pose, twist, self.wrench)
 
     def advance(self, efforts: Array, h: float) -> str:
         """Let time pass under constant efforts.

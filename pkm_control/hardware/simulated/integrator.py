@@ -55,6 +55,14 @@ class Integrator(Protocol):
         """
         ...
 
+    def carry(self, payload: Inertial | None) -> None:
+        """The platform carries something else from now on, and moves on as it does.
+
+        Args:
+            payload: in the platform's frame; nothing where None.
+        """
+        ...
+
     def advance(self, efforts: Array, h: float) -> str:
         """Let time pass under constant efforts.
 

@@ -84,6 +84,15 @@ class PassingIntegrator:
         self._passing = False
         return self._platform.place(pose)
 
+    def carry(self, payload: Inertial | None) -> None:
+        """The platform carries something else from now on, and moves on as it does.
+
+        Args:
+            payload: in the platform's frame; nothing where None.
+        """
+        self._platform.carry(payload)
+        self._actuators.carry(payload)
+
     def advance(self, efforts: Array, h: float) -> str:
         """Let time pass under constant efforts.
 

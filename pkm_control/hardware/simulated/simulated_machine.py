@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pkm_control.control_errors import LifecycleError
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_inertia
+from pkm_control.controllers.weight import together
 from pkm_control.hardware.contact.surroundings import STEP, Surroundings
 from pkm_control.hardware.machine import Machine
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
@@ -123,6 +124,14 @@ class SimulatedMachine(Machine):
         self._robot = make_integrator(*self._made_of, surroundings.touch)
         self._max_step = min(self._max_step, STEP)
         self.lifecycle = Lifecycle.UNCONFIGURED
+
+    def carry(self, payload: Inertial | None) -> None:
+        """Have the platform carry a body beside its hidden payload, which moves with it from this instant on.
+
+        Args:
+            payload: in the platform's frame; nothing where None.
+        """
+        self._robot.carry(together(self._made_of[2], payload))
 
     # Life cycle
 

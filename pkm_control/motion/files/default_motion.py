@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pkm_control.motion.files.motion_file import MotionFile, read_motion_file, task_chain_of
 from pkm_control.motion.files.shipped import AUTO
 from pkm_control.motion.limits import PlatformLimits
+from pkm_control.space.tool import read_tools
 from pkm_description.introduction import axes
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.kernels.compiled_rotations import displace
@@ -27,19 +28,23 @@ _NEAR = 0.3  # of the distance from singularities that home has: the excursion k
 _GENTLE = PlatformLimits(0.5, 5.0, 100.0, 2.0, 20.0, 400.0)
 
 
-def motion_named(name: str, kinematics: Kinematics) -> MotionFile:
+def motion_named(name: str, kinematics: Kinematics, tool_file: str = "") -> MotionFile:
     """The motion file of a name or path, or the robot's default motion for the name "auto".
 
     Args:
         name: "auto", a shipped motion or a path.
         kinematics: of the robot.
+        tool_file: path of the file of its tools; empty: none.
 
     Returns:
         The motion.
+
+    Raises:
+        PkmError: it cannot be read, or the tools cannot.
     """
     if name == AUTO:
         return default_motion(kinematics)
-    return read_motion_file(name, kinematics.home, task_chain_of(kinematics.mechanism))
+    return read_motion_file(name, kinematics.home, task_chain_of(kinematics.mechanism), read_tools(tool_file))
 
 
 def default_motion(kinematics: Kinematics) -> MotionFile:

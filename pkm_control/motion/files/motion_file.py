@@ -6,8 +6,9 @@
     x [mm], y [mm], z [mm], speed [mm/s], blend [mm], dwell [s], label
     ...
 
-Lines that start with `#` are comments, except for the directives `frame`, `path` and `limit`. The first other line is
-the header: a name and, in brackets, a unit per column. Every later line is one waypoint, every cell filled.
+Lines that start with `#` are comments, except for the directives `frame`, `path`, `limit`, `tool` and `lead`. The
+first other line is the header: a name and, in brackets, a unit per column. Every later line is one waypoint, every cell
+but those of labels and outputs filled.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ from scipy.spatial.transform import Rotation
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.shipped import find_motion, unreadable
 from pkm_control.motion.limits import PlatformLimits
+from pkm_control.motion.path_events import output_name
+from pkm_control.space.tool import Tool, ToolError, tool_named
 from pkm_description.mechanism import Joint, JointType, Mechanism
 
 Array = NDArray[np.float64]
@@ -44,6 +47,7 @@ _UNITS = {
     "speed": _SPEED,
     "angular_speed": _ANGULAR_SPEED,
     "ride": _NONE,
+    "payload": {"kg": 1.0, "g": 1e-3},
 }
 _LIMIT_UNITS = {
     "linear_velocity": _SPEED,
@@ -58,6 +62,8 @@ _QUATERNION = ("qx", "qy", "qz", "qw")
 _EULER = ("roll", "pitch", "yaw")
 _AS_FAST_AS_ALLOWED = "max"
 _FRAMES = ("base", "home", "conveyor")
+_OUTPUT = "output:"  # a column's name begins with it, and ends with the output's
+_LONGEST_LEAD = 10.0  # s
 _HEADER_CELL = re.compile(r"^(?P<name>[^\[\]]*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?$")
 _MAX_LETTERS = 50_000_000
 _MAX_LINE = 10_000  # letters
@@ -74,6 +80,10 @@ class MotionFile:
     limits decide. `blends` (n,) [m]: how far before and after a waypoint the path may leave the straight lines; zero
     stops there. `dwells` (n,) [s]: rest at the waypoint. `lines` (n,): for messages; empty without a file. Of a file
     in the frame of a conveyor, `riding` (n,) says which waypoints are relative to the object on it.
+
+    `payloads` (n,) [kg]: a mass at the tool's point, or the platform's origin, from each waypoint on; None where the
+    file says nothing. `outputs`: by name the value that each takes at a waypoint (n,), NaN where it stays; `lead`: how
+    long before [s]. `tool`: whose poses these are where `of_tool`, and whose point goes straight.
     """
 
     source: str
@@ -89,19 +99,24 @@ class MotionFile:
     lines: tuple[int, ...]
     limits: PlatformLimits  # infinite where the file says nothing
     riding: NDArray[np.bool_] | None = None
+    payloads: Array | None = None
+    outputs: Mapping[str, Array] = field(default_factory=dict)
+    lead: float = 0.0
+    tool: Tool | None = None
+    of_tool: bool = False
 
     def __len__(self) -> int:
         """Return the number of waypoints."""
         return len(self.poses)
 
     def in_base(self, home: Array) -> MotionFile:
-        """The motion in the base frame.
+        """The motion of the platform in the base frame.
 
         Args:
             home: pose of the platform (7,) that the motion may be relative to.
 
         Returns:
-            The same where it is in the base frame already.
+            The same where it is that already.
 
         Raises:
             MotionFileError: it is in the frame of a conveyor, which moves.
@@ -109,6 +124,10 @@ class MotionFile:
         if self.riding is not None:
             problem, remedy = "is in the frame of a conveyor", "say which: robot.follow(file, on=...), pkm follow --on"
             raise MotionFileError(self.source, None, None, problem, remedy)
+        if self.of_tool and self.tool is not None:
+            tool = self.tool
+            there = replace(self, of_tool=False).in_base(tool.on_platform(home))
+            return replace(there, poses=tool.of_platform(there.poses))
         if not self.relative_to_home:
             return self
         rotation = Rotation.from_quat(np.array(home[3:]))
@@ -145,7 +164,12 @@ class MotionFile:
         return f"{self.describe(first)} to {end}"
 
 
-def read_motion_file(path: str | Path, home: Array | None = None, task_chain: Sequence[Joint] = ()) -> MotionFile:
+def read_motion_file(
+    path: str | Path,
+    home: Array | None = None,
+    task_chain: Sequence[Joint] = (),
+    tools: Mapping[str, Tool] | None = None,
+) -> MotionFile:
     """Read a motion file, or a shipped one by its bare name (`pick_and_place`).
 
     Args:
@@ -153,6 +177,7 @@ def read_motion_file(path: str | Path, home: Array | None = None, task_chain: Se
         home: pose (7,) whose attitude files in the base frame have that name none; identity without it.
         task_chain: joints from base to platform whose coordinates may be columns instead of a pose; see
             `task_chain_of`.
+        tools: that the file may name.
 
     Returns:
         Its waypoints in SI units.
@@ -169,11 +194,15 @@ def read_motion_file(path: str | Path, home: Array | None = None, task_chain: Se
         raise MotionFileError(str(path), None, None, "is not UTF-8 text", "save it as a plain CSV file") from error
     except (OSError, ValueError) as error:
         raise unreadable(path, getattr(error, "strerror", None) or str(error)) from error
-    return parse_motion(text, source=file.name, home=home, task_chain=task_chain)
+    return parse_motion(text, source=file.name, home=home, task_chain=task_chain, tools=tools)
 
 
 def parse_motion(
-    text: str, source: str = "motion", home: Array | None = None, task_chain: Sequence[Joint] = ()
+    text: str,
+    source: str = "motion",
+    home: Array | None = None,
+    task_chain: Sequence[Joint] = (),
+    tools: Mapping[str, Tool] | None = None,
 ) -> MotionFile:
     """Read the text of a motion file.
 
@@ -182,6 +211,7 @@ def parse_motion(
         source: what messages call it.
         home: as for `read_motion_file`.
         task_chain: as for `read_motion_file`.
+        tools: as for `read_motion_file`.
 
     Returns:
         Its waypoints in SI units.
@@ -189,7 +219,7 @@ def parse_motion(
     Raises:
         MotionFileError: it cannot be used; names line and column.
     """
-    return _Parser(source, text, home, tuple(task_chain)).parse()
+    return _Parser(source, text, home, tuple(task_chain), tools or {}).parse()
 
 
 def task_chain_of(mechanism: Mechanism) -> tuple[Joint, ...]:
@@ -208,7 +238,14 @@ def task_chain_of(mechanism: Mechanism) -> tuple[Joint, ...]:
 class _Parser:
     """One pass over one file: directives and header, then cells, then what only the whole table can tell."""
 
-    def __init__(self, source: str, text: str, home: Array | None, task_chain: tuple[Joint, ...]) -> None:
+    def __init__(
+        self,
+        source: str,
+        text: str,
+        home: Array | None,
+        task_chain: tuple[Joint, ...],
+        tools: Mapping[str, Tool],
+    ) -> None:
         self.source = source
         self.text = text
         self.home = home
@@ -218,6 +255,9 @@ class _Parser:
         self.path = "smooth"
         self.path_line: int | None = None
         self.limits: dict[str, float] = {}
+        self.tools = tools
+        self.tool: Tool | None = None
+        self.lead = 0.0
 
     def fail(self, line: int | None, column: str | None, problem: str, remedy: str) -> MotionFileError:
         return MotionFileError(self.source, line, column, problem, remedy)
@@ -255,6 +295,11 @@ class _Parser:
             lines=lines,
             limits=replace(PlatformLimits.none(), **self.limits),
             riding=self.riding(table, lines),
+            payloads=table.get("payload"),
+            outputs={name.removeprefix(_OUTPUT): table[name] for name in names if name.startswith(_OUTPUT)},
+            lead=self.lead,
+            tool=self.tool,
+            of_tool=self.tool is not None,
         )
         self.check(motion, header_line, names)
         return motion
@@ -297,18 +342,30 @@ class _Parser:
             if value not in ("smooth", "straight"):
                 raise self.fail(line, None, f"path '{value}' is unknown", "write 'path: smooth' or 'path: straight'")
             self.path, self.path_line = value, line
+        elif key == "tool":
+            try:
+                self.tool = tool_named(value, self.tools)
+            except ToolError as error:
+                raise self.fail(line, None, str(error), "name a tool of the robot's tool file") from error
+        elif key == "lead":
+            self.lead = self.quantity(line, key, value, _TIME)
+            if not 0.0 <= self.lead <= _LONGEST_LEAD:
+                raise self.fail(line, None, f"lead is {value}", f"write a time from 0 to {_LONGEST_LEAD:g} s")
         elif key == "limit" or key.startswith("limit "):
             name = key[len("limit") :].strip()
             if name not in _LIMIT_UNITS:
                 raise self.fail(line, None, f"limit '{name}' is unknown", "use one of: " + ", ".join(_LIMIT_UNITS))
-            number, _, unit = value.partition(" ")
-            if unit.strip() not in _LIMIT_UNITS[name]:
-                units = " or ".join(_LIMIT_UNITS[name])
-                raise self.fail(line, None, f"limit '{name}' has the unit '{unit.strip()}'", f"write {units}")
-            bound = self.number(line, name, number) * _LIMIT_UNITS[name][unit.strip()]
+            bound = self.quantity(line, f"limit '{name}'", value, _LIMIT_UNITS[name])
             if bound <= 0.0:
-                raise self.fail(line, None, f"limit '{name}' is {number}", "a limit is greater than zero")
+                raise self.fail(line, None, f"limit '{name}' is {value.split()[0]}", "a limit is greater than zero")
             self.limits[name] = bound
+
+    def quantity(self, line: int, what: str, text: str, units: dict[str, float]) -> float:
+        """Return the number of a directive that has a unit."""
+        number, _, unit = text.partition(" ")
+        if unit.strip() not in units:
+            raise self.fail(line, None, f"{what} has the unit '{unit.strip()}'", f"write {' or '.join(units)}")
+        return self.number(line, what, number) * units[unit.strip()]
 
     def header(self, line: int, cells: list[str]) -> tuple[list[str], list[float]]:
         if len(cells) == 1 and ";" in cells[0]:
@@ -323,7 +380,9 @@ class _Parser:
                 raise self.fail(line, str(index + 1), "has no name", "name every column in the header row")
             units = self.units_of(name)
             if units is None:
-                known = [*_UNITS, *self.task]
+                if name.startswith(_OUTPUT):
+                    raise self.fail(line, name, "is no name of an output", "write letters, digits or any of _./-")
+                known = [*_UNITS, f"{_OUTPUT}NAME", *self.task]
                 hint = "this looks like a waypoint; the header row is missing" if _is_number(cell) else "unknown column"
                 raise self.fail(line, name, hint, "use columns of: " + ", ".join(known))
             if name in names:
@@ -341,6 +400,8 @@ class _Parser:
     def units_of(self, name: str) -> dict[str, float] | None:
         if name in self.task:
             return _LENGTH if self.task[name].type is JointType.PRISMATIC else _ANGLE
+        if name.startswith(_OUTPUT):
+            return _NONE if output_name(name.removeprefix(_OUTPUT)) else None
         return _UNITS.get(name)
 
     def check_columns(self, line: int, names: list[str]) -> None:
@@ -349,6 +410,10 @@ class _Parser:
 
         task = [name for name in names if name in self.task]
         if task:
+            if self.tool is not None:
+                raise self.fail(
+                    line, task[0], f"is the platform's, and the poses are of tool '{self.tool.name}'", "give x, y and z"
+                )
             if some(_POSITION + _QUATERNION + _EULER):
                 raise self.fail(
                     line, task[0], "is mixed with pose columns", "give task coordinates or a pose, not both"
@@ -387,6 +452,8 @@ class _Parser:
             ):
                 if name in ("speed", "angular_speed") and cell == _AS_FAST_AS_ALLOWED:
                     table[name][index] = math.inf
+                elif name.startswith(_OUTPUT) and cell == "":
+                    table[name][index] = math.nan
                 else:
                     table[name][index] = self.number(line, name, cell) * factor
         return table, tuple(labels)
@@ -407,6 +474,7 @@ class _Parser:
         if any(name in self.task for name in names):
             return _compose(self.chain, table, n)
         poses = np.empty((n, 7))
+        home = self.home if self.home is None or self.tool is None else self.tool.on_platform(self.home)
         poses[:, :3] = np.column_stack([table[name] for name in _POSITION])
         if "qx" in names:
             quaternions = np.column_stack([table[name] for name in _QUATERNION])
@@ -421,8 +489,7 @@ class _Parser:
             angles = np.column_stack([table[name] for name in _EULER])
             poses[:, 3:] = Rotation.from_euler("xyz", angles).as_quat()  # extrinsic: the convention of URDF rpy
         else:
-            keep_home = self.frame != "home" and self.home is not None
-            poses[:, 3:] = self.home[3:] if keep_home and self.home is not None else (0.0, 0.0, 0.0, 1.0)
+            poses[:, 3:] = home[3:] if self.frame != "home" and home is not None else (0.0, 0.0, 0.0, 1.0)
         return poses
 
     def riding(self, table: dict[str, Array], lines: tuple[int, ...]) -> NDArray[np.bool_] | None:
@@ -456,7 +523,8 @@ class _Parser:
                         "is not greater than zero",
                         f"give a speed or '{_AS_FAST_AS_ALLOWED}'",
                     )
-        for name, values in (("blend", motion.blends), ("dwell", motion.dwells)):
+        masses = np.zeros(len(motion)) if motion.payloads is None else motion.payloads
+        for name, values in (("blend", motion.blends), ("dwell", motion.dwells), ("payload", masses)):
             for index in np.flatnonzero(values < 0.0):
                 raise self.fail(motion.lines[index], name, "is negative", "give zero or more")
         for index in np.flatnonzero((motion.blends > 0.0) & (motion.dwells > 0.0)):

@@ -15,7 +15,7 @@ from pkm_control.report.run_recorder import RunRecorder
 from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.raw_rows import RawRows
-from pkm_interfaces.msg import PlatformReference
+from pkm_interfaces.msg import Outputs, PlatformReference
 
 Array = NDArray[np.float64]
 
@@ -44,6 +44,8 @@ class RunStreams:
             rates = messages.twist_of(reference.twist), messages.twist_of(reference.acceleration)
             return np.concatenate([place, *rates])
 
+        self._outputs = PolledSubscription(node, Outputs, topics.OUTPUTS, topics.LATCHED_EVENTS)
+        self._set: dict[str, float] = {}  # outputs, as told last
         self.run = False  # both have come
         self._heard = [False, False]
         self._inputs = (
@@ -59,8 +61,11 @@ class RunStreams:
         references, states = (stream.take_all(most, until=now) for stream in self._inputs)
         self._heard = [self._heard[0] or bool(references), self._heard[1] or bool(states)]
         self.run = all(self._heard)
+        changes = self._changed_outputs()
         if recorder is None:
             return
+        for stamp, name, value in changes:
+            recorder.mark(stamp, name, value)
         for stamp, row in zip(*self._references.rows([data for data, _ in references]), strict=True):
             recorder.reference(int(stamp), row[:7], bool(row[7:13].any()))
         stamps, rows = self._states.rows([data for data, _ in states])
@@ -69,7 +74,17 @@ class RunStreams:
             recorder.reading(int(stamp), positions, velocities, efforts, published)
         recorder.advance()
 
+    def _changed_outputs(self) -> list[tuple[int, str, float]]:
+        """Return stamp [ns], name and value of the outputs that took another value since."""
+        found = []
+        while (message := self._outputs.take()) is not None:
+            stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
+            now = dict(zip(message.names, message.values, strict=False))
+            found += [(stamp, name, value) for name, value in now.items() if self._set.get(name) != value]
+            self._set = now
+        return found
+
     def stop(self) -> None:
         """Listen no longer."""
-        for stream in self._inputs:
+        for stream in (*self._inputs, self._outputs):
             stream.close()

@@ -89,6 +89,7 @@ def page(recording: Recording, report: Report) -> Figure:
     panels.margins(axes[3][1], report)
     for k in (0, 1):
         axes[2][k].set_xlim(shown.times[0], max(shown.times[-1], shown.times[0] + 1e-3))
+        panels.marks(axes[2][k], recording)
     _foot(figure, recording, report)
     return figure
 

@@ -30,6 +30,7 @@ _THIN, _WIDER, _DASH = 0.9, 0.35, 4.0  # points: a line; by how much those below
 _MOST_DASHED = 4  # curves that lie on each other and share a line in turn
 _COINCIDE, _OFTEN = 0.01, 0.6  # of the range of all curves: nearer, two are one line; of the time
 _CLEAR = 80.0  # %: a label beside a longer bar would lie on the line of the limit
+_MOST_MARKS = 30  # in one panel
 _FEW_CYCLES = 6  # up to so many, errors are drawn as they are
 
 
@@ -217,6 +218,16 @@ def line_styles(curves: Array) -> list[dict[str, Any]]:
             style["linestyle"] = (-(place % parts) * dash, (dash, (parts - 1) * dash))
         styles.append(style)
     return styles
+
+
+def marks(axes: Axes, recording: Recording) -> None:
+    """Mark the instants at which outputs were set, as far as the axes show them."""
+    begin, end = axes.get_xlim()
+    seen = [mark for mark in recording.marks if begin <= mark.time <= end]
+    for mark in seen[:_MOST_MARKS]:
+        axes.axvline(mark.time, color=WARNING, linewidth=0.6, linestyle=(0, (1, 2)))
+        text = f" {mark.name} {mark.value:g}"
+        axes.text(mark.time, 0.0, text, rotation=90, fontsize=5, color=WARNING, transform=axes.get_xaxis_transform())
 
 
 def saturations(axes: Axes, rows: Rows, use: Use) -> None:

@@ -25,7 +25,7 @@ SAID = (
 def code(made: str) -> str:
     """The page's Python with another way to a robot."""
     found = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(found) == 4
+    assert len(found) == 5
     assert all(SIMULATED in block for block in found)
     return "\n".join(found).replace(SIMULATED, made)
 
@@ -36,7 +36,10 @@ def test_examples_are_short() -> None:
 
 
 @pytest.mark.parametrize("where", ["one process", "ros"])
-def test_it_runs_and_says_what_the_page_says(where: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_runs_and_says_what_the_page_says(
+    where: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(PAGE.parents[1])
     if where == "ros":
         with running_nodes("page"):
             exec(compile(code('Robot.connect("page", 120.0)'), str(PAGE), "exec"), {"__name__": "__main__"})

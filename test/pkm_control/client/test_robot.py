@@ -77,6 +77,27 @@ def test_it_follows_a_file(robot: Robot, tmp_path: Path) -> None:
     np.testing.assert_allclose(robot.state.reference[:3] - home, (0.01, 0.0, 0.0), atol=1e-9)
 
 
+def test_outputs_and_payload_on_the_way(robot: Robot, tmp_path: Path) -> None:
+    told: list[tuple[str, float]] = []
+    end = robot.on_output(lambda name, value: told.append((name, value)))
+    file = tmp_path / "grip.csv"
+    header = "# frame: home\nx [mm], y [mm], z [mm], dwell [s], payload [kg], output:gripper, output:lamp\n"
+    file.write_text(f"{header}0,0,0,0,0,0,\n20,0,0,0.1,0.5,1,0.5\n0,0,0,0.1,0.5,,\n")
+    robot.follow(file, cycles=2)
+    changes = [("gripper", 0.0), ("gripper", 1.0), ("lamp", 0.5), ("gripper", 0.0), ("gripper", 1.0)]
+    until(lambda: len(told) == len(changes), robot)
+    assert told == changes
+    assert robot.outputs == {"gripper": 1.0, "lamp": 0.5}
+    until(lambda: robot.payload is not None and robot.payload.mass == 0.5, robot)
+    robot.wait(1.0)
+    assert robot.state.position_error < 1e-4  # the controller carries what the machine does
+    end()
+    file.write_text(f"{header}0,0,0,0.1,0,0,0\n0,0,10,0,0,,\n")
+    robot.follow(file)
+    until(lambda: robot.payload is None and robot.outputs == {"gripper": 0.0, "lamp": 0.0}, robot)
+    assert told == changes
+
+
 def test_jogs(robot: Robot) -> None:
     robot.jog(linear=(0.0, 0.05, 0.0), seconds=1.0)
     moved = robot.state.reference[:3] - robot.kinematics.home[:3]

@@ -142,6 +142,27 @@ def test_picks_at_half_a_metre_per_second(line: Line) -> None:
     assert max(line.pick() for _ in range(2)) < ACCURACY
 
 
+def test_a_gripper_closes_at_the_object_and_carries_it_away(line: Line, tmp_path: Path) -> None:
+    rows = line.file.read_text().splitlines()
+    happens = ("payload [kg], output:grip", "0, 0", "0.3, 1", "0.3,", "0, 0")
+    rows[2:] = [f"{row}, {more}" for row, more in zip(rows[2:], happens, strict=True)]
+    file = tmp_path / "grip.csv"
+    file.write_text("\n".join(rows) + "\n")
+    told: list[tuple[str, float, float]] = []
+    backend = line.robot._backend
+    tell = backend.on_output
+    backend.on_output = lambda name, value: told.append((name, value, float(line.away(1)[0])))
+    try:
+        result = line.robot.follow(file, on="belt", at=line.next()).result()
+    finally:
+        backend.on_output = tell
+    assert result.outcome is Outcome.SUCCESSFUL
+    assert [(name, value) for name, value, _ in told] == [("grip", 0.0), ("grip", 1.0), ("grip", 0.0)]
+    assert told[1][2] < 2.0 * ACCURACY  # as the rest on the object begins
+    assert min(told[0][2], told[2][2]) > 0.02
+    assert line.robot.payload is None
+
+
 @pytest.mark.slow
 def test_many_picks_at_half_a_metre_per_second(line: Line) -> None:
     missed = np.array([line.pick() for _ in range(200)])

@@ -12,6 +12,8 @@ from pkm_control.command_line.one_process import Interruption
 from pkm_control.command_line.play import main, play
 from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
 from pkm_control.hardware.machine_file import read_machine_file
+from pkm_control.motion.path_events import PathEventError
+from pkm_control.report.report import Report
 from pkm_kinematics import Kinematics
 
 from .conftest import EXAMPLES
@@ -100,3 +102,33 @@ def test_trouble_on_the_way_is_told(
     ]
     assert main(words) == 1
     assert "has not answered for 0.3 s" in capsys.readouterr().err
+
+
+def test_outputs_on_the_way(
+    hexapod: Kinematics, board: SimulatedServoBoard, hexapod_file: Path, tmp_path: Path
+) -> None:
+    motion = tmp_path / "grip.csv"
+    motion.write_text(
+        "# frame: home\nx [mm], y [mm], z [mm], dwell [s], output:gripper\n0,0,0,0.1,0\n0,0,5,0.2,1\n0,0,0,0.1,0\n"
+    )
+    file = read_machine_file(hexapod_file)
+    with pytest.raises(PathEventError, match="the machine has no output 'gripper'; its file names none"):
+        play(hexapod.mechanism, file, str(motion), 1, False, Interruption(), realtime=False)
+    assert not board.history  # nothing has moved
+    hexapod_file.write_text(
+        hexapod_file.read_text() + "outputs: {gripper: {channel: 6, pulse_off: 1000, pulse_on: 2000}}"
+    )
+    file = read_machine_file(hexapod_file)
+    robot, recording = play(hexapod.mechanism, file, str(motion), 2, False, Interruption(), realtime=False)
+    assert robot.machine.outputs == {"gripper": 0.0}
+    seen = [row[6] for _, row in board.history if row[6]]
+    changes = [pulse for k, pulse in enumerate(seen) if k == 0 or pulse != seen[k - 1]]
+    assert changes == [1000, 2000, 1000, 2000, 1000]
+    assert len(recording.marks) == 6
+    recording.save(tmp_path / "run.csv")
+    header, *rows = (tmp_path / "run.csv").read_text().splitlines()
+    column = header.split(",").index("output_gripper")
+    assert {row.split(",")[column] for row in rows} == {"0", "1"}
+    assert ("output gripper", f"set 6 times, last to 0 at {recording.marks[-1].time:.3f} s") in Report.of(
+        recording
+    ).lines()

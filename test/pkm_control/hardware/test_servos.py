@@ -220,3 +220,42 @@ def test_a_bad_file_says_element_problem_and_remedy(hexapod: Kinematics, hexapod
     assert words in str(caught.value)
     assert "machine.yaml" in str(caught.value)
     assert caught.value.remedy
+
+
+OUTPUTS = "outputs: {gripper: {channel: 6, pulse_off: 1000, pulse_on: 2000}}\n"
+
+
+def test_an_output_is_a_channel_of_its_own(hexapod: Kinematics, hexapod_file: Path, board: SimulatedServoBoard) -> None:
+    hexapod_file.write_text(hexapod_file.read_text() + OUTPUTS)
+    machine = make_machine("servos", hexapod, read_machine_file(hexapod_file))
+    machine.configure()
+    assert not machine.fault, machine.fault
+    assert machine.output_problem("gripper") == ""
+    assert machine.output_problem("lamp") == "the machine has no output 'lamp'; its file names gripper"
+    machine.activate()
+    run_until(machine, lambda: board.pulses[0] > 0, 1.0)
+    assert board.pulses[6] == 0  # nobody has said where it should be
+    for value, pulse in ((1.0, 2000), (0.25, 1250), (7.0, 2000)):
+        machine.set_output("gripper", value)
+        run_until(machine, lambda pulse=pulse: board.pulses[6] == pulse, 1.0)
+        assert board.pulses[6] == pulse
+    assert board.pulses[:6] == [1500] * 6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("channel: 6", "channel: 5"), "outputs.gripper.channel: 5 is another's too"),
+        (("channel: 6", "channel: 99"), "outputs.gripper.channel"),
+        (("gripper", "a gripper"), "'a gripper' is no name of an output"),
+        (("pulse_on: 2000", "pulse_on: 9000"), "outputs.gripper.pulse_on"),
+        (("pulse_on", "pulse_up"), "outputs.gripper"),
+    ],
+)
+def test_outputs_that_make_no_sense(
+    change: tuple[str, str], message: str, hexapod: Kinematics, hexapod_file: Path
+) -> None:
+    hexapod_file.write_text(hexapod_file.read_text() + OUTPUTS.replace(*change))
+    with pytest.raises(MachineFileError) as caught:
+        make_machine("servos", hexapod, read_machine_file(hexapod_file))
+    assert message in str(caught.value)

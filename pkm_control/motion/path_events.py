@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens on the way of a motion besides moving: outputs are set, and what the platform carries changes.
+
+Events belong to the path: each has its instant on the path's own clock, which a pause halts and a speed override slows
+down. What a motion that is ended has not reached does not happen.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.weight import Carried
+from pkm_description.errors import PkmError, shortened
+from pkm_description.mechanism import Inertial
+from pkm_dynamics.robot_model import checked_payload
+
+Array = NDArray[np.float64]
+
+MOST_EVENTS = 10_000  # of one motion
+MOST_OUTPUTS = 64  # names in one motion
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,63}")
+_SLACK = 1e-9  # s: rounding
+
+
+class PathEventError(PkmError):
+    """Events that cannot happen on a motion: says which, and why."""
+
+
+@dataclass(frozen=True)
+class OutputEvent:
+    """An output takes a value at an instant of the path [s]."""
+
+    time: float
+    name: str
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadChange:
+    """From an instant of the path [s] on the platform carries this, in its frame; nothing where None."""
+
+    time: float
+    payload: Inertial | None
+
+
+Event = OutputEvent | PayloadChange
+
+
+@dataclass(frozen=True, eq=False)
+class PathEvents:
+    """The events of one cycle of a motion, in the order in which they happen."""
+
+    outputs: tuple[OutputEvent, ...] = ()
+    payloads: tuple[PayloadChange, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything happens."""
+        return bool(self.outputs or self.payloads)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the outputs, in the order of their first event."""
+        return tuple(dict.fromkeys(event.name for event in self.outputs))
+
+    def then(self, other: PathEvents, after: float) -> PathEvents:
+        """These events, and others.
+
+        Args:
+            other: what happens on the motion that follows.
+            after: the duration of this one [s].
+
+        Returns:
+            Both.
+        """
+        later = other.timed(1.0, after)
+        return PathEvents(self.outputs + later.outputs, self.payloads + later.payloads)
+
+    def timed(self, factor: float, after: float = 0.0) -> PathEvents:
+        """These events on a motion that takes longer, and begins later.
+
+        Args:
+            factor: of the time that it takes.
+            after: when it begins [s].
+
+        Returns:
+            The same at other instants.
+        """
+        return PathEvents(
+            tuple(replace(event, time=factor * event.time + after) for event in self.outputs),
+            tuple(replace(event, time=factor * event.time + after) for event in self.payloads),
+        )
+
+    def carried(self, times: Array, before: Inertial | None) -> Carried:
+        """What is carried at instants of the path.
+
+        Args:
+            times: (n,) [s].
+            before: what is carried before the first change.
+
+        Returns:
+            The payload at each.
+        """
+        changes = [change.time for change in self.payloads]
+        which = np.searchsorted(np.array(changes), times, side="right")
+        return Carried((before, *(change.payload for change in self.payloads)), which)
+
+    def require(self, duration: float) -> None:
+        """Refuse events that make no sense.
+
+        Args:
+            duration: of one cycle of the motion [s].
+
+        Raises:
+            PathEventError: times that do not fit the motion or each other, a name that is none, a value that is no
+                number, or too many of them.
+            PkmError: a payload is no body.
+        """
+        kinds: tuple[tuple[str, Sequence[Event]], ...] = (("output", self.outputs), ("payload", self.payloads))
+        for what, events in kinds:
+            if len(events) > MOST_EVENTS:
+                raise PathEventError(f"the motion has {len(events)} events of {what}s, more than {MOST_EVENTS}")
+            before = 0.0
+            for k, event in enumerate(events):
+                if not before <= event.time <= duration + _SLACK:
+                    raise PathEventError(
+                        f"{what} event {k}: its time {event.time:.6g} s is not from {before:.6g} to {duration:.6g} s, "
+                        "where the one before and the motion's end are"
+                    )
+                before = event.time
+        for k, one in enumerate(self.outputs):
+            if not output_name(one.name):
+                raise PathEventError(f"output event {k}: '{shortened(one.name)}' is no name of an output")
+            if not math.isfinite(one.value):
+                raise PathEventError(f"output event {k}: the value of '{one.name}' is {one.value}")
+        if len(self.names) > MOST_OUTPUTS:
+            raise PathEventError(f"the motion has {len(self.names)} outputs, more than {MOST_OUTPUTS}")
+        for change in self.payloads:
+            if change.payload is not None:
+                checked_payload(change.payload)
+
+
+NO_EVENTS = PathEvents()
+
+
+def output_name(name: str) -> bool:
+    """Whether an output may be called so.
+
+    Args:
+        name: of the output.
+
+    Returns:
+        It may: a letter or an underscore first, then letters, digits and any of `_./-`, 64 at most.
+    """
+    return _NAME.fullmatch(name) is not None
+
+
+class EventCursor:
+    """Goes along the events of a motion, and gives each out once.
+
+    Args:
+        events: of one cycle.
+        cycle: how long it takes [s].
+        repetitions: how many cycles there are.
+    """
+
+    def __init__(self, events: PathEvents, cycle: float, repetitions: int = 1) -> None:
+        both: list[Event] = [*events.outputs, *events.payloads]
+        self._events = sorted(both, key=lambda event: event.time)  # stable: an output before a payload
+        self._cycle = cycle
+        self._left = repetitions if self._events else 0
+        self._begun = 0.0  # s: when the present cycle began
+        self._next = 0
+
+    def due(self, time: float) -> list[Event]:
+        """What happens up to an instant, and has not been given out yet.
+
+        Args:
+            time: on the path, from the start of the first cycle [s].
+
+        Returns:
+            The events in their order.
+        """
+        found: list[Event] = []
+        while self._left and self._begun + self._events[self._next].time <= time + _SLACK:
+            found.append(self._events[self._next])
+            self._next += 1
+            if self._next == len(self._events):
+                self._next, self._left, self._begun = 0, self._left - 1, self._begun + self._cycle
+        return found
+
+
+@dataclass(eq=False)
+class Effects:
+    """What motions have done so far: `outputs` by name, what is carried, and how many `events` of outputs there were.
+
+    `on_output` and `on_payload` are told of each event as it happens, in the thread of the loop.
+    """
+
+    on_output: Callable[[OutputEvent], None] = lambda _: None
+    on_payload: Callable[[Inertial | None], None] = lambda _: None
+    outputs: dict[str, float] = field(default_factory=dict)
+    payload: Inertial | None = None
+    events: int = 0
+    _cursor: EventCursor | None = None
+
+    def begin(self, events: PathEvents, cycle: float, repetitions: int = 1) -> None:
+        """Take the events of a motion that begins.
+
+        Args:
+            events: of one cycle.
+            cycle: how long it takes [s].
+            repetitions: how many there are.
+        """
+        self._cursor = EventCursor(events, cycle, repetitions) if events else None
+
+    def end(self) -> None:
+        """The motion has ended: nothing more of it happens."""
+        self._cursor = None
+
+    def advance(self, time: float) -> Sequence[OutputEvent]:
+        """Let happen what is due.
+
+        Args:
+            time: on the path, from the start of the first cycle [s].
+
+        Returns:
+            The outputs that have been set now.
+        """
+        if self._cursor is None:
+            return ()
+        set_now = []
+        for event in self._cursor.due(time):
+            if isinstance(event, OutputEvent):
+                set_now.append(event)
+                self.outputs[event.name] = event.value
+                self.events += 1
+                self.on_output(event)
+            else:
+                self.payload = event.payload
+                self.on_payload(event.payload)
+        return set_now

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The motion of the platform where a tool's point goes along a path: it goes straight, not the platform's origin."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.motion.rounded_path import PathSample, RoundedPath
+from pkm_control.motion.timed_curve import TimedCurve
+from pkm_control.space.tool import Tool
+
+Array = NDArray[np.float64]
+
+
+class ToolPath:
+    """The path of the platform that leads a tool along a path of its own, with the same parameters.
+
+    Args:
+        tool: the tool.
+        path: of the tool.
+    """
+
+    def __init__(self, tool: Tool, path: RoundedPath) -> None:
+        self._tool = tool
+        self._path = path
+        self.corners = path.corners
+
+    def segment(self, s: Array) -> NDArray[np.int64]:
+        """Of which step each parameter is.
+
+        Args:
+            s: parameters (n,).
+
+        Returns:
+            Numbers of steps (n,), from 0.
+        """
+        return self._path.segment(s)
+
+    def breaks(self) -> Array:
+        """Return the parameters where the character of the path changes, both ends too."""
+        return self._path.breaks()
+
+    def sample(self, s: Array) -> PathSample:
+        """Pose and derivatives of the platform.
+
+        Args:
+            s: parameters (n,).
+
+        Returns:
+            The path there; its speed is that of the tool's point.
+        """
+        found = self._path.sample(s)
+        return PathSample(*self._tool.platform_motion(found.pose, found.first, found.second), found.first[:, :3])
+
+
+class ToolCurve:
+    """The motion of the platform that leads a tool along a curve with times.
+
+    Args:
+        tool: the tool.
+        curve: of the tool.
+    """
+
+    def __init__(self, tool: Tool, curve: TimedCurve) -> None:
+        self._tool = tool
+        self._curve = curve
+        self.duration = curve.duration
+
+    def sample(self, times: Array) -> tuple[Array, Array, Array]:
+        """The motion of the platform.
+
+        Args:
+            times: (n,) [s] from the curve's start.
+
+        Returns:
+            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
+        """
+        return self._tool.platform_motion(*self._curve.sample(times))

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tools on a platform: named points in its frame, and their file (YAML). `docs/motion_files.md` has every key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.weight import together
+from pkm_control.yaml_section import Section, read_yaml
+from pkm_description.errors import PkmError, shortened
+from pkm_description.mechanism import Inertial
+from pkm_description.rotations import (
+    quaternion_from_rotation,
+    quaternion_inverse,
+    quaternion_product,
+    rotation_from_rpy,
+)
+
+Array = NDArray[np.float64]
+
+_LENGTH = (-1e3, 1e3)  # m
+_MOST = 1e5  # kg
+
+
+class ToolError(PkmError):
+    """A tool that does not exist: says which is meant, perhaps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tool:
+    """A point on the platform that poses may be of: `pose` (7,) of it in the platform's frame, and its mass [kg] there.
+
+    `com` (3,) is the tool's centre of mass [m], platform frame.
+    """
+
+    name: str
+    pose: Array
+    mass: float
+    com: Array
+
+    @property
+    def offset(self) -> bool:
+        """Whether its point is not the platform's origin."""
+        return bool(self.pose[:3].any())
+
+    def of_platform(self, poses: Array) -> Array:
+        """Where the platform is.
+
+        Args:
+            poses: of the tool (..., 7), base frame.
+
+        Returns:
+            Poses of the platform (..., 7).
+        """
+        poses = np.asarray(poses, dtype=np.float64)
+        attitude = quaternion_product(poses[..., 3:], quaternion_inverse(self.pose[3:]))
+        return np.concatenate([poses[..., :3] - _turned(attitude, self.pose[:3]), attitude], axis=-1)
+
+    def on_platform(self, poses: Array) -> Array:
+        """Where the tool is.
+
+        Args:
+            poses: of the platform (..., 7), base frame.
+
+        Returns:
+            Poses of the tool (..., 7).
+        """
+        poses = np.asarray(poses, dtype=np.float64)
+        attitude = quaternion_product(poses[..., 3:], self.pose[3:])
+        return np.concatenate([poses[..., :3] + _turned(poses[..., 3:], self.pose[:3]), attitude], axis=-1)
+
+    def platform_motion(self, pose: Array, twist: Array, acceleration: Array) -> tuple[Array, Array, Array]:
+        """The motion of the platform from that of the tool.
+
+        Args:
+            pose: of the tool (n, 7), base frame.
+            twist: (n, 6), of its point.
+            acceleration: (n, 6), likewise.
+
+        Returns:
+            The same of the platform's origin.
+        """
+        there = self.of_platform(pose)
+        arm = pose[:, :3] - there[:, :3]
+        rate, change = twist[:, 3:], acceleration[:, 3:]
+        velocity = twist[:, :3] - np.cross(rate, arm)
+        second = acceleration[:, :3] - np.cross(change, arm) - np.cross(rate, np.cross(rate, arm))
+        return there, np.hstack([velocity, rate]), np.hstack([second, change])
+
+    def payload(self, carried: float) -> Inertial | None:
+        """What the platform carries with it.
+
+        Args:
+            carried: mass at its point [kg].
+
+        Returns:
+            Tool and load, in the platform's frame; None where both weigh nothing.
+        """
+        return together(point_mass(self.mass, self.com), point_mass(carried, self.pose[:3]))
+
+
+def point_mass(mass: float, at: Array) -> Inertial | None:
+    """A mass in a point; None where it weighs nothing.
+
+    Args:
+        mass: kg.
+        at: (3,) [m], platform frame.
+
+    Returns:
+        The body.
+    """
+    return Inertial(mass, np.array(at, dtype=np.float64)) if mass > 0.0 else None
+
+
+@lru_cache(maxsize=4)
+def read_tools(path: str) -> Mapping[str, Tool]:
+    """Read the file of a robot's tools.
+
+    Args:
+        path: of it; empty: there are none.
+
+    Returns:
+        The tools by name.
+
+    Raises:
+        MachineFileError: it cannot be read or used.
+    """
+    if not path:
+        return MappingProxyType({})
+    source, values = read_yaml(path)
+    top = Section(source, "", values)
+    sections = {str(name): Section(source, f"tools.{name}", one) for name, one in top.mapping("tools").items()}
+    found = {name: _tool(name, section) for name, section in sections.items()}
+    top.finish()
+    if not found:
+        raise top.wrong("tools", "names no tool", "give at least one, with xyz")
+    return MappingProxyType(found)
+
+
+def _tool(name: str, section: Section) -> Tool:
+    xyz = np.array(section.numbers("xyz", (3,)))
+    rpy = np.array(section.numbers("rpy", (3,), [0.0] * 3))
+    com = np.array(section.numbers("com", (3,), xyz.tolist()))
+    if (np.abs([*xyz, *com]) > _LENGTH[1]).any():
+        raise section.wrong("xyz", "is more than a kilometre away", "give metres in the platform's frame")
+    mass = section.number("mass", 0.0, (0.0, _MOST))
+    section.finish()
+    return Tool(name, np.concatenate([xyz, quaternion_from_rotation(rotation_from_rpy(rpy))]), mass, com)
+
+
+def tool_named(name: str, tools: Mapping[str, Tool]) -> Tool:
+    """The tool of a name.
+
+    Args:
+        name: of the tool.
+        tools: that there are.
+
+    Returns:
+        It.
+
+    Raises:
+        ToolError: there is none, with the nearest name.
+    """
+    if name in tools:
+        return tools[name]
+    asked = f"there is no tool '{shortened(name)}'"
+    if not tools:
+        raise ToolError(f"{asked}: no file of tools was given (tool_file)")
+    near = difflib.get_close_matches(name, tools, 1)
+    raise ToolError(f"{asked}; " + (f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(tools))}"))
+
+
+def _turned(attitude: Array, vector: Array) -> Array:
+    """A vector (3,) of a frame with attitudes (..., 4), in base axes (..., 3)."""
+    axis, w = attitude[..., :3], attitude[..., 3:]
+    along = np.cross(axis, np.broadcast_to(vector, axis.shape))
+    return np.asarray(vector + 2.0 * (w * along + np.cross(axis, along)))
