@@ -142,7 +142,8 @@ class Analysis(Introduced):
             requirements: beside what limbs and joints allow, such as "type2 > 0.2 rad/m".
             joint_limits: False to do without limits of joints.
             platform_limits: False to do without the limits that the description sets the platform.
-            tolerance: how far the border may be off [m]; a five-hundredth of the extent where None.
+            tolerance: how far the border may be off [m]; a five-hundredth of the extent where None, twice
+                that where poses take long.
             resolution: nodes along each coordinate of the grid that parts of the workspace are found on.
 
         Returns:

@@ -13,15 +13,18 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.following import Lattice
+from pkm_analysis.kernels.branch_positions import branch_positions
 from pkm_description.introduction import listed, measure
 from pkm_description.mechanism import Array
-from pkm_kinematics import Kinematics, Status
+from pkm_kinematics import Kinematics
 
 Range = tuple[float, float]
 UNLIMITED = 1e12  # rad or m
@@ -50,6 +53,7 @@ class TaskCoordinates:
 
     def __init__(self, kinematics: Kinematics) -> None:
         self.kinematics = kinematics
+        self._lattices: dict[tuple[str, ...], Lattice] = {}
         engine, task = kinematics.engine, kinematics.task
         at_home = engine.branch_at(engine.home)
         if task.names:
@@ -68,6 +72,16 @@ class TaskCoordinates:
             )
             for (name, home), slide, low, high in zip(at_home.items(), slides, lower, upper, strict=True)
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How copies are made: what was found on the way is found anew."""
+        return TaskCoordinates, (self.kinematics,)
+
+    def lattice(self, names: tuple[str, ...]) -> Lattice:
+        """Where poses are followed from home along some of the coordinates, by name; one for all who ask."""
+        if names not in self._lattices:
+            self._lattices.setdefault(names, Lattice(self.kinematics.engine, names))
+        return self._lattices[names]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -139,6 +153,25 @@ class TaskCoordinates:
         poses[:, :3] = self.kinematics.engine.home[:3] + home.apply(values[:, :3])
         poses[:, 3:] = (home * Rotation.from_euler("ZYX", values[:, 3:])).as_quat()
         return poses, np.ones(len(values), dtype=bool)
+
+    def read(self, poses: Array) -> Array:
+        """Task coordinates of poses, the reverse of `poses`.
+
+        Args:
+            poses: (n, 7), in the motion space.
+
+        Returns:
+            (n, k), all of them, in order; angles in the turn that is nearest to home's.
+        """
+        engine = self.kinematics.engine
+        if not self.kinematics.task.names:
+            return np.stack(list(engine.stand_in(poses).values()), axis=1) if len(poses) else np.empty((0, 6))
+        found = np.empty((len(poses), len(self.all)))
+        if len(poses):
+            R = scipy.spatial.transform.Rotation.from_quat(poses[:, 3:]).as_matrix()
+            home = np.array([c.home for c in self.all])
+            branch_positions(engine.model, engine.data(), R, np.ascontiguousarray(poses[:, :3]), home, found)
+        return found
 
 
 class Domain:
@@ -273,18 +306,9 @@ class Domain:
                 poses[:, 3:] = start[3:]
                 return poses, np.ones(len(points), dtype=bool)
             return self.task.poses(self.values(points))
-        values = self.values(points)
-        engine = self.task.kinematics.engine
-        graph = engine.whole_graph
-        names = [*(c.name for c in self.coordinates), *self.held]
-        columns = [next(k for k, c in enumerate(self.task.all) if c.name == name) for name in names]
-        at_home = {**engine.home_by_name, **engine.branch_at(engine.home)}
-        home = np.array(
-            [at_home.get(n, float(q)) for n, q in zip(graph.names, graph.tables.bodies["home"], strict=True)]
-        )
-        found = graph.follow_many(np.tile(home, (len(points), 1)), names, values[:, columns], engine.size)
-        ok = np.asarray(found.status == Status.CONVERGED) & np.isfinite(found.poses).all(axis=1)
-        return np.where(ok[:, None], found.poses, engine.home), ok
+        names = (*(c.name for c in self.coordinates), *self.held)
+        column = {c.name: k for k, c in enumerate(self.task.all)}
+        return self.task.lattice(names).poses(self.values(points)[:, [column[name] for name in names]])
 
     @cached_property
     def _straight(self) -> tuple[Array, Array]:

@@ -29,6 +29,7 @@ def warm(mechanism: Mechanism) -> None:
     kinematics = robot.kinematics
     poses = np.tile(kinematics.home, (2, 1))
     robot.evaluator.by_kernels(poses, tuple(range(WIDTH)))
+    robot.coordinates.read(poses)
     outside = np.zeros((3, 3, 3), dtype=np.int64)
     largest_full_box(outside, np.zeros((3, 2)), np.zeros(6, dtype=np.int64))
     with contextlib.suppress(PkmError):  # a robot that is singular at home

@@ -204,9 +204,7 @@ class Membership:
             else:  # it follows
                 if np.isinf(c.lower) and np.isinf(c.upper):
                     continue
-                if values is None:
-                    read = self.robot.kinematics.engine.branch_at
-                    values = np.array([list(read(pose).values()) for pose in poses])
+                values = self.robot.coordinates.read(poses) if values is None else values
                 at = values[:, k]
             codes[np.broadcast_to(at < c.lower - SLACK, codes.shape)] = self._platform + 2 * k
             codes[np.broadcast_to(at > c.upper + SLACK, codes.shape)] = self._platform + 2 * k + 1

@@ -20,7 +20,7 @@ from pkm_analysis.workspace.border import Codes, bisect
 from pkm_analysis.workspace.contour import Simplices
 from pkm_description.mechanism import Array
 
-ROUNDS, FEW_ROUNDS = 6, 2
+ROUNDS, FEW_ROUNDS = 6, 4
 PROBES = (0.05, 0.2, 0.5)  # of a side's length: how far from its middle the border is looked for
 SHARPEST = 2.0  # of a side's length: how far the crease that it crosses may be from its middle
 MOST_BENT = 0.35  # the same of the crease that it runs along

@@ -28,10 +28,10 @@ from pkm_description.mechanism import Array
 
 NODES = {1: 4001, 2: 401, 3: 72}  # along each coordinate, of the grid that borders are looked for on
 SLOW_NODES = {1: 401, 2: 61, 3: 25}  # the same where poses are solved by iteration
-SAMPLES, SLOW_SAMPLES = 200_000, 2_000  # random points that the size is compared with
+SAMPLES, SLOW_SAMPLES, COSTLY_SAMPLES = 200_000, 10_000, 2_000  # random points that the size is compared with
 BORDER = (68, 119, 170, 90)  # red, green, blue, opacity
 DEVIATIONS = 4.0  # standard deviations that sampling may be off by
-FINE, SLOW_FINE = 2e-3, 1e-2  # of the domain's extent: the tolerance where none is given
+FINE, SLOW_FINE = 2e-3, 4e-3  # of a cube as large as the domain: the tolerance where none is given
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,7 +195,8 @@ def workspace(
     Args:
         conditions: over a domain, whose ranges do not matter.
         ranges: of coordinates, by name; as far as the workspace reaches for those that are not named.
-        tolerance: how far the border may be off [m]; a five-hundredth of its extent where None.
+        tolerance: how far the border may be off [m]; a five-hundredth of its extent where None, twice
+            that where poses take long.
         resolution: nodes of the grid along each coordinate.
 
     Returns:
@@ -228,10 +229,11 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     domain, quick = membership.domain, membership.robot.evaluator.quick
     scale = scales(domain)
     span = scale * (domain.upper - domain.lower)
-    tolerance = (FINE if quick else SLOW_FINE) * float(span.max()) if tolerance is None else tolerance
+    side = float(np.prod(span)) ** (1.0 / len(span))
+    tolerance = (FINE if quick else SLOW_FINE) * side if tolerance is None else tolerance
     nodes = resolution or (NODES if quick else SLOW_NODES)[domain.dimension]
     # cells are cubes, as far as whole numbers of them fit
-    counts = np.maximum(np.ceil(nodes * (span / np.prod(span) ** (1.0 / len(span)))).astype(int), 8)
+    counts = np.maximum(np.ceil(nodes * (span / side)).astype(int), 8)
     axes = domain.grid(counts)
     on_grid = codes_on_grid(membership, axes)
     if not (on_grid == INSIDE).any():
@@ -253,7 +255,8 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     per = float(np.prod(scale))
     pitch = float(max(axis[1] - axis[0] for axis in scaled))
     costly = any(one.quantity.near is not None for one in membership.requirements)
-    sampled = sample_size(membership, SLOW_SAMPLES if costly or not quick else SAMPLES)
+    samples = COSTLY_SAMPLES if costly else SAMPLES if quick else SLOW_SAMPLES
+    sampled = sample_size(membership, samples)
     caution = "" if border.complete else "the border was not refined to the tolerance everywhere"
     if abs(sampled[0] - size / per) > error / per + DEVIATIONS * sampled[1]:
         caution = (
