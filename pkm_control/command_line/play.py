@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             mechanism, file, given.motion, given.cycles, given.dry, interruption, tool_file=given.tool_file
         )
         if len(recording):
-            publish_report(recording, Report.of(recording, robot.kinematics), given.report, mechanism.name)
+            publish_report(recording, Report.of(recording, robot.kinematics), given.report)
         else:
             print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
         return recording.faults

@@ -30,6 +30,7 @@ from pkm_control.motion.timed_curve import TimedCurve
 from pkm_control.motion.tool_path import ToolCurve, ToolPath
 from pkm_control.motion.trajectory import PathPiece, Piece, Rest, Trajectory
 from pkm_control.realism import USUAL_RESERVE
+from pkm_control.space.keep_out import KeepOuts
 from pkm_control.space.tool import Tool
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics, Efforts
@@ -76,6 +77,7 @@ class MotionPlanner:
         platform: its limits; those of a fast, light machine by default.
         reserve: fraction of actuator velocity, acceleration and effort that plans leave to the controller, in [0, 1).
         payload: what the platform carries, in its frame.
+        space: places that the tool keeps out of.
 
     Raises:
         ValueError: the reserve is no such fraction.
@@ -89,6 +91,7 @@ class MotionPlanner:
         platform: PlatformLimits | None = None,
         reserve: float = USUAL_RESERVE,
         payload: Inertial | None = None,
+        space: KeepOuts | None = None,
     ) -> None:
         if not 0.0 <= reserve < 1.0:
             raise ValueError(f"reserve is {reserve}, not in [0, 1)")
@@ -99,6 +102,7 @@ class MotionPlanner:
         self._paths: dict[tuple[bytes, bytes], ActuatorPath] = {}  # by start and end
         self.reserve = reserve
         self.payload = payload
+        self.space = space
         self._coarser = 1 if kinematics.constant_space else _COARSER
         self._velocity = (1.0 - reserve) * actuators.velocity
         self._acceleration = (1.0 - reserve) * actuators.acceleration
@@ -475,6 +479,12 @@ class MotionPlanner:
             x, y, z = (float(value) for value in pose[jump, :3])
             reason = f"{self.actuators.names[_largest_step(np.asarray(solution.actuated), jump)]} would have to jump"
             raise UnreachableMotionError(f"on the way to {names[jump]}", (x, y, z), reason)
+        if self.space is not None:
+            near = np.flatnonzero(self.space.lacks(pose, self.space.margin))
+            if near.size:
+                i = int(near[0])
+                x, y, z = (float(value) for value in pose[i, :3])
+                raise UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), self.space.reason(pose[i]))
         still = np.zeros((len(pose), 6))
         answer = self._efforts(pose, still, still, carried or Carried.always(self.payload, len(pose)))
         status = np.asarray(answer.status)

@@ -73,7 +73,9 @@ class MotionPlayer(Node):
         text = "path of the machine's file, for its limits"
         machine_file = declare(self, "hardware_file", "", text, fixed=True)
         text = "path of the file of the robot's tools, which motions may name (docs/motion_files.md)"
-        self._files = machine_file, declare(self, "tool_file", "", text, fixed=True)
+        tool_file = declare(self, "tool_file", "", text, fixed=True)
+        text = "path of the file of places to keep out of (docs/keep_out.md)"
+        self._files = machine_file, tool_file, declare(self, "keep_out_file", "", text, fixed=True)
         self._stay = declare(self, "stay", False, "stay when the motion is done, and run others on request", fixed=True)
         self._tolerance = declare(
             self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
@@ -385,9 +387,8 @@ class MotionPlayer(Node):
         report = Report.of(recording, run.plan.planner.kinematics)
         loop = loop_figures(self._loops, recording.tally.first_wake, recording.tally.last_wake)
         report = report.with_loop(loop) if loop is not None else report
-        name = f"{recording.run.robot}_{Path(recording.run.motion).stem}"
         folder = Path(self._report) / self.get_namespace().strip("/")  # two robots of one kind write two reports
-        publish_report(recording, report, folder if self._report else None, name)
+        publish_report(recording, report, folder if self._report else None)
 
 
 def main(args: list[str] | None = None) -> int:

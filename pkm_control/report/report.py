@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 
 _SLOW = 0.98  # of the rate that was wanted: below, the computer did not keep up
 _LATE = 0.05  # of the deadlines: above, likewise
+_WHOLE = 0.99  # of its periods: less is a recording with gaps
 _EASY = 0.7  # of the rate that was reached: what the computer keeps
 _RATES = (10, 20, 50, 100, 200, 250, 500, 800, 1000, 2000, 4000)  # Hz, of which one is proposed
 
@@ -68,6 +69,8 @@ class Report:
     realtime: bool
     faults: tuple[str, ...]
     margins: Margins | None
+    recorded: int  # control periods that were heard of
+    passed: int  # that there were, by the clock of the readings
     marks: tuple[Mark, ...] = ()
 
     @staticmethod
@@ -114,6 +117,8 @@ class Report:
             faults=recording.faults,
             margins=margins_along(kinematics, recording) if kinematics is not None else None,
             marks=recording.marks,
+            recorded=len(recording),
+            passed=round(moved * run.rate) + 1,
         )
 
     def with_loop(self, loop: LoopStatistics) -> Report:
@@ -208,6 +213,9 @@ class Report:
             mine = [mark for mark in self.marks if mark.name == output]
             times = "once" if len(mine) == 1 else f"{len(mine)} times, last"
             rows.append((f"output {output}", f"set {times} to {mine[-1].value:g} at {mine[-1].time:.3f} s"))
+        if self.recorded < _WHOLE * self.passed:
+            text = f"{self.recorded} of {self.passed} periods were heard of; the figures are of these"
+            rows.append(("recording", text))
         rows.append(("loop", self.loop_line()))
         rows += [("computer", remark) for remark in self.remarks()]
         rows += [("note", note) for note in self.run.notes]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,14 +20,15 @@ from pkm_control.report.report import Report
 _PACKAGES = str(Path(__file__).parents[2])
 
 
-def publish_report(recording: Recording, report: Report, directory: Path | None, name: str) -> list[Path]:
+def publish_report(recording: Recording, report: Report, directory: Path | None) -> list[Path]:
     """Print a report, and write the page and the table (CSV) of its recording into a directory.
+
+    Files are called after robot and motion; those of an earlier run of the same are replaced.
 
     Args:
         recording: of the run.
         report: of the same.
         directory: made where it is missing; None: nothing is written.
-        name: of the files, without ending.
 
     Returns:
         The files that were written.
@@ -38,6 +40,7 @@ def publish_report(recording: Recording, report: Report, directory: Path | None,
     if directory is None:
         return []
     directory.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"[^\w.-]+", "_", f"{recording.run.robot}_{Path(recording.run.motion).stem}").lstrip(".")
     files = {kind: directory / f"{name}.{kind}" for kind in ("png", "pdf", "html", "csv")}
     recording.save(files["csv"])  # first: who cannot wait for the page has the numbers
     _say(f"table: {files['csv']}\nthe page of the report is being drawn ...")

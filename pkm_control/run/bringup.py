@@ -253,6 +253,7 @@ NODES = (
             "stay": "stay",
             "hardware_file": "hardware_file",
             "tool_file": "tool_file",
+            "keep_out_file": "keep_out_file",
         },
         lambda values: {
             "notes": _notes(values),

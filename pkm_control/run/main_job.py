@@ -36,6 +36,7 @@ from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory, TrajectorySample
 from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.recording import Mark, Recorder, Recording, Run
+from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_dynamics import Dynamics
@@ -89,7 +90,12 @@ class Plan:
 
 @lru_cache(maxsize=2)
 def planned(
-    mechanism: Mechanism, motion: str, reserve: float = USUAL_RESERVE, machine_file: str = "", tool_file: str = ""
+    mechanism: Mechanism,
+    motion: str,
+    reserve: float = USUAL_RESERVE,
+    machine_file: str = "",
+    tool_file: str = "",
+    keep_out_file: str = "",
 ) -> Plan:
     """The plan of a motion for a robot; the same object each time, as `shared_mechanism`'s.
 
@@ -99,6 +105,7 @@ def planned(
         reserve: part of actuator velocity and effort that is left to the controller.
         machine_file: path of the file whose limits hold as well; empty: none.
         tool_file: path of the file of its tools; empty: none.
+        keep_out_file: path of the file of places that the motion keeps out of; empty: none.
 
     Returns:
         The plan.
@@ -107,7 +114,8 @@ def planned(
         PkmError: the motion cannot be read or run.
     """
     dynamics = shared_dynamics(mechanism)
-    planner = MotionPlanner(dynamics.kinematics, dynamics, limits_by_file(mechanism, machine_file), reserve=reserve)
+    limits, space = limits_by_file(mechanism, machine_file), read_keep_outs(keep_out_file)
+    planner = MotionPlanner(dynamics.kinematics, dynamics, limits, reserve=reserve, space=space)
     file = motion_named(motion, dynamics.kinematics, tool_file)
     return Plan(planner, file, plan_cycle(planner, file))
 

@@ -140,7 +140,7 @@ def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.
             rehearse_machine(dynamics)
     if "motion_player" in wanted and values["motion"] != "none":
         with making("planning the motion"):
-            files = values["hardware_file"], values["tool_file"]
+            files = values["hardware_file"], values["tool_file"], values["keep_out_file"]
             planned(dynamics.mechanism, values["motion"], bringup.reserve(values), *files)
 
 

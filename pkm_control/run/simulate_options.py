@@ -71,6 +71,7 @@ class Options:
     realistic: bool
     hidden_payload: float
     force_file: str
+    keep_out_file: str
     report: Path
     page: bool
     host: str
@@ -87,6 +88,7 @@ class Options:
             self.realistic,
             self.hidden_payload,
             self.force_file,
+            self.keep_out_file,
             tool_file=self.tool_file,
         )
 
@@ -115,6 +117,7 @@ def parser() -> argparse.ArgumentParser:
         help=options.HIDDEN_PAYLOAD,
     )
     machine.add_argument("--force-file", default="", metavar="FILE", help=options.FORCE_FILE)
+    machine.add_argument("--keep-out-file", default="", metavar="FILE", help=options.KEEP_OUT_FILE)
     output = p.add_argument_group("output")
     options.add_report(output)
     options.add_page(output)

@@ -74,7 +74,7 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
         recording = run_motion(robot, job.cycle, options.cycles, True, watch, stopped)
         if len(recording):
             recording = recording.about(motion.source, _conditions(options))
-            publish_report(recording, Report.of(recording, robot.kinematics), options.report, mechanism.name)
+            publish_report(recording, Report.of(recording, robot.kinematics), options.report)
         else:
             print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
         faults = recording.faults

@@ -13,6 +13,7 @@ from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.run.main_job import Robot
 from pkm_control.run.simulate_options import Setup
+from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Inertial, Mechanism
 
 
@@ -31,6 +32,7 @@ def build_robot(mechanism: Mechanism, setup: Setup) -> Robot:
         ValueError: a number makes no sense.
     """
     robot = Robot(mechanism, setup.rate)
+    space = robot.planner.space = read_keep_outs(setup.keep_out_file)
     force = read_force_file(setup.force_file)
     controller = make_controller(
         setup.controller,
@@ -48,7 +50,9 @@ def build_robot(mechanism: Mechanism, setup: Setup) -> Robot:
     payload = Inertial(mass=setup.hidden_payload) if setup.hidden_payload > 0.0 else None
     if setup.realistic:
         robot.machine = realistic_machine(mechanism, payload=payload)
-        robot.planner = MotionPlanner(robot.kinematics, robot.dynamics, robot.limits, reserve=setup.reserve)
+        robot.planner = MotionPlanner(
+            robot.kinematics, robot.dynamics, robot.limits, reserve=setup.reserve, space=space
+        )
     elif payload is not None:
         robot.machine = SimulatedMachine(robot.dynamics, robot.limits, payload=payload)
     if isinstance(robot.machine, SimulatedMachine) and (setup.force_file or setup.controller in FORCE_LAWS):

@@ -143,8 +143,8 @@ def test_a_computer_that_is_too_slow_is_told_in_words(tmp_path: Path) -> None:
         assert words in remark
     assert "ended early" not in Report.of(replace(slow, faults=())).remarks()[0]
     assert remark in str(Report.of(slow))
-    publish_report(slow, Report.of(slow), tmp_path, "slow")
-    assert "--no-page" in (tmp_path / "slow.html").read_text(encoding="utf-8")
+    publish_report(slow, Report.of(slow), tmp_path)
+    assert "--no-page" in (tmp_path / "made_up_sway.html").read_text(encoding="utf-8")
     with style():
         drawn = page(slow, Report.of(slow))
     words = " ".join(found.get_text() for found in drawn.findobj(Text)).replace("\n", " ")
@@ -198,7 +198,7 @@ def test_margins_are_those_of_the_motion(kinematics, limits) -> None:
 def test_files_are_written_and_need_nothing_else(tmp_path: Path, turning: bool) -> None:
     recording = made_up(turning=turning)
     report = Report.of(recording)
-    files = {file.suffix: file for file in publish_report(recording, report, tmp_path, "run")}
+    files = {file.suffix: file for file in publish_report(recording, report, tmp_path)}
     assert files[".png"].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert files[".png"].stat().st_size > 50000
     pdf = files[".pdf"].read_bytes()
@@ -311,19 +311,22 @@ def test_words_do_not_lie_on_the_lines_of_limits() -> None:
 
 def test_names_cannot_break_the_page(tmp_path: Path) -> None:
     recording = made_up()
-    recording = replace(recording, run=replace(recording.run, robot="<script>$x^$", notes=("a & b", "$"), motion="m_$"))
-    publish_report(recording, Report.of(recording), tmp_path, "run")
-    text = (tmp_path / "run.html").read_text(encoding="utf-8")
+    recording = replace(
+        recording, run=replace(recording.run, robot="../<script>$x^$", notes=("a & b", "$"), motion="m_$")
+    )
+    page = publish_report(recording, Report.of(recording), tmp_path)[2]
+    text = page.read_text(encoding="utf-8")
+    assert page.parent == tmp_path
     assert "<script>" not in text
     assert "&lt;script&gt;" in text
 
 
 def test_a_page_that_cannot_be_drawn_leaves_the_table(tmp_path: Path) -> None:
     recording = made_up()
-    (tmp_path / "run.pdf").mkdir()
-    with pytest.raises(ReportError, match=r"the table is .*run\.csv"):
-        publish_report(recording, Report.of(recording), tmp_path, "run")
-    assert (tmp_path / "run.csv").stat().st_size > 10000
+    (tmp_path / "made_up_sway.pdf").mkdir()
+    with pytest.raises(ReportError, match=r"the table is .*made_up_sway\.csv"):
+        publish_report(recording, Report.of(recording), tmp_path)
+    assert (tmp_path / "made_up_sway.csv").stat().st_size > 10000
 
 
 def test_drawing_takes_no_memory_of_who_reports() -> None:
@@ -342,7 +345,7 @@ for k in range(100):
     recorder.add(1e-3 * k, 1e-3 * k, (pose, pose), (one, one), one, one > 2.0)
 recording = recorder.recording(Run("r", "m", 1000.0, 1, 0.1))
 with tempfile.TemporaryDirectory() as folder:
-    files.publish_report(recording, Report.of(recording), Path(folder), "run")
+    files.publish_report(recording, Report.of(recording), Path(folder))
 print([name for name in sys.modules if name.startswith("matplotlib")])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -387,7 +390,7 @@ def test_ten_minutes_at_a_kilohertz_are_bounded_and_written_in_seconds(tmp_path:
     assert store._table.nbytes + store._recent.nbytes < 100e6
     began = time.perf_counter()
     report = Report.of(recording)
-    publish_report(recording, report, tmp_path, "long")
+    publish_report(recording, report, tmp_path)
     took = time.perf_counter() - began
     assert report.position_max == pytest.approx(1e-3, rel=1e-3)
     assert took < 10.0, f"{took:.1f} s"  # 3 s alone on two cores; the bar of 5 s is measured end to end

@@ -49,9 +49,9 @@ def test_it_runs_reports_and_writes_its_files(tmp_path, capfd) -> None:
     text = capfd.readouterr().out
     for words in ("cycles per minute", "position error", "effort of limb3_arm", "speed of limb1", "deadlines missed"):
         assert words in text
-    assert (tmp_path / "delta.png").stat().st_size > 10000
-    assert "limb3_arm" in (tmp_path / "delta.html").read_text(encoding="utf-8")
-    assert (tmp_path / "delta.csv").stat().st_size > 10000
+    assert (tmp_path / "delta_pick_and_place.png").stat().st_size > 10000
+    assert "limb3_arm" in (tmp_path / "delta_pick_and_place.html").read_text(encoding="utf-8")
+    assert (tmp_path / "delta_pick_and_place.csv").stat().st_size > 10000
 
 
 def test_a_bad_motion_file_is_one_clear_line(tmp_path, capfd) -> None:

@@ -17,6 +17,7 @@ from pkm_control.loop.modes import Mode
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
+from pkm_control.run.simulate_command import main as simulate
 from pkm_control.run.simulate_options import Setup
 from pkm_control.space.keep_out import KeepOuts, RoundedBox
 from pkm_control.space.keep_out_file import read_keep_outs
@@ -240,3 +241,16 @@ def test_very_many_reckless_motions(name: str, of_gallery, steered) -> None:
     done, refused = attack(of_gallery[name], steered, name, 1000)
     assert done > 100
     assert refused > 100 or not of_gallery[name].kinematics.constant_space
+
+
+def test_a_motion_file_through_a_place_is_refused_with_its_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file, motion = tmp_path / "space.yaml", tmp_path / "way.csv"
+    file.write_text(TEXT.replace("[0.3, 0, -0.9]", "[0.25, 0, -0.9]"))
+    motion.write_text("# frame: home\nx [mm], y [mm], z [mm]\n0, 0, 0\n0, 50, 0\n150, 50, 0\n")
+    options = ["--keep-out-file", str(file), "--motion", str(motion), "--no-page"]
+    assert simulate(["delta", *options]) == 1
+    said = capfd.readouterr().err
+    assert "way.csv, line 5" in said
+    assert "the tool comes too near to 'wall'" in said
