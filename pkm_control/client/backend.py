@@ -108,6 +108,10 @@ class Backend(Protocol):
         """Lead the robot out of a stop."""
         ...
 
+    def change_working_mode(self, label: str) -> Answer:
+        """Begin to go to the working mode of a label, or go on with it."""
+        ...
+
     def set_speed(self, fraction: float) -> Answer:
         """Run motions at a fraction of their planned speed."""
         ...

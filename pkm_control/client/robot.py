@@ -50,6 +50,7 @@ _LOOK = 0.01  # s, between two looks at the robot
 _RENEW = 0.05  # s, between two twists of a jog
 _BEGIN = 0.5  # s, within which a jog is seen to begin
 _REST = 15.0  # s, within which the platform comes to rest
+_SAME_MODE = 0.02  # rad, and of the characteristic length: by more the actuators of two modes differ
 _THERE = 1e-9  # m and rad: nearer than that there is nothing to move
 _ROS_BACKEND = "pkm_control.client.ros.backend"
 
@@ -82,6 +83,9 @@ class Robot:
         backend.on_output = self._listeners.put
         self._motion: Task | None = None  # that was begun last
         self._turn = threading.Lock()  # of the motion that is being begun
+        self._mode = 0  # the working mode in which the robot was seen last
+        self._planners: dict[int, MotionPlanner] = {}  # by working mode
+        self._boardings: dict[int, Boarding] = {}
 
     @staticmethod
     def simulated(
@@ -113,6 +117,7 @@ class Robot:
         reserve: float = USUAL_RESERVE,
         ready: bool = True,
         tool_file: str = "",
+        conveyor_file: str = "",
     ) -> Robot:
         """Find a robot that runs over ROS (`pkm run`, a launch file). No node, executor or context is asked for.
 
@@ -123,6 +128,7 @@ class Robot:
             reserve: part of the actuators' speeds and efforts that plans leave to the controller.
             ready: wait until the controller hears the machine, too, within that time; it may be off.
             tool_file: path of the file of its tools; empty: none.
+            conveyor_file: path of the controller's file of conveyors, for motions that ride on one.
 
         Returns:
             The robot.
@@ -134,7 +140,9 @@ class Robot:
         """
         read_tools(tool_file)
         need("a robot over ROS", ROS, ROS_REMEDY)
-        backend = importlib.import_module(_ROS_BACKEND).RosBackend(namespace, timeout, hardware_file, ready)
+        backend = importlib.import_module(_ROS_BACKEND).RosBackend(
+            namespace, timeout, hardware_file, ready, conveyor_file
+        )
         return Robot(backend, reserve, tool_file)
 
     # -- what it is, and does ---------------------------------------------------------------------------------------
@@ -149,15 +157,25 @@ class Robot:
         """The library's, of this robot."""
         return shared_dynamics(self.mechanism).kinematics
 
-    @cached_property
+    @property
     def _planner(self) -> MotionPlanner:
-        dynamics = shared_dynamics(self.mechanism)
-        return MotionPlanner(dynamics.kinematics, dynamics, self._backend.limits, reserve=self._reserve)
+        """Of the present working mode, as far as that was seen."""
+        if self._mode not in self._planners:
+            dynamics = shared_dynamics(self.mechanism)
+            limits = self._backend.limits
+            self._planners[self._mode] = MotionPlanner(
+                dynamics.kinematics, dynamics, limits, reserve=self._reserve, mode=self._mode
+            )
+        return self._planners[self._mode]
 
-    @cached_property
+    @property
     def _boarding(self) -> Boarding:
-        dynamics = shared_dynamics(self.mechanism)
-        return Boarding(self._planner, CurveCheck(dynamics.kinematics, dynamics, self._backend.limits))
+        """Of the same."""
+        if self._mode not in self._boardings:
+            dynamics = shared_dynamics(self.mechanism)
+            check = CurveCheck(dynamics.kinematics, dynamics, self._backend.limits, self._mode)
+            self._boardings[self._mode] = Boarding(self._planner, check)
+        return self._boardings[self._mode]
 
     def belt(self, name: str) -> BeltState:
         """Where a conveyor is now.
@@ -200,7 +218,7 @@ class Robot:
         return self._listeners.add(listener)
 
     def solve_ik(self, pose: ArrayLike, tool: str = "") -> InverseSolution:
-        """Joint positions at a pose, in the working mode of home.
+        """Joint positions at a pose, in the present working mode.
 
         Args:
             pose: (7,), or task coordinates.
@@ -214,7 +232,7 @@ class Robot:
             ShapeError: an array of the wrong shape.
             ToolError: there is no such tool.
         """
-        solution = self.kinematics.inverse(self._pose(pose, tool), mode=0)
+        solution = self.kinematics.inverse(self._pose(pose, tool), mode=self._mode_of(self.state))
         if not solution.ok:
             raise RefusedError(self._with_tool(tool) + solution.reason())
         return solution
@@ -234,7 +252,7 @@ class Robot:
         return self._tool(tool).on_platform(self.state.pose)
 
     def solve_fk(self, positions: Mapping[str, float] | ArrayLike) -> ForwardSolution:
-        """The pose for positions of the actuated joints, in the assembly mode that continues home.
+        """The pose for positions of the actuated joints: that which continues home, in another mode the present pose.
 
         Args:
             positions: by joint name, or (n_actuated,), rad or m.
@@ -252,7 +270,9 @@ class Robot:
             if missing:
                 raise RefusedError(f"no position of {', '.join(missing)}")
             positions = [positions[name] for name in names]
-        solution = self.kinematics.forward(np.asarray(positions, dtype=np.float64))
+        state = self.state
+        near = state.pose if self._mode_of(state) else None
+        solution = self.kinematics.forward(np.asarray(positions, dtype=np.float64), near=near)
         if not solution.ok:
             raise RefusedError(solution.reason())
         return solution
@@ -289,7 +309,7 @@ class Robot:
         there = self._pose(pose, tool)
         if not np.isfinite(there).all() or abs(np.linalg.norm(there[3:]) - 1.0) > 1e-6:
             raise RefusedError("the pose is not finite, or its quaternion is not of unit length")
-        if nearest and not self.kinematics.inverse(there, mode=0).ok:
+        if nearest and not self.kinematics.inverse(there, mode=self._mode_of(self.state)).ok:
             found = self.kinematics.nearest(there)
             if not found.ok:
                 raise RefusedError(f"no pose near to that one: {found.reason()}")
@@ -424,6 +444,37 @@ class Robot:
         self._until_rest()
         return answer.message
 
+    @property
+    def working_mode(self) -> str:
+        """Label of the working mode in which the robot is, as `Kinematics.mode_label` gives it."""
+        return self.kinematics.mode_label(self._mode_of(self.state))
+
+    def change_working_mode(self, label: str, *, block: bool = True) -> str:
+        """Go to the same pose in another working mode; motions and `solve_ik` are of that one from then on.
+
+        Where a change was halted (`stop`), this goes on with it, or back, by the label of either mode.
+
+        Args:
+            label: of the mode, such as "+-", as `Kinematics.mode_label` gives it.
+            block: wait for the end.
+
+        Returns:
+            How long it takes, and how far the platform leaves its place meanwhile, in words.
+
+        Raises:
+            RefusedError: there is no way, or no such mode, with the reason. Where `block`, too: it was halted.
+        """
+        answer = self._backend.change_working_mode(label)
+        _require(answer)
+        if not block:
+            return answer.message
+        with self._backend.waiting():
+            while (state := self.state).moving:
+                self._backend.wait(_LOOK)
+        if state.mode is not Mode.HOLDING:
+            raise RefusedError(f"it was halted: {state.reason or state.mode.name.lower()}")
+        return answer.message
+
     def wait(self, seconds: float) -> None:
         """Let time pass on the robot's clock.
 
@@ -450,6 +501,21 @@ class Robot:
         self.close()
 
     # -- inside -----------------------------------------------------------------------------------------------------
+
+    def _mode_of(self, state: RobotState) -> int:
+        """Return the working mode in which a state is, the last one where it does not tell; and note it."""
+        k = self.kinematics
+        if not state.known or state.mode is Mode.TRACKING or not np.isfinite(state.pose).all():
+            return self._mode
+        read = np.array([state.positions[name] for name in k.actuated_names])
+        for mode in dict.fromkeys((self._mode, *range(k.n_modes))):
+            off = np.asarray(k.inverse(state.pose, mode=mode).actuated) - read
+            turned = np.remainder(off + np.pi, 2.0 * np.pi) - np.pi
+            off = np.where(k.engine.actuated_turning, turned, off / k.characteristic_length)
+            if np.abs(off).max() < _SAME_MODE:
+                self._mode = mode
+                break
+        return self._mode
 
     def _tool(self, name: str) -> Tool:
         return tool_named(name, read_tools(self._tool_file))
@@ -488,6 +554,7 @@ class Robot:
         """Begin a motion: `legs` plans it from a pose."""
         with self._turn:
             state = self.state
+            self._mode_of(state)
             plan = legs(_place_of(state))  # before anything that runs is ended for it
             if block and state.speed == 0.0 and not state.moving:
                 raise RefusedError("the speed override is 0, so the motion would not begin: raise it, or do not wait")

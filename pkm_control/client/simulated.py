@@ -226,6 +226,11 @@ class SimulatedBackend:
         self._require_alive()
         return self._operator.recover()
 
+    def change_working_mode(self, label: str) -> Answer:
+        """Begin to go to the working mode of a label, or go on with it."""
+        self._require_alive()
+        return self._operator.change_working_mode(label)
+
     def set_speed(self, fraction: float) -> Answer:
         """Run motions at a fraction of their planned speed."""
         self._require_alive()

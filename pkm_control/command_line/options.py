@@ -27,6 +27,7 @@ FREQUENCY = "natural frequency of the tracking error [rad/s]; lowered to what th
 RATIO = "damping of the tracking error; 1 is critical"
 HARDWARE_FILE = "file of the machine: port, signs, offsets, units, limits (docs/hardware.md)"
 KEEP_OUT_FILE = "file of places that the tool keeps out of (docs/keep_out.md)"
+CONVEYOR_FILE = "file of conveyors that motions may ride on (docs/conveyor.md)"
 FORCE_FILE = "file of the force laws: task frame, sensor, what a simulated machine may touch (docs/force.md)"
 TOOL_FILE = "file of the robot's tools, which motions may name (docs/motion_files.md)"
 TOOL = "tool of the tool file whose pose it is, and whose point goes straight"
@@ -52,6 +53,7 @@ METAVARS = {
     "force_file": "FILE",
     "keep_out_file": "FILE",
     "tool_file": "FILE",
+    "conveyor_file": "FILE",
     "host": "ADDRESS",
     "port": "PORT",
     "namespace": "NAME",

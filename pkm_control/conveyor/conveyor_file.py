@@ -55,7 +55,7 @@ def _conveyor(name: str, section: Section) -> Conveyor:
         direction=direction / length,
         origin=np.array(section.numbers("origin", (3,))),
         window=(begin, end),
-        topic=section.text("topic", "conveyor_states"),
+        topic=section.text("topic", "conveyor_encoders"),
         joint=section.text("joint", name),
         metres_per_unit=metres,
         offset=section.number("offset", 0.0),

@@ -38,7 +38,7 @@ from pkm_kinematics import Kinematics, Status
 
 Array = NDArray[np.float64]
 
-_HOME_MODE = 0  # the working mode of home: motions never leave it
+_HOME_MODE = 0  # the working mode of home
 _JUMP = 0.02  # rad or m, between two points of a path that lie a fraction of that apart
 _DIRECTIONS = 8  # half the corners of the polygon that stands for a bound on a norm
 _POINTS_PER_INTERVAL = 60  # of the path between two changes of its shape
@@ -78,6 +78,7 @@ class MotionPlanner:
         reserve: fraction of actuator velocity, acceleration and effort that plans leave to the controller, in [0, 1).
         payload: what the platform carries, in its frame.
         space: places that the tool keeps out of.
+        mode: number of the working mode, which motions never leave; home's by default.
 
     Raises:
         ValueError: the reserve is no such fraction.
@@ -92,6 +93,7 @@ class MotionPlanner:
         reserve: float = USUAL_RESERVE,
         payload: Inertial | None = None,
         space: KeepOuts | None = None,
+        mode: int = _HOME_MODE,
     ) -> None:
         if not 0.0 <= reserve < 1.0:
             raise ValueError(f"reserve is {reserve}, not in [0, 1)")
@@ -103,6 +105,7 @@ class MotionPlanner:
         self.reserve = reserve
         self.payload = payload
         self.space = space
+        self.mode = mode
         self._coarser = 1 if kinematics.constant_space else _COARSER
         self._velocity = (1.0 - reserve) * actuators.velocity
         self._acceleration = (1.0 - reserve) * actuators.acceleration
@@ -253,7 +256,7 @@ class MotionPlanner:
         if back in self._paths:  # a tour goes to and fro
             return self._paths[back].back()
         try:
-            self._paths[there] = ActuatorPath(self.kinematics, start, end, _HOME_MODE)
+            self._paths[there] = ActuatorPath(self.kinematics, start, end, self.mode)
             return self._paths[there]
         except ValueError as error:
             x, y, z = (float(value) for value in end[:3])
@@ -353,8 +356,8 @@ class MotionPlanner:
         rows = [self._effort_rows(sample, carried)] if self._pulling is None else []
         driven = np.isfinite(self._acceleration)
         if driven.any():
-            still = self.kinematics.motion(sample.pose, zero, sample.first, mode=_HOME_MODE)
-            moving = self.kinematics.motion(sample.pose, sample.first, sample.second, mode=_HOME_MODE)
+            still = self.kinematics.motion(sample.pose, zero, sample.first, mode=self.mode)
+            moving = self.kinematics.motion(sample.pose, sample.first, sample.second, mode=self.mode)
             along = np.asarray(still.actuated_accelerations)[:, driven]
             across = np.asarray(moving.actuated_accelerations)[:, driven]
             bound = np.tile(self._acceleration[driven], (len(along), 1))
@@ -468,7 +471,7 @@ class MotionPlanner:
     # What both need
 
     def _require_reachable(self, pose: Array, names: list[str], carried: Carried | None = None) -> None:
-        solution = self.kinematics.inverse(pose, mode=_HOME_MODE)
+        solution = self.kinematics.inverse(pose, mode=self.mode)
         bad = np.flatnonzero(np.asarray(solution.status) != 0)
         if bad.size:
             i = int(bad[0])
@@ -518,7 +521,7 @@ class MotionPlanner:
             ),
             _worst("angular jerk of the platform", "rad/s^3", jerk[:, 3:], limits.angular_jerk, 3),
         ]
-        motion = self.kinematics.motion(pose, twist, acceleration, mode=_HOME_MODE)
+        motion = self.kinematics.motion(pose, twist, acceleration, mode=self.mode)
         for i, name in enumerate(self.actuators.names):
             rate = np.asarray(motion.actuated_velocities)[:, i : i + 1]
             change = np.asarray(motion.actuated_accelerations)[:, i : i + 1]
@@ -545,10 +548,10 @@ class MotionPlanner:
 
     def _efforts(self, pose: Array, twist: Array, acceleration: Array, carried: Carried) -> Efforts:
         wrench = carried.wrench(self.kinematics.mechanism.gravity, pose, twist, acceleration)
-        return self.dynamics.inverse(pose, twist, acceleration, wrench, mode=_HOME_MODE, distribution=self._pulling)
+        return self.dynamics.inverse(pose, twist, acceleration, wrench, mode=self.mode, distribution=self._pulling)
 
     def _joint_rates(self, pose: Array, twist: Array) -> Array:
-        return np.asarray(self.kinematics.motion(pose, twist, mode=_HOME_MODE).actuated_velocities, dtype=np.float64)
+        return np.asarray(self.kinematics.motion(pose, twist, mode=self.mode).actuated_velocities, dtype=np.float64)
 
 
 _REMEDY_FRICTION = (

@@ -33,6 +33,7 @@ from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.reading_rate import ReadingRate
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.nodes import motion_messages
+from pkm_control.nodes.conveyor_topics import ConveyorTopics
 from pkm_control.nodes.operator_services import OperatorServices
 from pkm_control.nodes.realtime import RealTime
 from pkm_control.operation.controls import Controls
@@ -85,6 +86,8 @@ class ControllerNode(Node):
         declare(self, "keep_out_file", "", text, fixed=True)
         text = "distance from the reference at which the drives are let go, m; 0: a fifth of the characteristic length"
         declare(self, "following_error", 0.0, text, (0.0, 100.0), fixed=True)
+        text = "path of the file of conveyors (docs/conveyor.md)"
+        declare(self, "conveyor_file", "", text, fixed=True)
         declare(self, "start_delay", START_DELAY, "from a motion to be run at once to its beginning, s", (0.0, 10.0))
         declare(self, "start_tolerance", START_TOLERANCE, "largest jump at a motion's start, m and rad", (0.0, 1.0))
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
@@ -104,6 +107,7 @@ class ControllerNode(Node):
         self._state = self.create_publisher(ControllerState, topics.CONTROLLER_STATE, topics.STREAM_OUT)
         self._outputs = self.create_publisher(Outputs, topics.OUTPUTS, topics.LATCHED)
         self._payload = self.create_publisher(InertiaStamped, topics.PAYLOAD, topics.LATCHED)
+        self._conveyors = ConveyorTopics(self, self._value("conveyor_file"))
         self._description = RobotDescription(self, self._build, self._busy)
         self._controls.problem = self._description.problem
         self._desk = GoalDesk(self._controls, self._start_settings, self._refuse)
@@ -195,6 +199,7 @@ class ControllerNode(Node):
                 lead,
                 self._value("abort_after"),
                 space,
+                self._conveyors.belts(),
                 following_error=self._value("following_error"),
             )
 
@@ -308,6 +313,7 @@ class ControllerNode(Node):
         self._rate.note(at)
         if follower.controller.feels:
             self._feel(follower, now)
+        self._conveyors.hear(follower.belts)
         self._send(follower.update(at, now, positions, velocities), stamp)
 
     def _feel(self, follower: TrajectoryFollower, now: float) -> None:
@@ -333,6 +339,7 @@ class ControllerNode(Node):
             self._next_state = now + 1.0 / self._value("state_rate")
             commands = self._controls.ready().controller.commands
             self._state.publish(motion_messages.state_message(action, stamp, self._kinematics, commands))
+            self._conveyors.publish(self._controls.ready().belts, stamp)
 
     # Motions
 
@@ -445,6 +452,8 @@ class ControllerNode(Node):
         space = self._controls.follower.check.space
         if space is not None and action.measured is not None:
             values["clearance [m]"] = f"{space.clearance(action.measured.pose[None])[0][0]:.4f}"
+        follower = self._controls.follower
+        values |= self._conveyors.report(follower.belts, follower.time)
         if action.mode is Mode.STOPPED:
             return diagnostics.ERROR, action.reason, values
         return diagnostics.OK, action.mode.name.lower(), values

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from pkm_control.controllers.controller import Reference
+from pkm_control.conveyor.conveyor import Ride
 from pkm_control.loop.follower import Action, Motion, Tolerances
 from pkm_control.motion import path_events as events
 from pkm_control.motion.path_events import Effects, PathEvents
@@ -85,7 +86,17 @@ def trajectory_message(motion: MotionPoints, base_link: str) -> PlatformTrajecto
             motion.times, motion.poses, motion.twists, motion.accelerations, strict=True
         )
     ]
+    if motion.ride is not None:
+        message.moving_frame, message.riding = motion.ride.frame, list(motion.ride.instants)
+        message.moving_frame_travel, message.moving_frame_start = motion.ride.travel, motion.ride.start
     return message
+
+
+def _ride_of(message: PlatformTrajectory) -> Ride | None:
+    if not message.moving_frame:
+        return None
+    a, b, c, d = (float(instant) for instant in message.riding)
+    return Ride(message.moving_frame, message.moving_frame_travel, message.moving_frame_start, (a, b, c, d))
 
 
 def inertia_message(payload: Inertial | None) -> Inertia:
@@ -144,6 +155,7 @@ def points_of(message: PlatformTrajectory) -> MotionPoints:
         repetitions=max(1, message.repetitions),
         start=seconds(message.header.stamp),
         events=_events_of(message),
+        ride=_ride_of(message),
     )
 
 

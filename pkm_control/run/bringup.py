@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pkm_control.command_line import options
 from pkm_control.command_line.outputs import check_host, check_report
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
+from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
@@ -100,6 +101,7 @@ KNOBS = (
     ),
     Knob("hardware_file", "", options.HARDWARE_FILE, group="machine"),
     Knob("keep_out_file", "", options.KEEP_OUT_FILE, group="control"),
+    Knob("conveyor_file", "", options.CONVEYOR_FILE, group="control"),
     Knob("force_file", "", options.FORCE_FILE, group="machine"),
     Knob("realistic", "false", options.REALISTIC, SWITCH, group="machine"),
     Knob("hidden_payload", "0.0", options.HIDDEN_PAYLOAD, span=(0.0, 1e6), group="machine"),
@@ -215,6 +217,7 @@ NODES = (
             "hardware_file": "hardware_file",
             "force_file": "force_file",
             "keep_out_file": "keep_out_file",
+            "conveyor_file": "conveyor_file",
             "rate": "rate",
             "realtime_priority": "realtime_priority",
             "fallback": "fallback",
@@ -378,6 +381,7 @@ def _check_machine(values: Values) -> None:
     read_force_file(values["force_file"])
     read_keep_outs(values["keep_out_file"])
     read_tools(values["tool_file"])
+    read_conveyors(values["conveyor_file"])
     file = read_machine_file(values["hardware_file"]) if values["hardware_file"] else None
     if kind not in KINDS:
         return

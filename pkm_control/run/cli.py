@@ -28,6 +28,7 @@ COMMANDS = {  # word: module, and what it does
     "stop": ("pkm_control.client.verbs.stop", "end whatever moves, and hold"),
     "speed": ("pkm_control.client.verbs.speed", "run its motions at a fraction of their plan"),
     "recover": ("pkm_control.client.verbs.recover", "lead it out of a stop"),
+    "mode": ("pkm_control.client.verbs.mode", "go to another working mode, or say which it is"),
     "state": ("pkm_control.client.verbs.state", "say what it does now, and where it is"),
     "cycle": ("pkm_control.command_line.cycle", "cycles per minute between two places, and what bounds them"),
     "check": ("pkm_kinematics.check", "say what a description means, or what is wrong with it"),

@@ -31,6 +31,7 @@ OBSERVED_LEGS = "observed_legs"  # pkm_interfaces/ObservedLegs: directions of th
 OBSERVED_EFFORTS = "observed_efforts"  # sensor_msgs/JointState: inverse dynamics from the observed legs
 JOINT_COMMANDS = "joint_commands"  # sensor_msgs/JointState: what the drives are to do
 FORCE_TORQUE = "force_torque"  # geometry_msgs/WrenchStamped: what a sensor feels being done to the platform
+CONVEYOR_STATES = "conveyor_states"  # sensor_msgs/JointState: travel and speed of belts, as the controller knows them
 HARDWARE_COMMANDS = "hardware/joint_commands"  # the same two, as the hardware names them: the topics that
 HARDWARE_STATES = "hardware/joint_states"  # JointStateTopicSystem of the <ros2_control> block speaks
 LOOP_STATISTICS = "~/loop_statistics"  # pkm_interfaces/LoopStatistics

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import math
+import time
 from functools import cached_property
 
 from geometry_msgs.msg import InertiaStamped
+from sensor_msgs.msg import JointState
 
 from pkm_control.client.ros.goal import RosGoal
 from pkm_control.client.ros.link import RosLink
+from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
+from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop.follower import Tolerances
 from pkm_control.motion.limits import ActuatorLimits
@@ -19,6 +24,9 @@ from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import topics
 from pkm_dynamics.ros.dynamics_services import payload_of
 
+_PATIENCE = 2.0  # s, in which the controller speaks of its belts
+_LOOK = 0.01  # s
+
 
 class RosBackend(RosLink):
     """A link, the robot's description, and its motions.
@@ -28,17 +36,25 @@ class RosBackend(RosLink):
         timeout: how long it may take to find them [s].
         hardware_file: path of the machine's file, for its limits; empty: none.
         ready: wait for the first reading of the machine, too, as long as the timeout lets.
+        conveyor_file: path of the file of conveyors, that of the controller; empty: none.
 
     Raises:
         NoRobotError: they do not answer in that time; says what is missing.
+        MachineFileError: the file of conveyors cannot be used.
         ValueError: no such namespace can be.
     """
 
-    def __init__(self, namespace: str, timeout: float, hardware_file: str = "", ready: bool = True) -> None:
+    def __init__(
+        self, namespace: str, timeout: float, hardware_file: str = "", ready: bool = True, conveyor_file: str = ""
+    ) -> None:
+        self._conveyors = {one.name: one for one in read_conveyors(conveyor_file)}
+        self._belts: dict[str, tuple[float, float, float]] = {}  # travel, speed, when that came: s, monotonic clock
         super().__init__(namespace, timeout, ready)
         self._hardware_file = hardware_file
         self.payload: Inertial | None = None
         self._node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carries, topics.LATCHED)
+        if self._conveyors:
+            self._node.create_subscription(JointState, topics.CONVEYOR_STATES, self._conveyed, topics.STREAM_IN)
 
     def _carries(self, message: InertiaStamped) -> None:
         self.payload = payload_of(message.inertia)
@@ -52,6 +68,26 @@ class RosBackend(RosLink):
     def limits(self) -> ActuatorLimits:
         """Of its actuators."""
         return limits_by_file(self.mechanism, self._hardware_file)
+
+    def belt(self, name: str) -> tuple[Conveyor, BeltState]:
+        """A conveyor, and where it is, as the controller knows it; what that does not say yet is waited for."""
+        self._require_open()
+        conveyor = conveyor_named(self._conveyors, name)
+        until = time.monotonic() + _PATIENCE
+        while name not in self._belts and time.monotonic() < until:
+            time.sleep(_LOOK)
+        travel, speed, heard = self._belts.get(name, (math.nan, math.nan, -math.inf))
+        passed = time.monotonic() - heard
+        if passed > _PATIENCE:
+            return conveyor, BeltState(travel, speed, f"the controller says nothing of conveyor '{name}'")
+        if not math.isfinite(travel):
+            return conveyor, BeltState(travel, speed, f"the controller hears nothing usable of conveyor '{name}'")
+        return conveyor, BeltState(travel + speed * passed, speed)
+
+    def _conveyed(self, message: JointState) -> None:
+        now = time.monotonic()
+        for name, travel, speed in zip(message.name, message.position, message.velocity, strict=False):
+            self._belts[name] = (travel, speed, now)
 
     def begin(self, motion: MotionPoints, tolerances: Tolerances) -> RosGoal:
         """Send a motion to the controller."""

@@ -35,11 +35,12 @@ from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.transport import transport_environment
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs
-from pkm_interfaces.srv import SetSpeedOverride
+from pkm_interfaces.srv import ChangeWorkingMode, SetSpeedOverride
 
 Array = NDArray[np.float64]
 
 _PATIENCE = 10.0  # s, for an answer
+_PLANNING = 60.0  # s, for one that takes planning
 _SILENT = 2.0  # s without a state after which the controller is gone: it says a hundred a second
 _LOOK = 0.02  # s
 _NONE = np.full(7, np.nan)
@@ -100,6 +101,7 @@ class RosLink:
         names = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER)
         self._triggers = {name: node.create_client(Trigger, name) for name in names}
         self._speed = node.create_client(SetSpeedOverride, topics.SET_SPEED_OVERRIDE)
+        self._mode = node.create_client(ChangeWorkingMode, topics.CHANGE_WORKING_MODE)
         self._action = ActionClient(node, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(node)
@@ -128,7 +130,7 @@ class RosLink:
             time.sleep(_LOOK)
 
     def _missing(self) -> list[str]:
-        clients = {**self._triggers, topics.SET_SPEED_OVERRIDE: self._speed}
+        clients = {**self._triggers, topics.SET_SPEED_OVERRIDE: self._speed, topics.CHANGE_WORKING_MODE: self._mode}
         missing = [] if self._text else [topics.ROBOT_DESCRIPTION]
         missing += [] if self._state is not None else [topics.CONTROLLER_STATE]
         missing += [name for name, client in clients.items() if not client.service_is_ready()]
@@ -190,6 +192,10 @@ class RosLink:
         """Lead the robot out of a stop."""
         return self._call(self._triggers[topics.RECOVER], Trigger.Request())
 
+    def change_working_mode(self, label: str) -> Answer:
+        """Begin to go to the working mode of a label, or go on with it."""
+        return self._call(self._mode, ChangeWorkingMode.Request(working_mode=label), _PLANNING)
+
     def set_speed(self, fraction: float) -> Answer:
         """Run motions at a fraction of their planned speed."""
         return self._call(self._speed, SetSpeedOverride.Request(fraction=fraction))
@@ -246,7 +252,7 @@ class RosLink:
         if self._closing:
             raise NoRobotError("the client was closed")
 
-    def _call(self, client: Any, request: Any) -> Answer:
+    def _call(self, client: Any, request: Any, patience: float = _PATIENCE) -> Answer:
         """Call a service and wait for its answer."""
         self._require_open()
         name = client.srv_name.rpartition("/")[2]
@@ -255,9 +261,9 @@ class RosLink:
         done = threading.Event()
         future = client.call_async(request)
         future.add_done_callback(lambda _: done.set())
-        if not done.wait(_PATIENCE):
+        if not done.wait(patience):
             client.remove_pending_request(future)
-            raise NoRobotError(f"'{name}' is not answered within {_PATIENCE:g} s")
+            raise NoRobotError(f"'{name}' is not answered within {patience:g} s")
         return Answer(future.result().success, future.result().message)
 
     def _read_joints(self) -> None:

@@ -22,6 +22,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("motion", metavar="FILE|NAME", help=options.MOTION)
     p.add_argument("--times", type=options.count, default=1, metavar="N", help="how many times the motion is run")
     options.add_tool_file(p)
+    belt = p.add_argument_group("conveyor")
+    belt.add_argument("--on", default="", metavar="NAME", help="the conveyor that carries the object")
+    at = "travel of the belt when the object was at the conveyor's origin [m]; now without"
+    belt.add_argument("--at", type=options.number, metavar="M", help=at)
+    belt.add_argument("--conveyor-file", default="", metavar="FILE", help=options.CONVEYOR_FILE)
     p.add_argument("--hardware-file", default="", metavar="FILE", help=options.HARDWARE_FILE)
     return p
 
@@ -29,11 +34,11 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: exit status 0 done, 1 refused or ended early, 130 interrupted."""
     given = parser().parse_args(arguments)
-    return ask_robot("follow", given, lambda robot: _follow(robot, given.motion, given.times))
 
+    def act(robot: Robot) -> str:
+        return in_words(robot.follow(given.motion, given.times, on=given.on, at=given.at).result())
 
-def _follow(robot: Robot, motion: str, times: int) -> str:
-    return in_words(robot.follow(motion, times).result())
+    return ask_robot("follow", given, act)
 
 
 if __name__ == "__main__":

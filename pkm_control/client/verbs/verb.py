@@ -79,7 +79,10 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
     def asked() -> str:
         hardware_file, tool_file = (getattr(given, name, "") for name in ("hardware_file", "tool_file"))
         connect = importlib.import_module("pkm_control.client.robot").Robot.connect
-        with connect(given.namespace, given.timeout, hardware_file, tool_file=tool_file) as robot:
+        conveyor_file = getattr(given, "conveyor_file", "")
+        with connect(
+            given.namespace, given.timeout, hardware_file, tool_file=tool_file, conveyor_file=conveyor_file
+        ) as robot:
             return act(robot)
 
     return reported(word, asked)

@@ -266,6 +266,7 @@ def test_a_ride_ends_at_rest_on_its_way(
         assert line.ready().pick() < ACCURACY  # and the next one is picked
 
 
+@pytest.mark.slow
 def test_a_belt_that_stalls_before_a_motion_begins_is_waited_for(line: Line) -> None:
     task = line.robot.follow(line.file, on="belt", at=line.next(), block=False)
     line.drive.speed = 0.0

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoders of conveyors as topics, and what the controller knows of their belts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from pkm_control.conveyor.belt import Belt
+from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_description.ros import topics
+from pkm_description.ros.polled import PolledSubscription
+
+_MOST = 50  # readings of one topic in a period
+
+
+class ConveyorTopics:
+    """Hears the encoders of a file's conveyors, and tells where the belts are.
+
+    Args:
+        node: that hears; where there is no conveyor, it has no topic for them.
+        path: of the file; empty: there is none.
+
+    Raises:
+        MachineFileError: the file cannot be used.
+    """
+
+    def __init__(self, node: Node, path: str) -> None:
+        self.conveyors = read_conveyors(path)
+        self._encoders = {
+            topic: PolledSubscription(node, JointState, topic, topics.EVENTS)
+            for topic in dict.fromkeys(one.topic for one in self.conveyors)
+        }
+        self._states = node.create_publisher(JointState, topics.CONVEYOR_STATES, topics.STREAM_OUT) if path else None
+
+    def belts(self) -> dict[str, Belt]:
+        """Return belts of which nothing is known yet, by name."""
+        return {one.name: Belt(one) for one in self.conveyors}
+
+    def hear(self, belts: Mapping[str, Belt]) -> None:
+        """Take what the encoders have told since.
+
+        Args:
+            belts: of the follower.
+        """
+        for topic, encoder in self._encoders.items():
+            for message, _ in encoder.take_all(_MOST):
+                positions = dict(zip(message.name, message.position, strict=False))
+                stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
+                for one in self.conveyors:
+                    if one.topic == topic and one.joint in positions:
+                        belts[one.name].hear(stamp, positions[one.joint])
+
+    def publish(self, belts: Mapping[str, Belt], stamp: Any) -> None:
+        """Tell where the belts are; travel and speed of one that is not known are no numbers.
+
+        Args:
+            belts: of the follower.
+            stamp: of the readings of the machine.
+        """
+        if self._states is None:
+            return
+        time = stamp.sec + 1e-9 * stamp.nanosec
+        known = [belt.state(time) for belt in belts.values()]
+        message = JointState(
+            name=list(belts),
+            position=[math.nan if one.problem else one.travel for one in known],
+            velocity=[math.nan if one.problem else one.speed for one in known],
+        )
+        message.header.stamp = stamp
+        self._states.publish(message)
+
+    def report(self, belts: Mapping[str, Belt], time: float) -> dict[str, str]:
+        """For diagnostics: each belt in words.
+
+        Args:
+            belts: of the follower.
+            time: s, on the clock of the readings of the machine.
+
+        Returns:
+            By name.
+        """
+        states = {name: belt.state(time) for name, belt in belts.items()}
+        return {f"conveyor {name}": one.problem or f"{one.speed:.3f} m/s" for name, one in states.items()}
