@@ -548,7 +548,11 @@ class Robot:
         there = belt.travel if at is None else float(at)
         if at is not None and not math.isfinite(there):
             raise RefusedError(f"at is {at}; give the belt's travel when the object was at the origin [m]")
-        return lambda here: self._boarding.plan(file, conveyor, lambda: self._backend.belt(on)[1], there, here)
+
+        def look() -> BeltState:
+            return self._backend.belt(on)[1]
+
+        return lambda here: self._boarding.plan(file, conveyor, look, there, here, self.payload)
 
     def _move(self, legs: Callable[[Array], Plan], block: bool) -> Task:
         """Begin a motion: `legs` plans it from a pose."""

@@ -23,6 +23,7 @@ from pkm_control.motion.path_events import NO_EVENTS
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.motion_points import MotionPoints
+from pkm_description.mechanism import Inertial
 
 Array = NDArray[np.float64]
 
@@ -78,7 +79,13 @@ class Boarding:
         self._legs: dict[bytes, Trajectory] = {}
 
     def plan(
-        self, motion: MotionFile, conveyor: Conveyor, look: Callable[[], BeltState], at: float, here: Array
+        self,
+        motion: MotionFile,
+        conveyor: Conveyor,
+        look: Callable[[], BeltState],
+        at: float,
+        here: Array,
+        payload: Inertial | None = None,
     ) -> MotionPoints:
         """The motion for one object.
 
@@ -88,6 +95,7 @@ class Boarding:
             look: at the belt now.
             at: the belt's travel when the object was at the conveyor's origin [m].
             here: pose (7,) where the platform is held.
+            payload: what the platform carries there, in its frame.
 
         Returns:
             Its points, with the ride, from `here`.
@@ -98,6 +106,7 @@ class Boarding:
         """
         if motion.riding is None:
             raise ConveyorError(f"{motion.source} is in a frame that stands: it needs the line '# frame: conveyor'")
+        self._planner, self._check.payload = self._planner.carrying(payload), payload
         belt = _known(look())
         stands = abs(belt.speed) < STANDS
         speed, onward = (0.0, 1.0) if stands else (belt.speed, float(np.sign(belt.speed)))
@@ -182,7 +191,7 @@ class Boarding:
             return Trajectory(rest.pieces, events=events_of(part, [rest.duration]))
         happens = np.array([*outputs.values()]), np.zeros(0) if part.payloads is None else part.payloads
         numbers = poses, part.speeds, part.blends, dwells, *happens
-        key = b"".join(np.ascontiguousarray(x).tobytes() for x in numbers)
+        key = repr(self._planner.payload).encode() + b"".join(np.ascontiguousarray(x).tobytes() for x in numbers)
         if key not in self._legs:
             while len(self._legs) >= _KEPT:
                 self._legs.pop(next(iter(self._legs)))
