@@ -28,7 +28,7 @@ def require_it_works_in(robot: Robot, label: str) -> None:
     there = np.array(home)
     there[:2] += (0.03, 0.02)
     robot.move_to(there)
-    robot.wait(0.3)
+    robot.wait(1.5)
     state = robot.state
     np.testing.assert_allclose(state.reference, there, atol=1e-9)
     wanted = robot.solve_ik(there).by_name()
@@ -38,15 +38,6 @@ def require_it_works_in(robot: Robot, label: str) -> None:
     here = robot.kinematics.inverse(there, mode=number).by_name()
     assert wanted == pytest.approx(here, abs=1e-9)
     robot.move_to(home)
-
-
-def test_it_changes_and_comes_back(robot: Robot) -> None:
-    require_it_works_in(robot, "++")
-    assert "mm" in robot.change_working_mode("+-")
-    require_it_works_in(robot, "+-")
-    assert robot.change_working_mode("+-") == "the robot is in working mode +-"
-    robot.change_working_mode("++")
-    require_it_works_in(robot, "++")
 
 
 def test_it_is_halted_on_the_way_and_goes_back(robot: Robot) -> None:
@@ -74,11 +65,26 @@ def test_a_mode_that_a_delta_cannot_take() -> None:
         with pytest.raises(RefusedError):
             robot.change_working_mode("-++")
         task = robot.move_to([0.1, 0.0, -0.85], 0.05, block=False)
+        while not robot.state.moving:
+            robot.wait(0.02)
         with pytest.raises(RefusedError, match="it must hold the platform"):
             robot.change_working_mode("-++")
         task.cancel()
         with pytest.raises(MotionEndedError):
             task.result()
+
+
+def test_it_changes_and_works_there(robot: Robot) -> None:
+    assert "mm" in robot.change_working_mode("+-")
+    require_it_works_in(robot, "+-")
+    assert robot.change_working_mode("+-") == "the robot is in working mode +-"
+
+
+@pytest.mark.slow
+def test_it_comes_back(robot: Robot) -> None:
+    for label in ("+-", "++", "-+", "++"):
+        robot.change_working_mode(label)
+        require_it_works_in(robot, label)
 
 
 @pytest.mark.slow
