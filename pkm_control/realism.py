@@ -22,4 +22,4 @@ def payload_note(hidden: float) -> str:
     """What the report says of the payload; `hidden`: that the controller does not know of [kg]."""
     if hidden > 0.0:
         return f"payload {hidden:g} kg, which the controller does not know of"
-    return "no payload beyond the description's"
+    return "no payload that the controller does not know of"

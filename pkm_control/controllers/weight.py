@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
+from pkm_control.kernels.payload import write_wrenches
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Distribution, Dynamics
@@ -69,23 +69,10 @@ def payload_wrench(payload: Inertial, gravity: Array, pose: Array, twist: Array,
     Returns:
         Wrench (n, 6) on the platform, about its origin, base axes [N, N m].
     """
-    turned = Rotation.from_quat(pose[:, 3:]).as_matrix()
-    arm = turned @ payload.com
-    rate, change = twist[:, 3:], acceleration[:, 3:]
-    centre = acceleration[:, :3] + _cross(change, arm) + _cross(rate, _cross(rate, arm))
-    force = payload.mass * (centre - gravity)
-    moment = _cross(arm, force)
-    if payload.inertia.any():
-        inertia = turned @ payload.inertia @ np.swapaxes(turned, 1, 2)
-        spun = np.einsum("nij,nj->ni", inertia, rate)
-        moment = moment + np.einsum("nij,nj->ni", inertia, change) + _cross(rate, spun)
-    return -np.hstack([force, moment])
-
-
-def _cross(a: Array, b: Array) -> Array:
-    """Cross products of rows (n, 3): for one row, in a third of the time of NumPy's."""
-    (ax, ay, az), (bx, by, bz) = a.T, b.T
-    return np.array((ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx)).T
+    body = np.concatenate(((payload.mass,), payload.com, payload.inertia.ravel(), gravity))
+    found = np.empty((len(pose), 6))
+    write_wrenches(body, np.concatenate((pose, twist, acceleration), axis=1), np.empty((3, 3)), found)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -702,8 +702,10 @@ def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
     follower.check.refusal(motion.trajectory)
     follower.check.braking(motion.trajectory)
     follower.follow(motion)
+    follower.effects.on_payload(Inertial(1e-9))
     for time in np.arange(0.0, 0.2, 0.01):
         follower.update(float(time), float(time), positions, rates)
+    follower.effects.on_payload(None)
     kinematics.nearest(home[0])  # what poses that cannot be reached take
     for time in np.arange(0.2, 0.3, 0.01):
         follower.steer(np.full(6, 1e-6), float(time))

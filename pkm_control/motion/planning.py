@@ -245,11 +245,26 @@ class MotionPlanner:
         if motion.dwells[index] > 0.0:
             pieces.append(Rest(motion.poses[index], float(motion.dwells[index])))
 
+    def _leader(self, motion: MotionFile) -> Tool | None:
+        """Return the tool whose point goes straight; None where it is the platform's origin that does.
+
+        A platform that turns about a point that it cannot shift, as a wrist does, leads no tool straight.
+        """
+        tool, k = motion.tool, self.kinematics
+        if tool is None or not tool.offset or not k.constant_space:
+            return None
+        space = np.asarray(k.subspace(k.home), dtype=np.float64)
+        arm = tool.on_platform(k.home)[:3] - k.home[:3]
+        still = np.vstack([np.cross(arm, space[3:], axisb=0).T, np.zeros_like(space[3:])])  # shifts that keep its point
+        rest = still - space @ np.linalg.lstsq(space, still, rcond=None)[0]
+        return tool if np.abs(rest).max() < 1e-9 * max(1.0, float(np.abs(arm).max())) else None
+
     def _path(self, motion: MotionFile, first: int, last: int) -> Path:
         """Return the path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
         if self.kinematics.constant_space:
-            path = RoundedPath(_led(motion)[first : last + 1], motion.blends[first + 1 : last])
-            return path if motion.tool is None or not motion.tool.offset else ToolPath(motion.tool, path)
+            leader = self._leader(motion)
+            path = RoundedPath(_led(motion, leader)[first : last + 1], motion.blends[first + 1 : last])
+            return path if leader is None else ToolPath(leader, path)
         start, end = motion.poses[first], motion.poses[last]
         self._require_reachable(motion.poses[first : last + 1], [motion.describe(first), motion.describe(last)])
         there, back = (start.tobytes(), end.tobytes()), (end.tobytes(), start.tobytes())
@@ -266,7 +281,7 @@ class MotionPlanner:
         """Return the inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
         if not self.kinematics.constant_space:
             return list(range(1, len(motion) - 1))
-        whole = RoundedPath(_led(motion), np.zeros(len(motion) - 2))
+        whole = RoundedPath(_led(motion, self._leader(motion)), np.zeros(len(motion) - 2))
         middles = 0.5 * (whole.corners[:-1] + whole.corners[1:])
         before_corner = whole.sample(np.nextafter(whole.corners[1:-1], middles[:-1])).first
         after_corner = whole.sample(np.nextafter(whole.corners[1:-1], middles[1:])).first
@@ -433,7 +448,7 @@ class MotionPlanner:
 
     def _plan_timed(self, motion: MotionFile, limits: PlatformLimits) -> Trajectory:
         assert motion.times is not None
-        n = len(motion)
+        n, leader = len(motion), self._leader(motion)
         if motion.straight:
             stops = list(range(n))
         else:
@@ -443,8 +458,8 @@ class MotionPlanner:
         for first, last in pairwise(stops):
             times = motion.times[first : last + 1].copy()
             times[0] += motion.dwells[first]
-            curve = TimedCurve(times, _led(motion)[first : last + 1])
-            piece = curve if motion.tool is None or not motion.tool.offset else ToolCurve(motion.tool, curve)
+            curve = TimedCurve(times, _led(motion, leader)[first : last + 1])
+            piece = curve if leader is None else ToolCurve(leader, curve)
             self._require_kept(motion, times, first, piece, limits)
             pieces.append(piece)
             self._dwell(pieces, motion, last)
@@ -561,9 +576,9 @@ _REMEDY_FRICTION = (
 _REMEDY_HEAVY = "the actuators cannot hold the platform there; choose another path or stronger actuators"
 
 
-def _led(motion: MotionFile) -> Array:
-    """Return the poses (n, 7) of what goes straight from waypoint to waypoint: the tool, where there is one."""
-    return motion.poses if motion.tool is None or not motion.tool.offset else motion.tool.on_platform(motion.poses)
+def _led(motion: MotionFile, leader: Tool | None) -> Array:
+    """Return the poses (n, 7) of what goes straight from waypoint to waypoint: the platform, or the tool that leads."""
+    return motion.poses if leader is None else leader.on_platform(motion.poses)
 
 
 def _first_jump(positions: Array) -> int | None:
