@@ -9,30 +9,57 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 
-from pkm_control.command_line.one_process import run_in_one_process
 from pkm_control.command_line.outputs import check_host, check_report
-from pkm_control.run.simulate_options import parser, read_options
-from pkm_control.run.simulated_job import simulate
+from pkm_control.hardware.contact.force_file import read_force_file
+from pkm_control.motion.files.shipped import AUTO, find_motion
+from pkm_control.run.simulate_options import Options, parser, read_options
+from pkm_control.space.keep_out_file import read_keep_outs
+from pkm_control.space.tool import read_tools
+from pkm_description.errors import PkmError
+from pkm_description.load import expand, xacro_arguments
 
 __all__ = ["main", "parser"]
+
+_RUN, _JOB = "pkm_control.command_line.one_process", "pkm_control.run.simulated_job"  # loaded once all is in order
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status: 0 done, 1 failed, 2 bad arguments, 130 interrupted."""
     options = read_options(arguments)
     try:
-        check_report(options.report)
-        if options.page:
-            check_host(options.host)
-    except ValueError as error:
+        _check(options)
+    except (PkmError, ValueError) as error:
         print(f"pkm simulate: {error}", file=sys.stderr)
         return 2
-    return run_in_one_process(
-        options.robot, options.xacro_args, lambda mechanism, interruption: simulate(mechanism, options, interruption)
+    run_in_one_process = importlib.import_module(_RUN).run_in_one_process
+    simulate = importlib.import_module(_JOB).simulate
+    return int(
+        run_in_one_process(
+            options.robot,
+            options.xacro_args,
+            lambda mechanism, interruption: simulate(mechanism, options, interruption),
+        )
     )
+
+
+def _check(options: Options) -> None:
+    """Refuse at once what no robot is needed to refuse."""
+    check_report(options.report)
+    if options.page:
+        check_host(options.host)
+    if options.motion != AUTO:
+        find_motion(options.motion)
+    for read, file in (
+        (read_force_file, options.force_file),
+        (read_keep_outs, options.keep_out_file),
+        (read_tools, options.tool_file),
+    ):
+        read(file)
+    expand(options.robot, xacro_arguments(options.xacro_args))
 
 
 if __name__ == "__main__":

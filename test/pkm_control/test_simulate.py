@@ -63,9 +63,9 @@ def test_a_bad_motion_file_is_one_clear_line(tmp_path, capfd) -> None:
 
 
 def test_a_robot_that_is_not_there_is_one_clear_line(capfd) -> None:
-    assert main(["no_such_robot", "--no-page"]) == 1
+    assert main(["no_such_robot", "--no-page"]) == 2  # before anything is loaded
     error = capfd.readouterr().err
-    assert error.startswith("error: ")
+    assert error.startswith("pkm simulate: ")
     assert "no_such_robot" in error
 
 

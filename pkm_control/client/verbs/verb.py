@@ -15,12 +15,14 @@ from pkm_control.command_line import options
 from pkm_control.operation.answer import Answer
 from pkm_control.optional import ROS, ROS_REMEDY, need
 from pkm_description.errors import PkmError
+from pkm_description.progress import progress
 
 if TYPE_CHECKING:
     from pkm_control.client.robot import Robot
     from pkm_control.client.ros.link import RosLink
 
 NAMESPACE = "namespace of all nodes and topics"
+_LOOKING = "looking for the running robot"
 TIMEOUT = "how long the running robot may take to be found [s]"
 
 
@@ -80,9 +82,11 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
         hardware_file, tool_file = (getattr(given, name, "") for name in ("hardware_file", "tool_file"))
         connect = importlib.import_module("pkm_control.client.robot").Robot.connect
         conveyor_file = getattr(given, "conveyor_file", "")
-        with connect(
-            given.namespace, given.timeout, hardware_file, tool_file=tool_file, conveyor_file=conveyor_file
-        ) as robot:
+        with progress(_LOOKING):
+            robot = connect(
+                given.namespace, given.timeout, hardware_file, tool_file=tool_file, conveyor_file=conveyor_file
+            )
+        with robot:
             return act(robot)
 
     return reported(word, asked)
@@ -102,7 +106,8 @@ def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]
 
     def asked() -> str:
         need(f"pkm {word}", ROS, ROS_REMEDY)
-        link = importlib.import_module("pkm_control.client.ros.link").RosLink(given.namespace, given.timeout, False)
+        with progress(_LOOKING):
+            link = importlib.import_module("pkm_control.client.ros.link").RosLink(given.namespace, given.timeout, False)
         try:
             return act(link)
         finally:
