@@ -42,7 +42,11 @@ def parser() -> argparse.ArgumentParser:
     add_robot(p)
     p.add_argument("motion", metavar="MOTION", help="a motion file (CSV), a motion that ships, or auto")
     p.add_argument(
-        "--payload", type=_not_negative, default=0.0, metavar="KG", help="mass at the platform's origin [kg]"
+        "--payload",
+        type=_not_negative,
+        default=0.0,
+        metavar="KG",
+        help="mass at the platform's origin, where the file says none [kg]",
     )
     p.add_argument("--closed", action="store_true", help="add a way back where the motion ends elsewhere")
     p.add_argument("--rest", type=_not_negative, default=0.0, metavar="S", help="rest after each run [s]")
@@ -71,7 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise AnalysisError("--continuous", f"these are {len(given.continuous)} efforts", f"give 1 or {drives}")
         payload = Inertial(mass=given.payload) if given.payload else None
         motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, payload, given.closed)
-        found = predict(robot.dynamics, *motion[:4], payload=payload)
+        told = motion.wrench is not None  # the file says what is carried
+        found = predict(robot.dynamics, *motion[:4], payload=None if told else payload, wrench=motion.wrench)
         numbers: dict[str, Any] = {**found.to_dict(), "notes": list(motion.notes)}
         lines = list(motion.notes)
         if given.continuous:

@@ -206,6 +206,7 @@ def predict(
     accelerations: ArrayLike,
     *,
     payload: Inertial | None = None,
+    wrench: ArrayLike | None = None,
     distribution: Distribution | None = None,
     mode: int | None = None,
 ) -> Prediction:
@@ -218,6 +219,7 @@ def predict(
         twists: of the platform (n, 6) [m/s, rad/s].
         accelerations: of the platform (n, 6) [m/s^2, rad/s^2].
         payload: what the platform carries.
+        wrench: what the surroundings do to it besides (n, 6), about its origin, base axes [N, N m].
         distribution: how redundant actuators share.
         mode: number of a working mode, home's by default.
 
@@ -244,10 +246,10 @@ def predict(
         raise AnalysisError("motion", f"at {at[first]:.4g} s: {found.reason(first)}", "keep it inside the workspace")
     # efforts that are beyond joint limits are efforts as well: the seeds are the joints themselves
     loads = dynamics.reactions(
-        poses, twists, accelerations, payload=payload, seed=found.joints, distribution=distribution
+        poses, twists, accelerations, wrench, payload=payload, seed=found.joints, distribution=distribution
     )
     effort = dynamics.inverse(
-        poses, twists, accelerations, payload=payload, seed=found.joints, distribution=distribution
+        poses, twists, accelerations, wrench, payload=payload, seed=found.joints, distribution=distribution
     ).effort
     mechanism = k.mechanism
     joints = [mechanism.joint_named[name] for name in k.actuated_names]

@@ -8,6 +8,7 @@ import time
 from functools import cached_property
 
 from geometry_msgs.msg import InertiaStamped
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from pkm_control.client.ros.goal import RosGoal
@@ -49,15 +50,21 @@ class RosBackend(RosLink):
     ) -> None:
         self._conveyors = {one.name: one for one in read_conveyors(conveyor_file)}
         self._belts: dict[str, tuple[float, float, float]] = {}  # travel, speed, when that came: s, monotonic clock
-        super().__init__(namespace, timeout, ready)
         self._hardware_file = hardware_file
         self.payload: Inertial | None = None
-        self._node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carries, topics.LATCHED)
+        self._loads = False  # the controller has said what the platform carries
+        super().__init__(namespace, timeout, ready)
         if self._conveyors:
             self._node.create_subscription(JointState, topics.CONVEYOR_STATES, self._conveyed, topics.STREAM_IN)
 
+    def _subscribe(self, node: Node) -> None:
+        node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carries, topics.LATCHED)
+
+    def _missing(self) -> list[str]:
+        return super()._missing() + ([] if self._loads else [topics.PAYLOAD])
+
     def _carries(self, message: InertiaStamped) -> None:
-        self.payload = payload_of(message.inertia)
+        self.payload, self._loads = payload_of(message.inertia), True
 
     @cached_property
     def mechanism(self) -> Mechanism:

@@ -103,12 +103,17 @@ class RosLink:
         self._speed = node.create_client(SetSpeedOverride, topics.SET_SPEED_OVERRIDE)
         self._mode = node.create_client(ChangeWorkingMode, topics.CHANGE_WORKING_MODE)
         self._action = ActionClient(node, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
+        self._subscribe(node)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(node)
         self._thread = threading.Thread(target=self._spin, name="robot client", daemon=True)
         self._thread.start()
         atexit.register(self.close)  # a thread that spins while Python ends takes the process down
         self._find(timeout, ready)
+
+    def _subscribe(self, node: Node) -> None:
+        """Listen to what is heard besides, before anything is waited for."""
+        return
 
     def _spin(self) -> None:
         while not self._closing and self._context.ok():

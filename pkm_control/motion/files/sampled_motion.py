@@ -32,6 +32,9 @@ class SampledMotion(NamedTuple):
     twists: Array  # (n, 6)
     accelerations: Array  # (n, 6)
     notes: tuple[str, ...]  # what limits its speed
+    wrench: (
+        Array | None
+    )  # (n, 6) N, N m: what the payloads that the file says do to the platform; None: it says nothing
 
 
 def sampled_motion(
@@ -45,7 +48,7 @@ def sampled_motion(
     Args:
         dynamics: of the robot.
         name: a path, the name of a shipped motion, or "auto".
-        payload: what the platform carries.
+        payload: what the platform carries, where the file says nothing of it.
         closed: True to add a way back where it ends elsewhere.
         reserve: fraction of efforts and speeds that plans leave to the controller.
 
@@ -65,4 +68,9 @@ def sampled_motion(
     trajectory = (planner.plan_closed if closed else planner.plan)(motion)
     steps = max(int(np.ceil(trajectory.duration * RATE)), 1)
     at = trajectory.sample(np.linspace(0.0, trajectory.duration, steps + 1))
-    return SampledMotion(at.times, at.pose, at.twist, at.acceleration, tuple(trajectory.notes))
+    wrench: Array | None = None
+    if trajectory.events.payloads:
+        carried, state = trajectory.events.carried(at.times, None), (at.pose, at.twist, at.acceleration)
+        wrench = carried.wrench(dynamics.mechanism.gravity, *state)
+        wrench = np.zeros((len(at), 6)) if wrench is None else wrench
+    return SampledMotion(at.times, at.pose, at.twist, at.acceleration, tuple(trajectory.notes), wrench)

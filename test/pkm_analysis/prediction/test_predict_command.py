@@ -72,6 +72,17 @@ def test_times_of_the_file_are_kept_whatever_they_break(
     np.testing.assert_allclose(steps, between, atol=0.02 * np.abs(motion.twists[:, 0]).max())
 
 
+def test_a_payload_of_the_file_is_one_that_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ((0.0, 0), (0.5, 40), (1.0, 0))
+    file, efforts = tmp_path / "way.csv", []
+    for column, more in (("", ["--payload", "2"]), (",payload [kg]", []), (",payload [kg]", ["--payload", "9"])):
+        table = "".join(f"{t},{x},0,0{',2' if column else ''}\n" for t, x in rows)
+        file.write_text(f"# frame: home\ntime [s],x [mm],y [mm],z [mm]{column}\n{table}")
+        assert main(["delta", "predict", str(file), "--json", *more]) == 0
+        efforts.append(json.loads(capsys.readouterr().out)["drives"]["limb1_arm"]["peak_effort"])
+    assert efforts[1:] == pytest.approx(efforts[:1] * 2, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -14,11 +14,13 @@ import pytest
 from pkm_control.client import MotionEndedError, RefusedError, Robot, Setup
 from pkm_control.client.simulated import SimulatedBackend
 from pkm_control.control_errors import MotionFileError, UnreachableMotionError
-from pkm_control.conveyor.conveyor import ConveyorError
+from pkm_control.conveyor.boarding import _standing
+from pkm_control.conveyor.conveyor import Conveyor, ConveyorError
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.files.motion_file import parse_motion
 from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.space.tool import Tool
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 
@@ -161,6 +163,16 @@ def test_a_gripper_closes_at_the_object_and_carries_it_away(line: Line, tmp_path
     assert told[1][2] < 2.0 * ACCURACY  # as the rest on the object begins
     assert min(told[0][2], told[2][2]) > 0.02
     assert line.robot.payload is None
+
+
+def test_a_tool_is_where_the_object_is() -> None:
+    tool = Tool("gripper", np.array((0.01, 0.02, -0.05, 0.0, 0.0, 0.0, 1.0)), 0.0, np.zeros(3))
+    text = "# frame: conveyor\n# tool: gripper\nx [m], y [m], z [m], ride\n0, 0, 0, 1\n0, 0, -0.9, 0\n"
+    conveyor = Conveyor("belt", np.array((0.0, 1.0, 0.0)), np.array((0.0, -1.0, -1.0)), (0.0, 2.0), "", "belt", 1.0)
+    standing = _standing(parse_motion(text, tools={"gripper": tool}), conveyor, 0.7)
+    np.testing.assert_allclose(standing.poses[0, :3], (-0.01, -0.32, -0.95), atol=1e-12)
+    np.testing.assert_allclose(standing.poses[1, :3], (-0.01, -0.02, -0.85), atol=1e-12)
+    assert not standing.of_tool
 
 
 @pytest.mark.slow
