@@ -13,16 +13,17 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
-from pkm_control.command_line import options
+from pkm_control.command_line import cycle_search, options
+from pkm_control.command_line.cycle_places import LIFT, CannotPickError, Places, pick_and_place
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
-from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
+from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.report import Use
@@ -36,29 +37,9 @@ from pkm_kinematics.making import making
 
 Array = NDArray[np.float64]
 
-_LIFT = 0.025  # m, as in the cycle that ships
 _RATE = 1000.0  # Hz, at which efforts and speeds are looked at
 _STILL = 1e-9  # m/s or rad/s: rounding
 _APART = 1e-9  # m
-_FAR = 20.0  # times the robot's size: numbers of that size are mm
-_IN_SPACE = 1e-6  # part of a direction that may lie outside the motion space
-
-
-class CannotPickError(PkmError):
-    """What was asked is no motion of this robot."""
-
-
-@dataclass(frozen=True)
-class Places:
-    """Between what to move: points [m], `turn` about z between them [rad], `lift` [m] (None: what suits), ..."""
-
-    pick: Array
-    place: Array
-    from_home: bool
-    turn: float
-    lift: float | None
-    rounding: float | None  # m; None: as much as the lift
-    dwell: float  # s, at either place
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +66,22 @@ class Figures:
         return 60.0 / self.duration
 
 
+def planner_of(dynamics: Dynamics, payload: float = 0.0, reserve: float = USUAL_RESERVE) -> MotionPlanner:
+    """The planner of cycles.
+
+    Args:
+        dynamics: of the robot.
+        payload: a point mass at the platform's origin [kg].
+        reserve: fraction of efforts and speeds that is left to the controller.
+
+    Returns:
+        The planner.
+    """
+    carried = Inertial(mass=payload) if payload > 0.0 else None
+    limits = ActuatorLimits.of(dynamics.mechanism)
+    return MotionPlanner(dynamics.kinematics, dynamics, limits, reserve=reserve, payload=carried)
+
+
 def cycle_figures(
     dynamics: Dynamics, motion: MotionFile, payload: float = 0.0, reserve: float = USUAL_RESERVE
 ) -> Figures:
@@ -103,8 +100,8 @@ def cycle_figures(
         PkmError: the robot cannot do it.
     """
     kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
-    carried = Inertial(mass=payload) if payload > 0.0 else None
-    planner = MotionPlanner(kinematics, dynamics, limits, reserve=reserve, payload=carried)
+    planner = planner_of(dynamics, payload, reserve)
+    carried = planner.payload
     cycle = planner.plan_closed(motion)
     at = cycle.sampled(_RATE)
     effort = np.asarray(dynamics.inverse(at.pose, at.twist, at.acceleration, payload=carried, mode=0).effort)
@@ -124,73 +121,6 @@ def cycle_figures(
         platform_acceleration=float(np.linalg.norm(at.acceleration[:, :3], axis=1).max()),
         platform_turn_rate=float(np.linalg.norm(at.twist[:, 3:], axis=1).max()),
         platform_turn_acceleration=float(np.linalg.norm(at.acceleration[:, 3:], axis=1).max()),
-    )
-
-
-def _stations(pick: Array, place: Array, lift: float) -> tuple[list[Array], list[str]]:
-    """Poses (7,) of a cycle, and what they are called."""
-    if not lift > 0.0:
-        return [pick, place, pick], ["pick", "place", "pick"]
-    raised = np.array([0.0, 0.0, lift, 0.0, 0.0, 0.0, 0.0])
-    return (
-        [pick, pick + raised, place + raised, place, place + raised, pick + raised, pick],
-        ["pick", "lifted", "above place", "place", "lifted", "above pick", "pick"],
-    )
-
-
-def pick_and_place(kinematics: Kinematics, places: Places) -> MotionFile:
-    """The cycle between two places: up, across, down, and back the same way.
-
-    Args:
-        kinematics: of the robot.
-        places: between what.
-
-    Returns:
-        The motion, in the base frame.
-
-    Raises:
-        CannotPickError: the robot has no such freedom.
-    """
-    home = np.asarray(kinematics.home, dtype=np.float64)
-    name, space = kinematics.mechanism.name, np.asarray(kinematics.subspace(home))
-    if not np.linalg.norm(space[:3], axis=0).max() > 1e-9:
-        raise CannotPickError(
-            f"{name} only turns, so it cannot carry anything from place to place; without --pick and --place its own "
-            "motion is timed"
-        )
-    origin = home[:3] if places.from_home else np.zeros(3)
-    pick, place = places.pick + origin, places.place + origin
-    _require_metres(kinematics, places)
-    _require(kinematics, np.concatenate([place - pick, np.zeros(3)]), "from --pick to --place")
-    _require(kinematics, np.concatenate([pick - home[:3], np.zeros(3)]), "from home to --pick")
-    if places.turn:
-        _require(kinematics, np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0]), "by --turn about z")
-    up = np.array([0.0, 0.0, 1.0])
-    lift = places.lift
-    if lift is None:
-        lift = _LIFT if _moves(kinematics, np.concatenate([up, np.zeros(3)])) else 0.0
-    elif lift > 0.0:
-        _require(kinematics, np.concatenate([up, np.zeros(3)]), "up, by --lift")
-    turned = (Rotation.from_rotvec([0.0, 0.0, places.turn]) * Rotation.from_quat(home[3:])).as_quat()
-    at_pick, at_place = np.concatenate([pick, home[3:]]), np.concatenate([place, turned])
-    stations, labels = _stations(at_pick, at_place, lift)
-    stops = np.array([label in ("pick", "place") for label in labels])
-    n = len(stations)
-    dwells = np.where(stops, places.dwell, 0.0)
-    dwells[-1] = 0.0  # the next cycle begins with it
-    return MotionFile(
-        source="pick and place",
-        relative_to_home=False,
-        straight=True,
-        poses=np.array(stations),
-        times=None,
-        speeds=np.full(n, math.inf),
-        angular_speeds=np.full(n, math.inf),
-        blends=np.where(stops, 0.0, lift if places.rounding is None else places.rounding),
-        dwells=dwells,
-        labels=tuple(labels),
-        lines=(),
-        limits=PlatformLimits.none(),
     )
 
 
@@ -220,8 +150,8 @@ def _of_platform(figures: Figures) -> str:
     return "; ".join(f"{speed:.3g} {unit}/s and {more:.3g} {unit}/s^2" for speed, more, unit in done or [moves])
 
 
-def as_json(figures: Figures) -> str:
-    """The same as JSON, in SI units."""
+def as_json(figures: Figures, search: dict[str, Any] | None = None) -> str:
+    """The same as JSON, in SI units, with what a search has found."""
     actuators = [
         {
             "name": name,
@@ -247,7 +177,7 @@ def as_json(figures: Figures) -> str:
         "bounded_by": list(figures.notes),
         "actuators": actuators,
     }
-    return json.dumps(found, indent=1)
+    return json.dumps(found if search is None else {**found, "search": search}, indent=1)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -269,7 +199,7 @@ def parser() -> argparse.ArgumentParser:
         "--turn", type=options.number, default=0.0, metavar="DEG", help="turn about z from pick to place [deg]"
     )
     places.add_argument(
-        "--lift", type=options.not_negative, metavar="M", help=f"how far up, before across [m]; {_LIFT:g} if possible"
+        "--lift", type=options.not_negative, metavar="M", help=f"how far up, before across [m]; {LIFT:g} if possible"
     )
     places.add_argument(
         "--rounding", type=options.not_negative, metavar="M", help="of the corners [m]; as much as the lift"
@@ -287,7 +217,21 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="of efforts and speeds, left to the controller, 0 to 0.9",
     )
-    p.add_argument_group("output").add_argument("--json", action="store_true", help="print the figures as JSON")
+    free = p.add_argument_group("search")
+    free.add_argument(
+        "--optimise", action=options.Switch, default=False, help="look for the fastest lift and rounding of the corners"
+    )
+    free.add_argument(
+        "--clearance", type=options.positive, metavar="M", help="smallest lift that is allowed [m]; as much as --lift"
+    )
+    free.add_argument("--highest", type=options.positive, metavar="M", help="largest lift [m]; four times the smallest")
+    free.add_argument(
+        "--shift", type=options.not_negative, default=0.0, metavar="M", help="how far both places may move [m]"
+    )
+    free.add_argument("--candidates", type=options.count, default=60, metavar="N", help="cycles to plan, at most")
+    output = p.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print the figures as JSON")
+    output.add_argument("--write", metavar="FILE", help="write the cycle as a motion file")
     return p
 
 
@@ -301,56 +245,67 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.error("--turn, --lift and --rounding belong to --pick and --place")
     if given.pick is not None and "motion" in options.chosen(parser(), arguments):
         command.error("--pick and --place are a motion of their own: leave out --motion, or them")
+    if not given.optimise and {"clearance", "highest", "shift", "candidates"} & options.chosen(parser(), arguments):
+        command.error("--clearance, --highest, --shift and --candidates belong to --optimise")
+    if given.write and not given.optimise and given.pick is None:
+        command.error("--write is of a cycle between --pick and --place, or of --optimise")
+    found = ""
+    search: dict[str, Any] | None = None
     try:
         with making("building the robot"):
             dynamics = Dynamics(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
-        if given.pick is None:
-            motion = motion_named(given.motion, dynamics.kinematics)
-        else:
-            turn = math.radians(given.turn)
-            points = np.array(given.pick), np.array(given.place)
-            if np.linalg.norm(points[1] - points[0]) < _APART and not given.turn:
-                command.error("--pick and --place are the same place")
-            places = Places(*points, given.frame == "home", turn, given.lift, given.rounding, given.dwell)
-            motion = pick_and_place(dynamics.kinematics, places)
+        places = _places(command, given, dynamics.kinematics)
+        if places is not None and given.optimise:
+            places, found, search = _optimised(given, dynamics, places)
+        motion = (
+            motion_named(given.motion, dynamics.kinematics)
+            if places is None
+            else pick_and_place(dynamics.kinematics, places)
+        )
         with making("planning the motion"):
             figures = cycle_figures(dynamics, motion, given.payload, given.reserve)
+        if given.write:
+            _write(given.write, motion)
     except PkmError as error:
         print(f"pkm cycle: {error}", file=sys.stderr)
         return 1
-    print(as_json(figures) if given.json else as_text(figures))
+    print(as_json(figures, search) if given.json else found + as_text(figures))
     return 0
 
 
-def _moves(kinematics: Kinematics, direction: Array) -> bool:
-    """Whether a direction (6,) lies in the motion space at home."""
-    space = np.asarray(kinematics.subspace(np.asarray(kinematics.home)))
-    scale = np.array([1.0] * 3 + [kinematics.characteristic_length] * 3)
-    missing = scale * (direction - space @ np.linalg.lstsq(space, direction, rcond=None)[0])
-    return bool(np.linalg.norm(missing) <= _IN_SPACE * max(float(np.linalg.norm(scale * direction)), 1e-12))
+def _places(command: argparse.ArgumentParser, given: argparse.Namespace, kinematics: Kinematics) -> Places | None:
+    """Return the places of the command line, or those that a search takes without; None where a file is timed."""
+    if given.pick is None:
+        return cycle_search.usual_places(kinematics, given.dwell) if given.optimise else None
+    turn = math.radians(given.turn)
+    points = np.array(given.pick), np.array(given.place)
+    if np.linalg.norm(points[1] - points[0]) < _APART and not given.turn:
+        command.error("--pick and --place are the same place")
+    return Places(*points, given.frame == "home", turn, given.lift, given.rounding, given.dwell)
 
 
-def _require_metres(kinematics: Kinematics, places: Places) -> None:
-    size = float(kinematics.engine.size)
-    for name, point in (("--pick", places.pick), ("--place", places.place)):
-        if np.abs(point).max() > _FAR * size:
-            metres = " ".join(f"{x / 1000.0:g}" for x in point)
-            given = " ".join(f"{x:g}" for x in point)
-            raise CannotPickError(
-                f"{name} {given} is {np.linalg.norm(point):.4g} m away, and {kinematics.mechanism.name} measures about "
-                f"{size:.2g} m; places are in metres: if these are mm, give {name} {metres}"
-            )
-    if places.lift is not None and places.lift > _FAR * size:
-        raise CannotPickError(f"--lift {places.lift:g} is in metres: if this is mm, give --lift {places.lift / 1e3:g}")
+def _optimised(given: argparse.Namespace, dynamics: Dynamics, places: Places) -> tuple[Places, str, dict[str, Any]]:
+    """Return the fastest places, and what is said of the search in words and in JSON."""
+    least = given.clearance or places.lift or LIFT
+    freedom = cycle_search.Freedom(least, given.highest or 4.0 * least, given.shift, given.candidates)
+    look = cycle_search.CycleSearch(planner_of(dynamics, given.payload, given.reserve), places, freedom)
+    with making("looking for the fastest cycle", look.in_words):
+        first, best = look.run()
+    told = {
+        "duration_before": first.duration,
+        "candidates": look.tried,
+        "lift": best.lift,
+        "rounding": best.rounding,
+        "shift": best.shift(first).tolist(),
+    }
+    return best.places, cycle_search.in_words(first, best, look.tried) + "\n\n", told
 
 
-def _require(kinematics: Kinematics, direction: Array, what: str) -> None:
-    if kinematics.constant_space and not _moves(kinematics, direction):
-        mechanism = kinematics.mechanism
-        raise CannotPickError(
-            f"{mechanism.name} cannot move {what}: its platform has {mechanism.mobility.platform} freedoms "
-            f"({mechanism.mobility.motion})"
-        )
+def _write(path: str, motion: MotionFile) -> None:
+    try:
+        Path(path).write_text(cycle_search.as_file(motion), encoding="utf-8")
+    except OSError as error:
+        raise CannotPickError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _rms(values: Array) -> Array:

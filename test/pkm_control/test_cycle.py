@@ -11,7 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from pkm_control.command_line.cycle import Places, cycle_figures, main, pick_and_place
+from pkm_control.command_line.cycle import cycle_figures, main
+from pkm_control.command_line.cycle_places import Places, pick_and_place
 from pkm_control.motion.files.motion_file import read_motion_file
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.run.main_job import plan_cycle
@@ -84,6 +85,9 @@ def test_a_planar_robot_goes_straight_and_one_that_turns_turns(capsys) -> None:
         (["five_bar", "--pick", "0", "0.4", "0", "--place", "0", "0.4", "0.1"], "from --pick to --place"),
         (["five_bar", "--pick", "0", "0.4", "0", "--place", "0.1", "0.4", "0", "--lift", "0.1"], "--lift"),
         (["no_such_robot"], "no such robot"),
+        (["delta", *ACROSS, "--optimise", "--clearance", "0.1", "--highest", "0.05"], "cannot be from 0.1 to 0.05 m"),
+        (["agile_eye", "--optimise"], "does not move along x or y"),
+        (["delta", *ACROSS, "--write", "/nowhere/best.csv"], "cannot be written"),
         (["delta", *ACROSS, "--payload", "1000"], "actuators cannot hold"),
     ],
 )
@@ -100,6 +104,8 @@ def test_what_a_robot_cannot_do_is_one_line(arguments: list[str], said: str, cap
     [
         ["--pick", "0", "0", "0"],
         ["--turn", "3"],
+        ["--shift", "0.1"],
+        ["--write", "best.csv"],
         ["--payload", "-1"],
         ["--reserve", "1"],
         [*ACROSS, "--motion", "circle"],
@@ -109,6 +115,42 @@ def test_wrong_command_lines_are_refused(arguments: list[str], capsys) -> None:
     with pytest.raises(SystemExit) as end:
         main(["delta", *arguments])
     assert end.value.code == 2
+
+
+def test_the_fastest_lift_is_found_and_written(tmp_path, capsys, dynamics) -> None:
+    file = tmp_path / "best.csv"
+    words = ["--optimise", "--lift", "0.05", "--clearance", "0.02", "--candidates", "10", "--write", str(file)]
+    assert main(["delta", *ACROSS, *words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    search = found["search"]
+    assert found["duration"] < 0.99 * search["duration_before"]
+    assert 0.02 - 1e-9 <= search["lift"] < 0.05
+    assert search["rounding"] <= search["lift"] + 1e-9
+    assert search["candidates"] <= 10
+    assert found["bounded_by"]
+    again = cycle_figures(dynamics, read_motion_file(file))
+    assert again.duration == pytest.approx(found["duration"], rel=1e-3)
+
+
+def test_the_line_is_placed_where_it_is_faster(capsys) -> None:
+    words = ["--pick", "-0.1", "0.45", "0", "--place", "0.1", "0.45", "0", "--optimise"]
+    assert main(["five_bar", *words, "--shift", "0.05", "--candidates", "12"]) == 0
+    text = capsys.readouterr().out
+    before, after = (float(one) for one in re.search(r"^([\d.]+) -> ([\d.]+) cycles per minute", text).groups())
+    assert after > before
+    assert "both places shifted by" in text
+    assert main(["five_bar", *words]) == 1
+    assert "only --shift is free" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["delta", "quattro", "h4", "hexa", "linear_delta", "gough_stewart"])
+def test_no_robot_gets_slower(name: str, capsys) -> None:
+    places = ["--frame", "home", "--pick", "-0.05", "0", "0", "--place", "0.05", "0", "0"]
+    assert main([name, *places, "--optimise", "--shift", "0.02", "--candidates", "25", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["duration"] <= found["search"]["duration_before"] + 1e-9
+    assert found["search"]["candidates"] <= 25
 
 
 def test_it_needs_neither_ros_nor_matplotlib() -> None:
