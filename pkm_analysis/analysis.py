@@ -248,7 +248,7 @@ class Analysis(Introduced):
         """
         what = self.quantity(quantity) if isinstance(quantity, str) else quantity
         names = list(ranges) if vary is None and ranges and len(ranges) > 3 else vary
-        return statistics(self.conditions(names, hold, requirements), what, self._named(ranges), poses, seed)
+        return statistics(self.conditions(names, hold, requirements), what, self._named(ranges), int(poses), seed)
 
     def _named(self, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
         """Ranges by the full names of their coordinates."""

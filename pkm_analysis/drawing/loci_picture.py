@@ -52,6 +52,8 @@ def loci_picture(found: Loci) -> Figure:
         Line2D([], [], color=(r, g, b), lw=2, label=one.name) for (r, g, b), one in zip(shades, found.loci, strict=True)
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
+    if found.notes:
+        figure.supxlabel("; ".join(found.notes), fontsize=9)
     figure.suptitle(f"{found.graph.membership.robot.name}: loci of singularities", color=INK, fontsize=13)
     return figure
 

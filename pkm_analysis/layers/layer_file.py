@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.optional_library import optional_library
 from pkm_description.mechanism import Array
+
+GAMMA = 2.2  # of sRGB, about
 
 
 class Sheet(NamedTuple):
@@ -50,11 +52,24 @@ def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Seq
     scene = trimesh.Scene()
     scene.metadata.update(layer=title, unit=unit, frame=frame)
     for sheet in sheets:
-        mesh = trimesh.Trimesh(sheet.corners, sheet.triangles, vertex_colors=sheet.colours, process=False)
+        mesh = trimesh.Trimesh(sheet.corners, sheet.triangles, process=False)
+        mesh.visual = _seen_through(trimesh, sheet.colours)
         scene.add_geometry(mesh, geom_name=sheet.name, node_name=sheet.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(scene.export(file_type="glb"))
     return path
+
+
+def _seen_through(trimesh: Any, colours: NDArray[np.uint8]) -> Any:
+    """Colours of corners that are seen from both sides, and through: without a material files show neither."""
+    material = trimesh.visual.material.PBRMaterial(
+        alphaMode="BLEND", doubleSided=True, metallicFactor=0.0, roughnessFactor=1.0
+    )
+    visual = trimesh.visual.TextureVisuals(material=material)
+    shades = colours.copy()
+    shades[:, :3] = np.round(255.0 * (colours[:, :3] / 255.0) ** GAMMA)  # GLB counts light, not what eyes see
+    visual.vertex_attributes["color"] = shades
+    return visual
 
 
 def in_base_frame(domain: Domain, points: Array) -> Array:
@@ -101,10 +116,19 @@ def read_layer(path: Path) -> Layer:
         scene = trimesh.load(str(path), force="scene", process=False)
         known = scene.metadata
         sheets = [
-            Sheet(name, np.asarray(mesh.vertices), np.asarray(mesh.faces), np.asarray(mesh.visual.vertex_colors))
+            Sheet(name, np.asarray(mesh.vertices), np.asarray(mesh.faces), _colours(mesh.visual))
             for name, mesh in scene.geometry.items()
         ]
         return Layer(str(known["layer"]), str(known["unit"]), str(known["frame"]), sheets)
     except Exception as error:  # readers of meshes raise what they like
         problem = f"{type(error).__name__}: {str(error)[:200]}"
         raise AnalysisError(f"layer {path.name}", problem, "write one with pkm analyse") from error
+
+
+def _colours(visual: Any) -> NDArray[np.uint8]:
+    """Colours of corners, whether the file has a material or not."""
+    if visual.kind == "texture":
+        colours = np.array(visual.vertex_attributes["color"])
+        colours[:, :3] = np.round(255.0 * (colours[:, :3] / 255.0) ** (1.0 / GAMMA))
+        return colours
+    return np.asarray(visual.vertex_colors)

@@ -21,6 +21,7 @@ from pkm_analysis.pictured import Pictured
 from pkm_analysis.regions.grid_graph import GridGraph
 from pkm_analysis.regions.measures import BETWEEN, CONSTRAINT, LIMB, TYPE_2
 from pkm_analysis.requirements.membership import Membership
+from pkm_analysis.requirements.quantities import EVERYWHERE, NOTHING
 from pkm_analysis.workspace.border import bisect
 from pkm_analysis.workspace.grid import extent
 from pkm_analysis.workspace.refine import facet_sizes
@@ -139,11 +140,14 @@ def loci(conditions: Membership, given: Mapping[str, Range] | None = None, resol
     free = Membership(conditions.robot, domain, (), joint_limits=False, platform_limits=False)
     graph = GridGraph(free, resolution)
     poses, known = graph.domain.poses(graph.nodes.points)
-    reach = np.where(known, conditions.robot.numbers(poses, (REACH,))[0], np.nan)
+    numbers = conditions.robot.numbers(poses, (REACH, TYPE2))
+    reach = np.where(known, numbers[0], np.nan)
     if not (reach >= 0.0).any():
         raise AnalysisError("loci", f"the limbs reach nothing over {graph.domain.in_words()}", "give other ranges")
     found, notes = [_signed(graph, TYPE_1, reach, REACH)], []
-    if graph.measures.signed:
+    if graph.measures.signed and np.nanmax(np.abs(numbers[1, reach >= 0.0])) < NOTHING:
+        notes.append(EVERYWHERE)
+    elif graph.measures.signed:
         sign = np.where(graph.nodes.sign == 0, np.nan, graph.nodes.sign.astype(float))
         found.append(_signed(graph, BETWEEN[TYPE_2], sign, TYPE2))
     else:
@@ -154,7 +158,8 @@ def loci(conditions: Membership, given: Mapping[str, Range] | None = None, resol
             notes.append(f"{BETWEEN[code]}: its surface has no two sides; what is shown of it has gaps")
         inside = graph.nodes.inside
         found.append(_surface(graph, BETWEEN[code], np.where(inside, side * graph.nodes.margins[:, k], np.nan))[0])
-    return Loci(graph, tuple(one for one in found if len(one.triangles)), tuple(notes))
+    kept = tuple(one for one in found if len(one.triangles))
+    return Loci(graph, kept, tuple(notes if kept else ["no surface of singularities is met here", *notes]))
 
 
 def _surface(graph: GridGraph, name: str, values: Array) -> tuple[Locus, Array, Array]:

@@ -19,7 +19,7 @@ from pkm_analysis.maps.asked import asked
 from pkm_analysis.maps.map_layer import map_sheets
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership
-from pkm_analysis.requirements.quantities import Batch, Quantity
+from pkm_analysis.requirements.quantities import EVERYWHERE, NOTHING, Batch, Quantity
 from pkm_analysis.robot import CHUNK, SLOW_CHUNK
 from pkm_analysis.sweeps.chunks import slices
 from pkm_analysis.workspace.grid import extent
@@ -27,7 +27,6 @@ from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
 NODES, SLOW_NODES = {1: 241, 2: 241, 3: 61}, {1: 61, 2: 61, 3: 15}  # along the longest coordinate
-NOTHING = 1e-6  # of a margin: rounding
 OUTLIERS = 2.0  # percent of the values at either end that colours do not follow where they are far off
 
 
@@ -197,7 +196,7 @@ def _loci(
             f"its margin is {measure(np.nanmin(np.abs(type2)))} at least"
         )
     if np.nanmax(np.abs(type2)) < NOTHING:
-        notes.append("singular of type 2 everywhere: whatever the drives do, they never hold the platform")
+        notes.append(EVERYWHERE)
     for name, margin in (("constraint", hold), ("limb_regularity", regularity)):
         least = float(np.nanmin(margin))
         if least < UNLIMITED / 2.0:

@@ -16,9 +16,9 @@ from pkm_analysis.domain import Domain
 from pkm_analysis.maps.asked import asked
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
-from pkm_analysis.requirements.quantities import Batch, Quantity
+from pkm_analysis.requirements.quantities import EVERYWHERE, NOTHING, Batch, Quantity
 from pkm_analysis.workspace.grid import extent
-from pkm_description.introduction import measure
+from pkm_description.introduction import ROUNDING, measure
 from pkm_description.mechanism import Array
 
 CHUNK, SLOW_CHUNK = 1 << 18, 1 << 9  # poses
@@ -88,10 +88,13 @@ class Statistics(Pictured):
 
     def _details(self) -> list[str]:
         unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
-        lines = [self.domain.in_words(), f"mean {self.mean:.9g}{unit}, standard deviation {measure(self.deviation)}"]
+        mean = "0" if abs(self.mean) < ROUNDING else f"{self.mean:.9g}"
+        lines = [self.domain.in_words(), f"mean {mean}{unit}, standard deviation {measure(self.deviation)}"]
         for word, (value, at) in (("least", self.least), ("most", self.most)):
             place = ", ".join(f"{c.label} {v:.4g} {c.unit}" for c, v in zip(self.domain.coordinates, at, strict=True))
             lines.append(f"{word} {measure(value)}{unit} at {place}")
+        if self.quantity.name == "type2" and self.most[0] < NOTHING:
+            lines.append(EVERYWHERE)
         return [*lines, *(f"{100.0 * share:.3g} %: {stop.text}" for stop, share in self.stopped_by[:5])]
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 
 JOINT = "joint:"
 CLEARANCE = "clearance"
+NOTHING = 1e-6  # of a margin: rounding
+EVERYWHERE = "singular of type 2 everywhere: whatever the drives do, they never hold the platform"
 
 
 class Batch:
