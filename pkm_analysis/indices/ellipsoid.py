@@ -8,6 +8,8 @@ Convex Optimization, section 8.4.2).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy  # whose parts load when they are first used
 
@@ -43,6 +45,31 @@ def largest_ellipsoid(rows: Array) -> tuple[Array, Array]:
     values, V = np.linalg.eigh(rows.T @ rows)
     spread = V / np.sqrt(values)
     a = rows @ spread
+    A, b, index = _programme(a)
+    cones = [clarabel.NonnegativeConeT(len(a)), clarabel.PSDTriangleConeT(2 * f)]
+    cones += [clarabel.ExponentialConeT() for _ in range(f)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
+    width = A.shape[1]
+    q = np.concatenate([np.zeros(width - f), -np.ones(f)])
+    solved = clarabel.DefaultSolver(scipy.sparse.csc_matrix((width, width)), q, A, b, cones, settings).solve()
+    if "Solved" not in str(solved.status):
+        raise AnalysisError(
+            "largest ellipsoid", f"the solver says {solved.status}", "look at the pose: is it singular?"
+        )
+    M = np.zeros((f, f))
+    for (r, c), k in index.items():
+        M[r, c] = M[c, r] = solved.x[k]
+    M = spread @ M @ spread.T
+    M /= np.einsum("ij,jk,ik->i", rows, M, rows).max()  # inside to the last digit
+    squared, directions = np.linalg.eigh(M)
+    return np.sqrt(np.maximum(squared[::-1], 0.0)), directions[:, ::-1]
+
+
+def _programme(a: Array) -> tuple[Any, Array, dict[tuple[int, int], int]]:
+    """Constraints A x + s = b of the convex programme for faces a (m, f), and where x has the entries of M."""
+    f = a.shape[1]
     n = f * (f + 1) // 2
     # variables: the triangle of M, the lower triangle of Z, and t; maximise the sum of t
     index = {pair: k for k, pair in enumerate((r, c) for c in range(f) for r in range(c + 1))}
@@ -70,23 +97,5 @@ def largest_ellipsoid(rows: Array) -> tuple[Array, Array]:
         roots[3 * k, 2 * n + k] = -1.0
         offsets[3 * k + 1] = 1.0
         roots[3 * k + 2, lower[k, k]] = -1.0
-    A = scipy.sparse.csc_matrix(np.vstack([faces, matrix, roots]))
     b = np.concatenate([np.ones(len(a)), np.zeros(len(matrix)), offsets])
-    cones = [clarabel.NonnegativeConeT(len(a)), clarabel.PSDTriangleConeT(2 * f)]
-    cones += [clarabel.ExponentialConeT() for _ in range(f)]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
-    q = np.concatenate([np.zeros(2 * n), -np.ones(f)])
-    solved = clarabel.DefaultSolver(scipy.sparse.csc_matrix((width, width)), q, A, b, cones, settings).solve()
-    if "Solved" not in str(solved.status):
-        raise AnalysisError(
-            "largest ellipsoid", f"the solver says {solved.status}", "look at the pose: is it singular?"
-        )
-    M = np.zeros((f, f))
-    for (r, c), k in index.items():
-        M[r, c] = M[c, r] = solved.x[k]
-    M = spread @ M @ spread.T
-    M /= np.einsum("ij,jk,ik->i", rows, M, rows).max()  # inside to the last digit
-    squared, directions = np.linalg.eigh(M)
-    return np.sqrt(np.maximum(squared[::-1], 0.0)), directions[:, ::-1]
+    return scipy.sparse.csc_matrix(np.vstack([faces, matrix, roots])), b, index

@@ -107,7 +107,8 @@ class Map(Pictured):
         robot, name, (low, high) = self.membership.robot, self.quantity.name, self.shown
         unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
         title = f"{name} of {robot.name}, {measure(low)}{unit} dark to {measure(high)}{unit} bright"
-        return write_layer(path, title, self.quantity.unit, robot.mechanism.base_link, map_sheets(self))
+        sheets = map_sheets(self.domain, self.axes, self.values, name, self.shown)
+        return write_layer(path, title, self.quantity.unit, robot.mechanism.base_link, sheets)
 
     @property
     def shown(self) -> tuple[float, float]:

@@ -3,28 +3,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import through
+from pkm_analysis.domain import Domain, Range, through
 from pkm_analysis.layers.layer_file import Sheet, in_base_frame
 from pkm_analysis.optional_library import optional_library
 from pkm_description.mechanism import Array
 
-if TYPE_CHECKING:
-    from pkm_analysis.maps.map import Map
-
 OPACITY = 200
 
 
-def map_sheets(found: Map) -> list[Sheet]:
+def map_sheets(domain: Domain, axes: Sequence[Array], values: Array, name: str, shown: Range) -> list[Sheet]:
     """Sheets of a map: the plane of two coordinates, or of three the planes through home or the middle.
 
     Args:
-        found: the map.
+        domain: of the map.
+        axes: values of each coordinate at the nodes [m, rad].
+        values: at the nodes, NaN where the robot cannot be.
+        name: of the quantity.
+        shown: values that the darkest and the brightest colour stand for.
 
     Returns:
         The sheets.
@@ -32,35 +33,33 @@ def map_sheets(found: Map) -> list[Sheet]:
     Raises:
         AnalysisError: one coordinate alone, or one that turns the platform.
     """
-    dimension = len(found.axes)
-    if dimension == 1:
+    if len(axes) == 1:
         raise AnalysisError("layer", "a map over one coordinate is no surface", "vary two or three")
-    if dimension == 2:
-        return [_sheet(found, found.quantity.name, [slice(None), slice(None)])]
+    if len(axes) == 2:
+        return [_sheet(domain, axes, values, name, shown)]
     sheets = []
-    for cut, (c, axis) in enumerate(zip(found.domain.coordinates, found.axes, strict=True)):
+    for cut, (c, axis) in enumerate(zip(domain.coordinates, axes, strict=True)):
         at = int(np.abs(axis - through(c, float(axis[0]), float(axis[-1]))).argmin())
-        chosen: list[slice | int] = [slice(None)] * 3
-        chosen[cut] = at
-        sheets.append(_sheet(found, f"{found.quantity.name} at {c.label} = {axis[at]:.4g} {c.unit}", chosen))
+        plane = [axis[at : at + 1] if k == cut else other for k, other in enumerate(axes)]
+        there = f"{name} at {c.label} = {axis[at]:.4g} {c.unit}"
+        sheets.append(_sheet(domain, plane, np.asarray(np.take(values, at, axis=cut)), there, shown))
     return sheets
 
 
-def _sheet(found: Map, name: str, chosen: list[slice | int]) -> Sheet:
-    """The part of a map's grid that is chosen along each axis, as triangles between nodes inside."""
-    values = found.values[tuple(chosen)]
-    axes = [np.atleast_1d(axis[part]) for axis, part in zip(found.axes, chosen, strict=True)]
+def _sheet(domain: Domain, axes: Sequence[Array], values: Array, name: str, shown: Range) -> Sheet:
+    """Values (m, n) at the nodes of a plane as triangles between nodes inside."""
     points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
     number = np.arange(values.size).reshape(values.shape)
     a, b, c, d = (number[i : i - 1 or None, j : j - 1 or None].ravel() for i, j in ((0, 0), (1, 0), (1, 1), (0, 1)))
     triangles = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)])
     triangles = triangles[np.isfinite(values.ravel()[triangles]).all(axis=1)]
     used, renumbered = np.unique(triangles, return_inverse=True)
-    colours = _colours(values.ravel()[used], found.shown)
-    return Sheet(name, in_base_frame(found.domain, points[used]), renumbered.reshape(-1, 3), colours)
+    return Sheet(
+        name, in_base_frame(domain, points[used]), renumbered.reshape(-1, 3), _colours(values.ravel()[used], shown)
+    )
 
 
-def _colours(values: Array, shown: tuple[float, float]) -> NDArray[np.uint8]:
+def _colours(values: Array, shown: Range) -> NDArray[np.uint8]:
     low, high = shown
     viridis = optional_library("matplotlib", "matplotlib", "colours of layers").colormaps["viridis"]
     shares = np.clip((values - low) / ((high - low) or 1.0), 0.0, 1.0)

@@ -20,6 +20,8 @@ from pkm_description.introduction import measure
 from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
+from pkm_kinematics import Kinematics
+from pkm_kinematics.solutions import Motion
 from pkm_kinematics.status import Status
 
 
@@ -231,19 +233,8 @@ def predict(
         ShapeError: an array of the wrong shape.
         ModeError: no such working mode.
     """
-    at = np.asarray(times, dtype=float)
-    if at.ndim != 1 or len(at) < 2 or not np.isfinite(at).all() or (np.diff(at) <= 0.0).any():
-        raise AnalysisError("times of the motion", "they are not two or more that increase", "give one for each sample")
     k = dynamics.kinematics
-    found = k.motion(poses, twists, accelerations, mode=mode)
-    reached = np.isin(found.status, (Status.CONVERGED, Status.JOINT_LIMIT))
-    if np.shape(found.status) != at.shape:
-        raise AnalysisError(
-            "motion", f"{np.size(found.status)} samples go with {len(at)} times", "give as many of both"
-        )
-    if not reached.all():
-        first = int(np.argmin(reached))
-        raise AnalysisError("motion", f"at {at[first]:.4g} s: {found.reason(first)}", "keep it inside the workspace")
+    at, found = _followed(k, times, poses, twists, accelerations, mode)
     # efforts that are beyond joint limits are efforts as well: the seeds are the joints themselves
     loads = dynamics.reactions(
         poses, twists, accelerations, wrench, payload=payload, seed=found.joints, distribution=distribution
@@ -282,6 +273,30 @@ def predict(
         moment=moment.max(axis=0),
         base=np.array(base),
     )
+
+
+def _followed(
+    kinematics: Kinematics,
+    times: ArrayLike,
+    poses: ArrayLike,
+    twists: ArrayLike,
+    accelerations: ArrayLike,
+    mode: int | None,
+) -> tuple[Array, Motion]:
+    """Times (n,) and the joints' motion at these; raises `AnalysisError` where there is none."""
+    at = np.asarray(times, dtype=float)
+    if at.ndim != 1 or len(at) < 2 or not np.isfinite(at).all() or (np.diff(at) <= 0.0).any():
+        raise AnalysisError("times of the motion", "they are not two or more that increase", "give one for each sample")
+    found = kinematics.motion(poses, twists, accelerations, mode=mode)
+    reached = np.isin(found.status, (Status.CONVERGED, Status.JOINT_LIMIT))
+    if np.shape(found.status) != at.shape:
+        raise AnalysisError(
+            "motion", f"{np.size(found.status)} samples go with {len(at)} times", "give as many of both"
+        )
+    if not reached.all():
+        first = int(np.argmin(reached))
+        raise AnalysisError("motion", f"at {at[first]:.4g} s: {found.reason(first)}", "keep it inside the workspace")
+    return at, found
 
 
 def _beyond(names: tuple[str, ...], what: str, values: Array, lower: Array, upper: Array, at: Array) -> list[Exceeded]:

@@ -254,14 +254,9 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     error = length * tolerance + border.doubt
     per = float(np.prod(scale))
     pitch = float(max(axis[1] - axis[0] for axis in scaled))
-    costly = any(one.quantity.near is not None for one in membership.requirements)
-    samples = COSTLY_SAMPLES if costly else SAMPLES if quick else SLOW_SAMPLES
-    sampled = sample_size(membership, samples)
-    caution = "" if border.complete else "the border was not refined to the tolerance everywhere"
-    if abs(sampled[0] - size / per) > error / per + DEVIATIONS * sampled[1]:
-        caution = (
-            f"random points say {measure(sampled[0])} +- {measure(sampled[1])}: parts are finer than {measure(pitch)} m"
-        )
+    sampled, caution = _compared(membership, size / per, error / per, pitch)
+    if not border.complete and not caution:
+        caution = "the border was not refined to the tolerance everywhere"
     return Workspace(
         membership,
         size / per,
@@ -275,6 +270,17 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
         sampled,
         caution,
     )
+
+
+def _compared(membership: Membership, size: float, error: float, pitch: float) -> tuple[tuple[float, float], str]:
+    """The size that random points give, with its standard deviation; and what is said where the two disagree."""
+    costly = any(one.quantity.near is not None for one in membership.requirements)
+    samples = COSTLY_SAMPLES if costly else SAMPLES if membership.robot.evaluator.quick else SLOW_SAMPLES
+    sampled = sample_size(membership, samples)
+    if abs(sampled[0] - size) <= error + DEVIATIONS * sampled[1]:
+        return sampled, ""
+    found = f"{measure(sampled[0])} +- {measure(sampled[1])}"
+    return sampled, f"random points say {found}: parts are finer than {measure(pitch)} m"
 
 
 def _refined(codes: Codes, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float, thorough: bool) -> Refined:

@@ -95,7 +95,7 @@ def test_a_volume_is_mapped_and_shown_in_slices(tmp_path: Path) -> None:
         assert found.values[tuple(index)] == pytest.approx(float(margins.type1 * margins.type2), rel=1e-6)
     assert np.isnan(found.values[~found.inside]).all()
     assert found.to_dict()["coordinates"] == ["x", "y", "z"]
-    assert len(found.plot(tmp_path / "volume.png").axes) == 10  # nine slices and the key to their colours
+    assert len(found.plot().axes) == 10  # nine slices and the key to their colours
     layer = read_layer(found.save(tmp_path / "volume.glb"))
     assert layer.frame == a.robot.mechanism.base_link
     home = np.array([c.home for c in found.domain.coordinates])
