@@ -203,7 +203,7 @@ class Robot:
 
     @property
     def payload(self) -> Inertial | None:
-        """What the controller knows the platform to carry, in its frame; None: nothing beyond the description."""
+        """What the controller knows the platform to carry, in its frame; None where that is nothing."""
         return self._backend.payload
 
     def on_output(self, listener: Callable[[str, float], None]) -> Callable[[], None]:

@@ -155,7 +155,8 @@ def output_name(name: str) -> bool:
         name: of the output.
 
     Returns:
-        It may: a letter or an underscore first, then letters, digits and any of `_./-`, 64 at most.
+        Whether it begins with a letter or an underscore and goes on with these, digits, points, slashes or hyphens, and
+        has 64 letters at most.
     """
     return _NAME.fullmatch(name) is not None
 

@@ -82,7 +82,7 @@ class MotionRun:
             play()
             return
         try:
-            way = self.plan.planner.between(here, start)
+            way = self.plan.planner.carrying(self.streams.payload).between(here, start)
         except PkmError as error:
             self.end(f"the way to the start of the motion: {error}")
             return

@@ -7,14 +7,17 @@ import time
 from typing import Any
 
 import numpy as np
+from geometry_msgs.msg import InertiaStamped
 from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from pkm_control.report.run_recorder import RunRecorder
+from pkm_description.mechanism import Inertial
 from pkm_description.ros import messages, topics
 from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.raw_rows import RawRows
+from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.msg import Outputs, PlatformReference
 
 Array = NDArray[np.float64]
@@ -46,6 +49,8 @@ class RunStreams:
 
         self._outputs = PolledSubscription(node, Outputs, topics.OUTPUTS, topics.LATCHED_EVENTS)
         self._set: dict[str, float] = {}  # outputs, as told last
+        self._payloads = PolledSubscription(node, InertiaStamped, topics.PAYLOAD, topics.LATCHED)
+        self._payload: Inertial | None = None
         self.run = False  # both have come
         self._heard = [False, False]
         self._inputs = (
@@ -84,7 +89,14 @@ class RunStreams:
             self._set = now
         return found
 
+    @property
+    def payload(self) -> Inertial | None:
+        """What the platform carries, as the controller has told it."""
+        while (message := self._payloads.take()) is not None:
+            self._payload = payload_of(message.inertia)
+        return self._payload
+
     def stop(self) -> None:
         """Listen no longer."""
-        for stream in (*self._inputs, self._outputs):
+        for stream in (*self._inputs, self._outputs, self._payloads):
             stream.close()
