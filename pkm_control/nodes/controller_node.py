@@ -338,8 +338,16 @@ class ControllerNode(Node):
         if now >= self._next_state:
             self._next_state = now + 1.0 / self._value("state_rate")
             commands = self._controls.ready().controller.commands
-            self._state.publish(motion_messages.state_message(action, stamp, self._kinematics, commands))
+            clearance = self._clearance(action)
+            self._state.publish(motion_messages.state_message(action, stamp, self._kinematics, commands, clearance))
             self._conveyors.publish(self._controls.ready().belts, stamp)
+
+    def _clearance(self, action: Action) -> float:
+        """Of the tool from the nearest place to keep out of [m]; NaN where the platform is lost."""
+        follower = self._controls.follower
+        if follower is None or follower.check.space is None:
+            return math.inf
+        return math.nan if action.measured is None else follower.check.space.distance(action.measured.pose)
 
     # Motions
 
@@ -449,9 +457,9 @@ class ControllerNode(Node):
         if action is None or action.mode is Mode.WAITING:
             return diagnostics.WARN, "no measured state yet", {}
         values = {"law": self._value("law"), "mode": action.mode.name, "readings [Hz]": f"{self._rate.value:.0f}"}
-        space = self._controls.follower.check.space
-        if space is not None and action.measured is not None:
-            values["clearance [m]"] = f"{space.clearance(action.measured.pose[None])[0][0]:.4f}"
+        clearance = self._clearance(action)
+        if math.isfinite(clearance):
+            values["clearance [m]"] = f"{clearance:.4f}"
         follower = self._controls.follower
         values |= self._conveyors.report(follower.belts, follower.time)
         if action.mode is Mode.STOPPED:

@@ -270,9 +270,11 @@ def reference_message(numbers: Array, stamp: Any, base_link: str) -> PlatformRef
     return message
 
 
-def state_message(action: Action, stamp: Any, kinematics: Kinematics, commands: str = "effort") -> ControllerState:
+def state_message(
+    action: Action, stamp: Any, kinematics: Kinematics, commands: str = "effort", clearance: float = math.inf
+) -> ControllerState:
     """Return what the controller wants, sees and does: NaN where it does not know; efforts where it commands them."""
-    message = ControllerState(mode=int(action.mode), reason=action.reason)
+    message = ControllerState(mode=int(action.mode), reason=action.reason, clearance=clearance)
     message.header.stamp = stamp
     message.header.frame_id = kinematics.mechanism.base_link
     message.actuated_names = kinematics.actuated_names

@@ -200,10 +200,15 @@ class PageNode(Node):
 def _readings(platform: PlatformState, controller: ControllerState | None, time: float) -> Readings:
     """What the page shows of the newest states, at a time [s]."""
     known = platform.status.code in (SolveStatus.CONVERGED, SolveStatus.JOINT_LIMIT)  # else its pose means nothing
-    distances = [
+    distances = tuple(
         value if known and math.isfinite(value) else None
-        for value in (platform.type1_distance, platform.type2_distance)
-    ]
+        for value in (
+            platform.type1_distance,
+            platform.type2_distance,
+            platform.constraint_distance,
+            platform.limb_distance,
+        )
+    )
     found: dict[str, Any] = {}
     if controller is not None:
         found = {
@@ -213,14 +218,16 @@ def _readings(platform: PlatformState, controller: ControllerState | None, time:
             "rotation_error": _length_of(controller.rotation_error),
             "efforts": np.array(controller.effort) if len(controller.effort) else None,
             "speed_override": controller.speed_override,
+            "clearance": controller.clearance if math.isfinite(controller.clearance) else None,
         }
     found["reason"] = found.get("reason") or platform.status.reason
     return Readings(
         time=time,
         pose=messages.pose_of(platform.pose) if known else None,
         speed=float(np.linalg.norm(messages.vector_of(platform.twist.linear))) if known else None,
-        distances=(distances[0], distances[1]),
-        units=(platform.type1_unit, platform.type2_unit),
+        distances=distances,
+        units=(platform.type1_unit, platform.type2_unit, "", ""),
+        limit=(platform.limit_joint, platform.limit_margin) if known and platform.limit_joint else None,
         **found,
     )
 

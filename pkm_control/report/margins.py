@@ -53,8 +53,7 @@ def margins_along(kinematics: Kinematics, recording: Recording) -> Margins:
     engine = kinematics.engine
     lower, upper = engine.limits
     left = np.minimum(joints - lower, upper - joints)
-    half = 0.5 * (upper - lower)
-    shares = np.where(np.isfinite(half) & (half > 0.0), left / np.where(half > 0.0, half, 1.0), np.inf)
+    shares = engine.range_shares(joints)
     known = np.where(np.isnan(shares), np.inf, shares)
     row, column = np.unravel_index(int(np.argmin(known)), known.shape)
     return Margins(

@@ -112,6 +112,17 @@ class KeepOuts:
         clearances(self._parts, self._places, poses, np.empty((3, 3)), np.empty(COLUMNS), found, which)
         return found, which
 
+    def distance(self, pose: Array) -> float:
+        """How far the tool is from the nearest place [m].
+
+        Args:
+            pose: of the platform (7,), base frame.
+
+        Returns:
+            As `clearance`.
+        """
+        return float(self.clearance(pose[None])[0][0])
+
     def lacks(self, poses: Array, margin: float) -> Array:
         """What is missing of a margin on a curve through poses: at each, and on the way to it from the one before.
 

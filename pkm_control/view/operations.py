@@ -14,6 +14,8 @@ from pkm_control.operation.answer import Answer
 
 Array = NDArray[np.float64]
 
+DISTANCES = ("type 1 (serial)", "type 2 (parallel)", "of the constraints", "inside a limb")
+"""Kinds of singularities, in the order of `Readings.distances`."""
 IDLE = ("HOLDING", "JOGGING")  # modes of the controller in which it takes targets to jog to
 
 
@@ -40,8 +42,10 @@ class Readings:
     speed: float | None = None  # m/s
     efforts: Array | None = None  # (n_actuated,) in the order of the mechanism's, N m or N
     speed_override: float | None = None  # 0 to 1
-    distances: tuple[float | None, float | None] = (None, None)  # from singularities of type 1 and 2
-    units: tuple[str, str] = field(default=("", ""))  # of the distances
+    distances: tuple[float | None, ...] = (None, None, None, None)  # from singularities, as `DISTANCES` names them
+    units: tuple[str, ...] = field(default=("", "", "", ""))  # of the distances
+    limit: tuple[str, float] | None = None  # the joint nearest to an end of its range, and the share of half that left
+    clearance: float | None = None  # of the tool from the nearest place to keep out of, m
     motion: Motion | None = None  # that was begun last
 
 

@@ -222,7 +222,8 @@ class RobotViewer:
             space: the robot's task coordinates.
         """
         home = space.kinematics.singularity(space.kinematics.home)
-        self.limits.compare_with((float(home.type1), float(home.type2)))
+        of_home = (home.type1, home.type2, home.constraint_hold, home.limb_regularity)
+        self.limits.compare_with(tuple(float(distance) for distance in of_home))
         self._desk = Desk(self.server, operations, self.status.answer)
         self.status.make_room()
         self._space = space

@@ -148,6 +148,12 @@ class KinematicsNode(Node):
         if self._tracker.tracking:
             margins = kinematics.singularity(motion.pose, seed=motion.joints)
             state.type1_distance, state.type2_distance = float(margins.type1), float(margins.type2)
+            state.constraint_distance = float(margins.constraint_hold)
+            state.limb_distance = float(margins.limb_regularity)
+            shares = kinematics.engine.range_shares(motion.joints)
+            nearest = int(np.nanargmin(shares))
+            state.limit_margin = float(shares[nearest])
+            state.limit_joint = kinematics.joint_names[nearest] if np.isfinite(shares[nearest]) else ""
             state.type1_unit, state.type2_unit = f"m/s per {self._rate_unit}", f"{self._rate_unit} per m/s"
             self._name_modes(state, self._tracker.modes)
             joints = JointState(name=kinematics.joint_names, position=motion.joints, velocity=motion.velocities)
@@ -167,7 +173,8 @@ class KinematicsNode(Node):
         state = PlatformState(child_frame_id=self._tracker.kinematics.mechanism.platform_link)
         state.header.frame_id = self._tracker.kinematics.mechanism.base_link
         state.header.stamp = stamp
-        state.type1_distance = state.type2_distance = float("nan")
+        state.type1_distance = state.type2_distance = state.constraint_distance = float("nan")
+        state.limb_distance = state.limit_margin = float("nan")
         return state
 
     def _extend_path(self, message: JointState, motion: TrackedMotion) -> None:

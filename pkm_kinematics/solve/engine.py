@@ -176,6 +176,17 @@ class Engine:
         lower, upper = self.limits
         return np.asarray((joints < lower) | (joints > upper))
 
+    def range_shares(self, joints: Array) -> Array:
+        """How far joints (..., n_joints) are from the nearer ends of their ranges, as shares of half the range.
+
+        1 in the middle, 0 at the end, negative beyond; infinite for joints without a range, NaN for unknown positions.
+        """
+        lower, upper = self.limits
+        half = 0.5 * (upper - lower)
+        bounded = np.isfinite(half) & (half > 0.0)
+        left = np.minimum(joints - lower, upper - joints)
+        return np.where(bounded, left / np.where(bounded, half, 1.0), np.inf)
+
     def bring_in(self, solved: Solved, turned: NDArray[np.bool_] | None = None) -> None:
         """Turn joints of configurations that nobody followed there into their ranges: no turn of theirs was counted.
 

@@ -104,8 +104,8 @@ class FakeRobot:
             speed=0.1,
             efforts=np.sin(self.time + np.arange(n)),
             speed_override=self.speed,
-            distances=(float(margins.type1), float(margins.type2)),
-            units=("m/s per rad/s", "rad/s per m/s"),
+            distances=(float(margins.type1), float(margins.type2), float(margins.constraint_hold), None),
+            units=("m/s per rad/s", "rad/s per m/s", "", ""),
             motion=self.motion,
         )
         self.viewer.show(readings)

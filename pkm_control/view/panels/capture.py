@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.view.operations import Readings
+from pkm_control.view.operations import DISTANCES, Readings
 from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -37,8 +37,7 @@ class Capture:
             "position error [m]",
             "rotation error [rad]",
             "speed [m/s]",
-            "type 1 distance",
-            "type 2 distance",
+            *(f"distance from singularities: {kind}" for kind in DISTANCES),
             *(f"{joint.name} effort [{joint.effort_unit}]" for joint in joints),
             *joint_names,
         ]

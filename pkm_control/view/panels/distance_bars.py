@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.view.operations import Readings
+from pkm_control.view.operations import DISTANCES, Readings
 from pkm_control.view.page_server import PageServer
 from pkm_control.view.panels import markup
 from pkm_description.mechanism import Joint, Mechanism
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 _NEAR, _VERY_NEAR = 0.4, 0.2  # of home's distance from a singularity: amber, red
 _HIGH, _VERY_HIGH = 0.7, 0.9  # of an effort's limit
 _END, _VERY_END = 0.08, 0.03  # of a joint's range, from its nearer end
-_TYPES = ("type 1 (serial)", "type 2 (parallel)")
+_TIGHT, _VERY_TIGHT = 0.02, 0.01  # m from a place to keep out of
 
 
 class LimitsPanel:
@@ -31,7 +31,7 @@ class LimitsPanel:
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         self._joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
-        self._home: tuple[float | None, float | None] = (None, None)
+        self._home: tuple[float | None, ...] = (None,) * len(DISTANCES)
         self._html = server.gui.add_html("")
 
     @property
@@ -39,8 +39,8 @@ class LimitsPanel:
         """The HTML that is shown."""
         return str(self._html.content)
 
-    def compare_with(self, home: tuple[float | None, float | None]) -> None:
-        """Set the distances from singularities of type 1 and 2 that the robot has at home."""
+    def compare_with(self, home: tuple[float | None, ...]) -> None:
+        """Set the distances from singularities (`DISTANCES`) that the robot has at home."""
         self._home = home
 
     def show(self, readings: Readings, positions: Array) -> None:
@@ -48,11 +48,15 @@ class LimitsPanel:
         parts = []
         rows = [
             _distance_row(name, now, home, unit)
-            for name, now, home, unit in zip(_TYPES, readings.distances, self._home, readings.units, strict=True)
+            for name, now, home, unit in zip(DISTANCES, readings.distances, self._home, readings.units, strict=True)
             if now is not None and math.isfinite(now)
         ]
         if rows:
             parts += [markup.heading("Distance to singularities, of home's"), *rows]
+        if readings.clearance is not None:
+            parts += [markup.heading("Places to keep out of"), _clearance_row(readings.clearance)]
+        if readings.limit is not None:
+            parts += [markup.heading("Joint nearest to an end of its range"), _nearest_row(*readings.limit)]
         parts.append(markup.heading("Actuated joints"))
         parts += [_position_row(joint, float(q)) for joint, q in zip(self._joints, positions, strict=True)]
         if readings.efforts is not None and len(readings.efforts) == len(self._joints):
@@ -68,6 +72,18 @@ def _distance_row(name: str, now: float, home: float | None, unit: str) -> str:
     colour = markup.RED if share < _VERY_NEAR else markup.AMBER if share < _NEAR else markup.GREEN
     row = markup.bar_row(name, share, colour, f"{100 * share:.0f} %")
     return row.replace("<div ", f'<div title="{markup.escaped(f"{now:.4g} {unit}; at home {home:.4g}")}" ', 1)
+
+
+def _clearance_row(clearance: float) -> str:
+    """A full bar is ten times what is amber."""
+    colour = markup.RED if clearance < _VERY_TIGHT else markup.AMBER if clearance < _TIGHT else markup.GREEN
+    return markup.bar_row("clearance", min(clearance / (10.0 * _TIGHT), 1.0), colour, f"{1e3 * clearance:.1f} mm")
+
+
+def _nearest_row(name: str, share: float) -> str:
+    """What is left of half the joint's range, passive joints included."""
+    colour = markup.RED if share < 2.0 * _VERY_END else markup.AMBER if share < 2.0 * _END else markup.GREEN
+    return markup.bar_row(name, share, colour, f"{100 * share:.0f} % left")
 
 
 def _position_row(joint: Joint, position: float) -> str:
