@@ -177,7 +177,7 @@ def test_a_tool_is_where_the_object_is() -> None:
 
 @pytest.mark.slow
 def test_many_picks_at_half_a_metre_per_second(line: Line) -> None:
-    missed = np.array([line.pick() for _ in range(200)])
+    missed = np.array([line.pick() for _ in range(60)])
     assert missed.max() < ACCURACY
     assert np.sqrt(np.mean(missed**2)) < 0.5 * ACCURACY
 
