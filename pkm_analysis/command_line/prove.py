@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm analyse ROBOT prove`: whether something holds at every pose of a box or of a path."""
+"""`pkm analyse ROBOT prove`: whether something holds at every pose of a box, a straight path or a motion file."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import time
 from collections.abc import Sequence
 
@@ -11,7 +12,9 @@ import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.answers import Found, add_output, add_picture, answered
+from pkm_analysis.command_line.predict import MOTIONS
 from pkm_analysis.proof.enclosures import Domain
+from pkm_analysis.proof.motion_proof import prove_motion
 from pkm_analysis.proof.prove import MOST_BOXES, RESOLUTION, Proof, prove, prove_path
 from pkm_analysis.proof.questions import FORMS, read_box, read_point, read_requirement
 from pkm_analysis.requirements.units import in_si
@@ -29,8 +32,9 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(
         prog="pkm analyse ROBOT prove",
-        description="Say whether something holds at every pose of a box or along a straight path: proved everywhere, "
-        "refuted at a pose that is named, or undecided in boxes of the stated size. Proofs are by interval arithmetic.",
+        description="Say whether something holds at every pose of a box, a straight path or a motion: proved "
+        "everywhere, refuted at a pose that is named, or undecided in boxes of the stated size. Proofs are by interval "
+        "arithmetic.",
         epilog="what can be asked:\n"
         + "".join(f"\n  {form}" for form in FORMS)
         + "\n\nexit code: 0 proved, 1 refuted, 3 undecided, 2 where the question has no answer",
@@ -41,6 +45,9 @@ def parser() -> argparse.ArgumentParser:
     text = "ranges of task coordinates, m and rad if no unit is named; coordinates that are not named stay at home"
     where.add_argument("--box", nargs="+", metavar="NAME=LOW:HIGH", help=text)
     where.add_argument("--from", dest="start", nargs="+", metavar="NAME=VALUE", help="where a straight path begins")
+    text = "a motion file (CSV), or a motion that ships: its path, straight lines with rounded corners"
+    where.add_argument("--motion", metavar="MOTION", help=text)
+    p.add_argument("--closed", action="store_true", help="of a motion: add a way back where it ends elsewhere")
     p.add_argument("--to", dest="end", nargs="+", metavar="NAME=VALUE", help="where it ends")
     asked = "what is to hold, see below; may be given several times (default: inside)"
     p.add_argument("--that", action="append", metavar="'REQUIREMENT'", help=asked)
@@ -85,6 +92,9 @@ def _proof(given: argparse.Namespace, robot: Robot, sweeps: Sweeps) -> Proof:
     if given.start is not None:
         ends = [read_point(coordinates, words) for words in (given.start, given.end)]
         return prove_path(robot.kinematics, np.array(ends), wanted, given.mode, **limits)
+    if given.motion is not None:
+        path = importlib.import_module(MOTIONS).rounded_motion(robot.kinematics, given.motion, given.closed)
+        return prove_motion(robot.kinematics, path.poses, path.radii, wanted, given.mode, **limits)
     bounds = read_box(coordinates, given.box)
     return prove(robot.kinematics, Domain.of_box(bounds), wanted, given.mode, **limits)
 

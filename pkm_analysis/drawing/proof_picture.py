@@ -36,7 +36,7 @@ def proof_picture(found: Proof) -> Figure:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    flat = all(len(part.domain.box) == 1 for part in found.parts)
+    flat = len(found.parts) > 1 or len(found.parts[0].domain.box) == 1
     if flat:
         figure = sheet(8.8, 4.6)
         _bar(figure.subplots(), found)
@@ -111,31 +111,47 @@ def _bar(axes: Axes, found: Proof) -> None:
     path = len(found.parts) > 1 or np.count_nonzero(found.parts[0].domain.directions) > 1
     start = 0.0
     for part in found.parts:
-        low, high = part.domain.box[0]
+        ((low, high),) = _along(part.domain.box[None])
         shift = start - low if path else 0.0
         axes.axvspan(low + shift, high + shift, 0.0, 0.25, color=UNSEEN, lw=0)
         for boxes, colour in ((part.proved, PROVED), (part.open, OPEN)):
-            for box in boxes[:, 0]:
+            for box in _along(boxes):
                 axes.axvspan(box[0] + shift, box[1] + shift, 0.0, 0.25, fc=colour, ec="white", lw=0.3)
         start += high - low
     if path:
         _coordinates(axes, found)
-        axes.set_xlabel("along the path, one for each straight part")
+        rounded = any(len(part.domain.box) > 1 for part in found.parts)
+        axes.set_xlabel(f"along the path, one for each straight {'line or rounded corner' if rounded else 'part'}")
     else:
         axes.set_xlabel(_names(found, found.parts[0])[0])
         axes.set_yticks([])
         axes.set_xlim(*found.parts[0].domain.box[0])
     if found.point is not None:
         last = found.parts[-1]
-        at = float(parameters_of(last, found.point)[0]) + (len(found.parts) - 1 if path else 0.0)
+        there = _along(np.repeat(parameters_of(last, found.point)[None, :, None], 2, axis=-1))[0].mean()
+        at = float(there) + (len(found.parts) - 1 if path else 0.0)
         axes.axvline(at, color=REFUTED, lw=1.5)
         axes.plot(at, 0.125, "X", color=REFUTED, mec="white", ms=11, transform=axes.get_xaxis_transform(), zorder=6)
 
 
+def _along(boxes: Array) -> Array:
+    """Boxes (n, k, 2) of a part's parameters as stretches (n, 2) of the way along it.
+
+    A rounded corner has two: what is left of the way before it, and what is done of the way after it.
+    """
+    if boxes.shape[1] == 1:
+        return boxes[:, 0]
+    left, done = boxes[:, 0], boxes[:, 1]
+    return np.asarray(0.5 * (1.0 - left[:, ::-1] + done))
+
+
 def _coordinates(axes: Axes, found: Proof) -> None:
-    knots = [found.parts[0].domain.coordinates(found.parts[0].domain.box[:, 0])]
-    knots += [part.domain.coordinates(part.domain.box[:, 1]) for part in found.parts]
-    values = np.array(knots)
+    def end(part: Part, which: int) -> Array:
+        box = part.domain.box
+        corner = box[:, which] if len(box) == 1 else np.array([1.0 - which, float(which)])
+        return part.domain.coordinates(corner)
+
+    values = np.array([end(found.parts[0], 0), *(end(part, 1) for part in found.parts)])
     for k, name in enumerate(found.names):
         if np.ptp(values[:, k]) > 0.0:
             axes.plot(range(len(values)), values[:, k], lw=1.6, label=f"{name} [{found.units[k]}]")

@@ -2,6 +2,7 @@
 """Proof: what holds at every pose of a box or a path, by interval arithmetic that rounds outward."""
 
 from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
+from pkm_analysis.proof.motion_proof import prove_motion
 from pkm_analysis.proof.prove import Proof, certified_box, prove, prove_path
 from pkm_analysis.proof.requirements import Accuracy, Effort, Inside, Margin, NoSingularity, Requirement
 
@@ -18,5 +19,6 @@ __all__ = [
     "Requirement",
     "certified_box",
     "prove",
+    "prove_motion",
     "prove_path",
 ]

@@ -192,27 +192,83 @@ def prove_path(
         AnalysisError: fewer than two waypoints, or the robot cannot be bounded.
         ModeError: no such working mode.
     """
-    wanted = _listed(requirements)
     points = np.asarray(waypoints, dtype=float)
     width = len(kinematics.task.names)
     if points.ndim != 2 or len(points) < 2 or points.shape[1] != width or not np.isfinite(points).all():
         raise AnalysisError("path", f"an array of shape {points.shape} is none", f"give (n, {width}), n > 1, finite")
+    lines = [Stretch(Domain.of_path(start, end), np.array([start, end])) for start, end in pairwise(points)]
+    return prove_stretches(
+        kinematics,
+        lines,
+        requirements,
+        mode,
+        resolution=resolution,
+        most_boxes=most_boxes,
+        progress=progress,
+        sweeps=sweeps,
+    )
+
+
+class Stretch(NamedTuple):
+    """A part of a path: a domain that holds it, and points of it."""
+
+    domain: Domain
+    points: Array  # (n, c) task coordinates
+
+
+def prove_stretches(
+    kinematics: Kinematics,
+    stretches: Sequence[Stretch],
+    requirements: Requirement | Sequence[Requirement],
+    mode: int = 0,
+    *,
+    resolution: float = RESOLUTION,
+    most_boxes: int = MOST_BOXES,
+    progress: Callable[[float, int], None] | None = None,
+    sweeps: Sweeps | None = None,
+) -> Proof:
+    """Whether requirements hold all along a path that is known by domains around its parts.
+
+    A domain of one parameter is the path itself; of one with more, the path is somewhere in it: where a pose of the
+    domain refutes that is none of the path's points, that part is undecided.
+
+    Args:
+        kinematics: of the robot.
+        stretches: one after the other.
+        requirements: what is to hold.
+        mode: as for `prove_path`.
+        resolution: as for `prove_path`.
+        most_boxes: as for `prove_path`.
+        progress: as for `prove_path`.
+        sweeps: as for `prove_path`.
+
+    Returns:
+        The answer, whose `share` is of the number of parts.
+
+    Raises:
+        AnalysisError: the robot cannot be bounded.
+        ModeError: no such working mode.
+    """
+    wanted = _listed(requirements)
     began = time.perf_counter()
-    encloser = Encloser(kinematics, Domain.of_path(points[0], points[1]), mode, any(one.constraints for one in wanted))
+    encloser = Encloser(kinematics, stretches[0].domain, mode, any(one.constraints for one in wanted))
     sweeps = Sweeps() if sweeps is None else sweeps
     first = _Search(encloser, wanted, resolution, most_boxes, None, sweeps)
-    refuted = first.attempt(points)
+    refuted = first.attempt(np.concatenate([one.points for one in stretches]))
     if refuted is not None:
         return first.answer("refuted", refuted)
     parts: list[Proof] = []
     boxes = 0
-    for start, end in pairwise(points):
-        search = _Search(encloser.on(Domain.of_path(start, end)), wanted, resolution, most_boxes - boxes, None, sweeps)
-        parts.append(search.run(0))
-        boxes += parts[-1].boxes
+    for stretch in stretches:
+        search = _Search(encloser.on(stretch.domain), wanted, resolution, most_boxes - boxes, None, sweeps)
+        part = search.run(0)
+        if part.verdict == "refuted" and len(stretch.domain.box) > 1:  # beside the path, as far as is known
+            part = search.answer("undecided", rest=stretch.domain.box[None])
+        parts.append(part)
+        boxes += part.boxes
         if progress is not None:
-            progress(len(parts) / (len(points) - 1), boxes)
-        if parts[-1].verdict == "refuted":
+            progress(len(parts) / len(stretches), boxes)
+        if part.verdict == "refuted":
             break
     worst = next((one for one in parts if one.verdict == "refuted"), None)
     undecided = np.concatenate([one.undecided for one in parts])
@@ -221,7 +277,7 @@ def prove_path(
         worst or parts[-1],
         verdict=verdict,
         undecided=undecided,
-        share=sum(one.share for one in parts) / (len(points) - 1),
+        share=sum(one.share for one in parts) / len(stretches),
         boxes=boxes,
         parts=tuple(part for one in parts for part in one.parts),
         seconds=time.perf_counter() - began,

@@ -12,16 +12,57 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.motion.rounded_path import RoundedPath
 from pkm_control.realism import USUAL_RESERVE
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
 
 RATE = 1000.0  # Hz
+
+
+class RoundedMotion(NamedTuple):
+    """The path of a motion: straight lines through poses, rounded about the inner ones."""
+
+    poses: Array  # (n, 7) base frame
+    radii: Array  # (n,) m: how far before and after each the path may leave the straight line
+
+
+def rounded_motion(kinematics: Kinematics, name: str, closed: bool = False) -> RoundedMotion:
+    """The path of a motion file, whatever its speed.
+
+    Args:
+        kinematics: of the robot.
+        name: a path, the name of a shipped motion, or "auto".
+        closed: True to add a way back where it ends elsewhere.
+
+    Returns:
+        The path.
+
+    Raises:
+        PkmError: the file cannot be used, or its path is no such one.
+    """
+    motion = motion_named(name, kinematics).in_base(np.asarray(kinematics.home, dtype=np.float64))
+    if motion.times is not None and not motion.straight:
+        problem = "its path is one smooth curve through points with times"
+        raise MotionFileError(motion.source, None, None, problem, "say '# path: straight'")
+    if motion.of_tool or not kinematics.constant_space:
+        what = "its poses are of a tool" if motion.of_tool else "the robot does not go straight"
+        raise MotionFileError(motion.source, None, None, f"{what}: its path is none of straight lines", "ask of poses")
+    poses, blends = np.array(motion.poses), np.array(motion.blends)
+    if closed and np.linalg.norm(poses[-1] - poses[0]) > 1e-9:
+        poses, blends = np.vstack([poses, poses[:1]]), np.append(blends, 0.0)
+    apart = np.append(True, np.abs(np.diff(poses, axis=0)).max(axis=1) > 1e-12)  # standing still is no way
+    poses, blends = poses[apart], blends[apart]
+    if len(poses) < 2:
+        return RoundedMotion(poses, np.zeros(len(poses)))
+    return RoundedMotion(poses, RoundedPath(poses, blends[1:-1]).radii)
 
 
 class SampledMotion(NamedTuple):

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -17,8 +20,12 @@ from pkm_analysis.proof import (
     NoSingularity,
     certified_box,
     prove,
+    prove_motion,
     prove_path,
 )
+from pkm_control.control_errors import MotionFileError
+from pkm_control.motion.files.sampled_motion import rounded_motion
+from pkm_control.motion.rounded_path import RoundedPath
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics.kinematics import Kinematics
@@ -275,3 +282,47 @@ def test_boxes_all_over_the_range_of_a_robot(name):
     assert proved > 100
     poses = rng.uniform(inside[:, None, :, 0], inside[:, None, :, 1], (proved, 50, len(home))).reshape(-1, len(home))
     assert (kinematics.inverse(poses).status == Status.CONVERGED).all()
+
+
+def test_a_motion_file_with_rounded_corners() -> None:
+    """Lines and corners are proved; corners hold what the planner's own path is at any speed."""
+    k = Kinematics(load_mechanism("delta"))
+    path = rounded_motion(k, "pick_and_place", closed=True)
+    found = prove_motion(k, path.poses, path.radii, [Inside(), NoSingularity()])
+    assert found.ok
+    corners = [part.domain for part in found.parts if len(part.domain.box) == 2]
+    rounded = np.flatnonzero(path.radii)
+    assert len(corners) == len(rounded) == 4
+    planned = RoundedPath(path.poses, path.radii[1:-1])
+    for corner, at in zip(corners, rounded, strict=True):
+        near = planned.corners[at] + path.radii[at] * np.linspace(-1.0, 1.0, 101)
+        points = planned.sample(near).pose[:, :3] - corner.origin
+        shares = np.linalg.lstsq(corner.directions, points.T, rcond=None)[0]
+        np.testing.assert_allclose(corner.directions @ shares, points.T, atol=1e-12)  # nowhere beside its plane
+        assert shares.min() > -1e-9
+        assert shares.max() < 1.0 + 1e-9
+    low = prove_motion(k, path.poses - np.array([0, 0, 0.6, 0, 0, 0, 0]), path.radii, Inside())
+    assert low.verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"turn": True}, "turns about an axis that is none"),
+        ({"points": 1}, "no way to go"),
+    ],
+)
+def test_motions_that_cannot_be_asked_about(change: dict[str, Any], words: str) -> None:
+    k = Kinematics(load_mechanism("gough_stewart"))
+    poses = np.tile(np.array(k.home), (2, 1))
+    poses[1, 3:] = (0.1, 0.2, 0.3, np.sqrt(1.0 - 0.14)) if change.get("turn") else poses[0, 3:]
+    poses[1, 0] += 0.01
+    with pytest.raises(AnalysisError, match=words):
+        prove_motion(k, poses[: change.get("points", 2)], np.zeros(change.get("points", 2)), Inside())
+
+
+def test_a_smooth_curve_is_no_path_of_lines(tmp_path: Path) -> None:
+    file = tmp_path / "swing.csv"
+    file.write_text("# frame: home\nx [mm], y [mm], z [mm], time [s]\n0, 0, 0, 0\n10, 0, 0, 1\n")
+    with pytest.raises(MotionFileError, match="one smooth curve"):
+        rounded_motion(Kinematics(load_mechanism("delta")), str(file))

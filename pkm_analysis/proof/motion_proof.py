@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proofs about the path of a motion file: straight lines between poses, with rounded corners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.proof.enclosures import Domain
+from pkm_analysis.proof.prove import Proof, Stretch, prove_stretches
+from pkm_analysis.proof.requirements import Requirement
+from pkm_description.mechanism import Array
+from pkm_kinematics import Kinematics
+
+STRAIGHT = 1e-9  # m and rad: how far task coordinates may be from a straight line, which is rounding
+_TRIED = np.linspace(0.0, 1.0, 17)  # shares of a part at which poses are tried
+
+
+def prove_motion(
+    kinematics: Kinematics,
+    poses: ArrayLike,
+    radii: ArrayLike,
+    requirements: Requirement | Sequence[Requirement],
+    mode: int = 0,
+    **settings: Any,
+) -> Proof:
+    """Whether requirements hold all along a path of straight lines with rounded corners.
+
+    Within `radii` of a corner the path is somewhere in the parallelogram of the last stretch before it and the first
+    after it, as every path is whose way along one line ends while that along the next begins. The requirements are
+    proved of the whole parallelogram.
+
+    Args:
+        kinematics: of the robot.
+        poses: (n, 7), base frame.
+        radii: (n,) how far before and after each pose the path may leave its lines [m]; zero at both ends.
+        requirements: what is to hold.
+        mode: number of the working mode.
+        settings: `resolution`, `most_boxes`, `progress` and `sweeps` of `prove_path`.
+
+    Returns:
+        The answer, whose `share` is of the number of lines and corners.
+
+    Raises:
+        AnalysisError: there is no path, or it is not straight in the task coordinates; the robot cannot be bounded.
+        ModeError: no such working mode.
+    """
+    poses, radii = np.asarray(poses, dtype=np.float64), np.asarray(radii, dtype=np.float64)
+    if poses.ndim != 2 or len(poses) < 2:
+        raise AnalysisError("motion", "it has no way to go", "give two poses or more that differ")
+    at = np.array([_coordinates(kinematics, pose) for pose in poses])
+    turning = [not np.allclose(a[3:], b[3:], atol=1e-12) for a, b in pairwise(poses)]
+    for k, turns in enumerate(turning):
+        if turns:
+            _require_straight(kinematics, poses[k : k + 2], at[k : k + 2])
+    lengths = np.linalg.norm(np.diff(poses[:, :3], axis=0), axis=1)
+    for k in range(1, len(poses) - 1):
+        if radii[k] > 0.0 and (turning[k - 1] or turning[k]):
+            raise AnalysisError("motion", "the platform turns where a corner is rounded", "leave out blends there")
+    stretches: list[Stretch] = []
+    for k, length in enumerate(lengths):
+        step = at[k + 1] - at[k]
+        begin, end = (r / length if r > 0.0 else 0.0 for r in radii[k : k + 2])
+        if k and radii[k] > 0.0:
+            stretches.append(_corner(at[k], radii[k] / lengths[k - 1] * (at[k] - at[k - 1]), begin * step))
+        if begin + end < 1.0 - 1e-12:
+            ends = at[k] + begin * step, at[k + 1] - end * step
+            stretches.append(Stretch(Domain.of_path(*ends), ends[0] + _TRIED[:, None] * (ends[1] - ends[0])))
+    return prove_stretches(kinematics, stretches, requirements, mode, **settings)
+
+
+def _coordinates(kinematics: Kinematics, pose: Array) -> Array:
+    values = kinematics.engine.branch_at(pose)
+    return np.array([values[name] for name in kinematics.task.names])
+
+
+def _require_straight(kinematics: Kinematics, poses: Array, at: Array) -> None:
+    """Refuse a turn whose task coordinates do not change in proportion, as where it is about no axis of theirs."""
+    turn = Rotation.from_quat(poses[0, 3:])
+    vector = (turn.inv() * Rotation.from_quat(poses[1, 3:])).as_rotvec()
+    for share in (0.25, 0.5, 0.75):
+        attitude = (turn * Rotation.from_rotvec(share * vector)).as_quat()
+        pose = np.concatenate([poses[0, :3] + share * (poses[1, :3] - poses[0, :3]), attitude])
+        if np.abs(_coordinates(kinematics, pose) - (at[0] + share * (at[1] - at[0]))).max() > STRAIGHT:
+            raise AnalysisError(
+                "motion", "it turns about an axis that is none of the task coordinates'", "turn about one at a time"
+            )
+
+
+def _corner(at: Array, before: Array, after: Array) -> Stretch:
+    """About a corner (c,): the last stretch before it and the first after it, both (c,), and points of the path.
+
+    The part of the first way that is left is x, the part of the second that is done is y; the path goes from (1, 0) to
+    (0, 1), and is smooth: with the ramp of `RoundedPath`, x and y are at most 0.16 in its middle.
+    """
+    t = _TRIED
+    ramp = t**4 * (5.0 - 6.0 * t + 2.0 * t * t)
+    left = (1.0 - t) ** 4 * (5.0 - 6.0 * (1.0 - t) + 2.0 * (1.0 - t) ** 2)
+    points = at - left[:, None] * before + ramp[:, None] * after
+    return Stretch(Domain(at, np.column_stack([-before, after]), np.array([[0.0, 1.0], [0.0, 1.0]])), points)
