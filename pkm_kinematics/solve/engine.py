@@ -177,9 +177,14 @@ class Engine:
         return np.asarray((joints < lower) | (joints > upper))
 
     def range_shares(self, joints: Array) -> Array:
-        """How far joints (..., n_joints) are from the nearer ends of their ranges, as shares of half the range.
+        """How far joints are from the nearer ends of their ranges.
 
-        1 in the middle, 0 at the end, negative beyond; infinite for joints without a range, NaN for unknown positions.
+        Args:
+            joints: positions (..., n_joints) [rad or m].
+
+        Returns:
+            (..., n_joints) shares of half the range: 1 in the middle, 0 at the end, negative beyond; infinite for
+            joints without a range, NaN for unknown positions.
         """
         lower, upper = self.limits
         half = 0.5 * (upper - lower)

@@ -46,7 +46,7 @@ def rounded_motion(kinematics: Kinematics, name: str, closed: bool = False) -> R
         The path.
 
     Raises:
-        PkmError: the file cannot be used, or its path is no such one.
+        MotionFileError: the file cannot be used, or its path is no such one.
     """
     motion = motion_named(name, kinematics).in_base(np.asarray(kinematics.home, dtype=np.float64))
     if motion.times is not None and not motion.straight:
