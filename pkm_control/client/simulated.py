@@ -23,8 +23,10 @@ from pkm_control.conveyor.simulated_belt import SimulatedBelt
 from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
-from pkm_control.loop.follower import Action, Motion, Tolerances, TrajectoryFollower, rehearse
+from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.motion import Action, Motion, Tolerances
+from pkm_control.loop.rehearsal import rehearse
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import Effects, OutputEvent
 from pkm_control.operation.answer import Answer

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,21 +12,21 @@ from numpy.typing import NDArray
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.riding import Passenger, RidingTrajectory
-from pkm_control.loop.force_watch import ForceWatch
-from pkm_control.loop.guard import Guard
 from pkm_control.loop.jog import Jog
-from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
-from pkm_control.loop.path_clock import RATE_CHANGE, PathClock
+from pkm_control.loop.motion import Action, Motion
+from pkm_control.loop.path_clock import PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
-from pkm_control.loop.watches import ReadingWatch, StrayWatch
+from pkm_control.loop.watches.force_watch import ForceWatch
+from pkm_control.loop.watches.guard import Guard
+from pkm_control.loop.watches.reading_watch import ReadingWatch
+from pkm_control.loop.watches.stray_watch import StrayWatch
+from pkm_control.loop.working_mode.mode_change import InMode, ModeChange
 from pkm_control.motion.curve_check import CurveCheck
-from pkm_control.motion.path_events import NO_EVENTS, Effects, PathEvents
-from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.motion.path_events import Effects
 from pkm_control.space.keep_out import KeepOuts
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
-from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
@@ -39,67 +38,6 @@ _BACK = 1e-3  # m and rad: nearer than this to its path the platform is back
 _FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
 CHANGING = "the robot is changing its working mode"
 OTHER_MODE = "the robot is not in the working mode of the controller: bring it home and start anew"
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """How far the platform may be from its reference: m, rad, s; infinite: any."""
-
-    path_position: float = math.inf
-    path_rotation: float = math.inf
-    goal_position: float = math.inf
-    goal_rotation: float = math.inf
-    goal_time: float = 0.0
-
-
-@dataclass
-class Motion:
-    """A trajectory that is being followed from `start` [s, on the clock of the readings], and what became of it."""
-
-    trajectory: PointTrajectory
-    start: float
-    tolerances: Tolerances = field(default_factory=Tolerances)
-    braking: float = RATE_CHANGE  # 1/s: how quickly its speed may be changed
-    events: PathEvents = NO_EVENTS  # on its way
-    outcome: Outcome | None = None
-    reason: str = ""
-    elapsed: float = 0.0  # s, on its path
-    position_error: float = 0.0
-    rotation_error: float = 0.0
-    samples: int = 0
-    squares: Array = field(default_factory=lambda: np.zeros(2))
-    largest: Array = field(default_factory=lambda: np.zeros(2))
-
-    def note(self, position_error: float, rotation_error: float) -> None:
-        """Add the errors of one period.
-
-        Args:
-            position_error: m.
-            rotation_error: rad.
-        """
-        self.position_error, self.rotation_error = position_error, rotation_error
-        self.samples += 1
-        for k, error in enumerate((position_error, rotation_error)):
-            self.squares[k] += error * error
-            self.largest[k] = max(self.largest[k], error)
-
-    @property
-    def rms(self) -> Array:
-        """Root mean square of position and rotation error (2,)."""
-        return np.asarray(np.sqrt(self.squares / max(self.samples, 1)))
-
-
-@dataclass(frozen=True, eq=False)
-class Action:
-    """What to do in one period, and why."""
-
-    mode: Mode
-    command: Array  # (n_actuated,) what the law commands: efforts, or positions
-    reason: str = ""
-    reference: Reference | None = None
-    measured: Measured | None = None
-    speed: float = 1.0  # fraction of their plan at which motions run
-    gives_up: bool = False  # send nothing, so that the machine closes its brakes
 
 
 class TrajectoryFollower:
@@ -682,34 +620,3 @@ class TrajectoryFollower:
         elif self._overtime > allowed.goal_time:
             reason = f"{1e3 * position:.3f} mm and {rotation:.4g} rad from the goal"
             self.end(Outcome.GOAL_TOLERANCE_VIOLATED, reason)
-
-
-def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
-    """Have a follower that is not used otherwise do all that it will be asked to, at home and at rest.
-
-    What is compiled, loaded or imported with the first call is so before time matters.
-
-    Args:
-        follower: with a controller and a guard of its own.
-        kinematics: of the robot.
-    """
-    home, still = np.tile(kinematics.home, (2, 1)), np.zeros((2, 6))
-    positions = np.asarray(kinematics.inverse(home).actuated[0], dtype=np.float64)
-    rates = np.zeros_like(positions)
-    follower.force.hear(np.zeros(6), math.inf)  # as long as it lasts
-    follower.update(0.0, 0.0, positions, rates)
-    motion = Motion(PointTrajectory(np.array((0.0, 0.1)), home, still, still), 0.0)
-    follower.check.refusal(motion.trajectory)
-    follower.check.braking(motion.trajectory)
-    follower.follow(motion)
-    follower.effects.on_payload(Inertial(1e-9))
-    for time in np.arange(0.0, 0.2, 0.01):
-        follower.update(float(time), float(time), positions, rates)
-    follower.effects.on_payload(None)
-    kinematics.nearest(home[0])  # what poses that cannot be reached take
-    for time in np.arange(0.2, 0.3, 0.01):
-        follower.steer(np.full(6, 1e-6), float(time))
-        follower.update(float(time), float(time), positions, rates)
-    if len(positions) == kinematics.mobility and kinematics.constant_space:
-        ActuatorDynamics(follower.controller.dynamics).forward_jacobian()  # what a change of the working mode takes
-    follower.silent(0.3 + 2.0 * follower.abort_after)

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from pkm_control.loop.follower import CHANGING, TrajectoryFollower
 from pkm_control.loop.jog import LOW
-from pkm_control.loop.mode_change import InMode, ModeChange
-from pkm_control.loop.mode_way import ModeWays
 from pkm_control.loop.modes import Mode
+from pkm_control.loop.working_mode.mode_change import InMode, ModeChange
+from pkm_control.loop.working_mode.mode_way import ModeWays
 from pkm_description.errors import PkmError
 
 Array = NDArray[np.float64]

@@ -17,9 +17,9 @@ from pkm_control.hardware.machine_state import CommandMode
 from pkm_description.errors import PkmError
 from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
-from pkm_description.ros.polled import PolledSubscription
-from pkm_description.ros.raw_rows import RawRows
-from pkm_description.ros.sources import Sources
+from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.streams.raw_rows import RawRows
+from pkm_description.ros.streams.sources import Sources
 
 Array = NDArray[np.float64]
 

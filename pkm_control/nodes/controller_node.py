@@ -27,10 +27,12 @@ from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
-from pkm_control.loop.follower import Action, Tolerances, TrajectoryFollower, rehearse
-from pkm_control.loop.guard import guard_of
+from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.reading_rate import ReadingRate
+from pkm_control.loop.motion import Action, Tolerances
+from pkm_control.loop.rehearsal import rehearse
+from pkm_control.loop.watches.guard import guard_of
+from pkm_control.loop.watches.reading_rate import ReadingRate
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.conveyor_topics import ConveyorTopics
@@ -45,11 +47,11 @@ from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread
-from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
-from pkm_description.ros.raw_rows import RawRows, RowPublisher
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_description.ros.sources import Sources
+from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.streams.raw_rows import RawRows, RowPublisher
+from pkm_description.ros.streams.sources import Sources
 from pkm_dynamics.dynamics import shared_dynamics
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory

@@ -6,7 +6,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from pkm_control.loop.follower import Action, TrajectoryFollower
+from pkm_control.loop.follower import TrajectoryFollower
+from pkm_control.loop.motion import Action
 from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from pkm_control.conveyor.conveyor import conveyor_named
 from pkm_control.conveyor.riding import RidingTrajectory
-from pkm_control.loop.follower import CHANGING, Motion, Tolerances, TrajectoryFollower
+from pkm_control.loop.follower import CHANGING, TrajectoryFollower
+from pkm_control.loop.motion import Motion, Tolerances
 from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.operation.controls import Controls

@@ -26,8 +26,8 @@ from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.hardware.simulated.encoder import Encoder
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
-from pkm_control.loop.guard import guard_of
 from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.watches.guard import guard_of
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits

@@ -19,9 +19,9 @@ from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.answers import answered
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread
-from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_dynamics.dynamics import Dynamics, shared_dynamics
 from pkm_dynamics.formulations.observed_legs import ObservedLegs
 from pkm_dynamics.ros.dynamics_services import direct_dynamics, inverse_dynamics, observed_state

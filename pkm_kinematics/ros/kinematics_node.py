@@ -21,10 +21,10 @@ from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.answers import answered
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread, steady_timer
-from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
-from pkm_description.ros.sources import Sources
+from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.streams.sources import Sources
 from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
 from pkm_kinematics.forward.mode_tracker import Modes

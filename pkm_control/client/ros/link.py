@@ -31,7 +31,7 @@ from pkm_control.client.state import RobotState
 from pkm_control.loop.modes import Mode, unready_to_jog
 from pkm_control.operation.answer import Answer
 from pkm_description.ros import messages, topics
-from pkm_description.ros.polled import PolledSubscription
+from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.transport import transport_environment
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs

@@ -36,8 +36,8 @@ from pkm_control.nodes.manager.health import Health
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
-from pkm_description.ros.polled import PolledSubscription
 from pkm_description.ros.process import run_node
+from pkm_description.ros.streams.polled import PolledSubscription
 
 _LOOK_EVERY = 0.02  # s
 _TRY_AGAIN_AFTER = 0.3  # s

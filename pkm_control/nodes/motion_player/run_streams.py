@@ -15,8 +15,8 @@ from sensor_msgs.msg import JointState
 from pkm_control.report.run_recorder import RunRecorder
 from pkm_description.mechanism import Inertial
 from pkm_description.ros import messages, topics
-from pkm_description.ros.polled import PolledSubscription
-from pkm_description.ros.raw_rows import RawRows
+from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.streams.raw_rows import RawRows
 from pkm_dynamics.ros.dynamics_services import payload_of
 from pkm_interfaces.msg import Outputs, PlatformReference
 

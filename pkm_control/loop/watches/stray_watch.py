@@ -1,65 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller does not believe, and what it does not put up with: readings that jump, a platform that strays."""
+"""What a controller does not put up with: a platform that strays."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pkm_control.controllers.controller import Measured, Reference
-from pkm_control.motion.limits import ActuatorLimits
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
-Array = NDArray[np.float64]
-
-_FASTER = 1.5  # times its largest speed: what an actuator is believed to do
-_LATE = 0.005  # s, by which the time of a reading may be off
 _LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference unless told otherwise
 _TURN = 2.0  # rad per characteristic length of that
 _WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it takes back; one that is wrong is no matter
-
-
-class ReadingWatch:
-    """Whether a reading can follow the one before: an actuator cannot be where its speed does not take it.
-
-    Args:
-        limits: of the actuators; one without a largest speed may be anywhere.
-    """
-
-    def __init__(self, limits: ActuatorLimits) -> None:
-        self._names, self._units = limits.names, limits.length_units
-        self._speeds = _FASTER * limits.velocity
-        self._last: Array | None = None
-
-    def doubt(self, positions: Array, elapsed: float) -> str:
-        """Why a reading is not believed.
-
-        Args:
-            positions: of the actuators (n_actuated,) [rad or m].
-            elapsed: since the last one that was [s].
-
-        Returns:
-            The reason; empty where it is believed.
-        """
-        if self._last is None or not math.isfinite(elapsed):
-            return ""
-        moved = np.abs(positions - self._last)
-        far = moved > self._speeds * (max(elapsed, 0.0) + _LATE)
-        if not far.any():
-            return ""
-        k = int(np.argmax(far))
-        unit = self._units[k]
-        return f"the reading of {self._names[k]} jumps by {moved[k]:.4g} {unit}, faster than it can move"
-
-    def believe(self, positions: Array) -> None:
-        """Go on from a reading.
-
-        Args:
-            positions: of the actuators (n_actuated,) [rad or m].
-        """
-        self._last = positions.copy()
 
 
 class StrayWatch:

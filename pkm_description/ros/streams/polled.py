@@ -15,7 +15,7 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 
-from pkm_description.ros.sources import Sources
+from pkm_description.ros.streams.sources import Sources
 
 
 class Unserved(CallbackGroup):
