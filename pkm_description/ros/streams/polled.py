@@ -42,7 +42,7 @@ class PolledSubscription:
         topic: its name.
         qos: quality of service that is asked for.
         raw: messages stay as they came, as bytes, for who records now and reads later (`deserialize_message`).
-        sources: that are to look who publishes whenever that changes.
+        sources: that are told at each look how many publish.
     """
 
     def __init__(
@@ -59,8 +59,7 @@ class PolledSubscription:
         self._subscription = node.create_subscription(
             message_type, topic, lambda _: None, qos, callback_group=self._group
         )
-        if sources is not None:
-            sources.watch(self._subscription)
+        self._sources = sources
 
     def take(self) -> Any | None:
         """Return the oldest message that waits in the queue, or None."""
@@ -70,6 +69,8 @@ class PolledSubscription:
     def take_timed(self) -> tuple[Any, float] | None:
         """Return the oldest message that waits and when it was published [s, system clock of the sender], or None."""
         with self._subscription.handle:
+            if self._sources is not None:
+                self._sources.heed(self._subscription.handle.get_publisher_count())
             taken = self._subscription.handle.take_message(self._subscription.msg_type, self._raw)
         return None if taken is None else (taken[0], 1e-9 * taken[1]["source_timestamp"])
 

@@ -3,24 +3,24 @@
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any
+import math
+import time
 
-from rclpy.event_handler import SubscriptionEventCallbacks, UnsupportedEventTypeError
 from rclpy.node import Node
 
+_PATIENCE = 5.0  # s, that a node which starts may take to tell its name
 _NAMELESS = "_NODE_NAME_UNKNOWN_"  # of a node whose publisher is known before itself
 
 
 class Sources:
-    """The publishers of a topic, looked at when the middleware tells of a change, and whenever `look` is called.
+    """The publishers of a topic, looked at when their number changes, and whenever `look` is called.
 
     Nodes of the same name count once: what is left for some seconds of one that was killed is not to stand in the way
     of the one that was started for it.
 
     `problem` says that there are several, and is empty where there are not. Messages of ROS 2 do not tell who sent
-    them, so none of them can be trusted then. It is `sure` unless one of them is a publisher whose node has no name,
-    which may be that of a node started anew.
+    them, so none of them can be trusted then. It is `sure` unless the only other is a publisher whose node has had no
+    name for some seconds, which may be that of a node started anew.
 
     Args:
         node: that looks.
@@ -31,36 +31,33 @@ class Sources:
     def __init__(self, node: Node, topic: str, what: str) -> None:
         self._node, self._what = node, what
         self._topic = node.resolve_topic_name(topic)
-        self._nameless = False
+        self._count = 0
+        self._nameless_since = math.inf  # s, on the monotonic clock
         self.problem = ""
         self.sure = False
 
-    def watch(self, subscription: Any) -> None:
-        """Look at once when a publisher comes or goes.
+    def heed(self, count: int) -> None:
+        """Look where the number of publishers is another than it was, which costs next to nothing to ask.
+
+        An event of the middleware would wake the node's executor with every message.
 
         Args:
-            subscription: of the node, to the topic.
+            count: of the publishers that the node's own subscription has found.
         """
-        events = SubscriptionEventCallbacks(matched=lambda _: self._see(again=False), use_default_callbacks=False)
-        with contextlib.suppress(UnsupportedEventTypeError):  # some middleware does not tell: `look` sees it later
-            for handler in events.create_event_handlers(
-                self._node.default_callback_group, subscription.handle, self._topic
-            ):
-                subscription.event_handlers.append(handler)  # they go with it
-                self._node.add_waitable(handler)
+        if count != self._count:
+            self._count = count
+            self.look()
 
     def look(self) -> str:
         """Look who publishes now; return the problem."""
-        self._see(again=True)
-        return self.problem
-
-    def _see(self, again: bool) -> None:
         found = self._node.get_publishers_info_by_topic(self._topic)
         names = {f"{one.node_namespace.rstrip('/')}/{one.node_name}" for one in found if one.node_name != _NAMELESS}
         nameless = any(one.node_name == _NAMELESS for one in found)
-        self.sure = len(names) > 1 or (nameless and self._nameless and again)
-        self._nameless = nameless
+        now = time.monotonic()
+        self._nameless_since = min(self._nameless_since, now) if nameless else math.inf
+        self.sure = len(names) > 1 or (bool(names) and now - self._nameless_since > _PATIENCE)
         if nameless:
             names.add("one without a name")
         several = len(names) > 1
         self.problem = f"{self._what} come from {len(names)} nodes: {', '.join(sorted(names))}" if several else ""
+        return self.problem
