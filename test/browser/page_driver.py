@@ -94,19 +94,20 @@ class PageDriver:
         """Press a box to tick."""
         self.browser.click(*self._wait(lambda: self.find(label, "input[type=checkbox]")))
 
-    def open_folder(self, label: str, button: str) -> None:
-        """Open a folder that holds a button, if it is closed."""
-        if self.find(button, "button") is not None:
+    def open_folder(self, label: str, control: str, kind: str = "button") -> None:
+        """Open a folder that holds a control of a kind, if it is closed."""
+        if self.find(control, kind) is not None:
             return
         place = f"""(() => {{
           const one = [...document.querySelectorAll('*')].find(e => [...e.childNodes].some(
             n => n.nodeType === 3 && n.textContent.trim() === {label!r}));
+          if (!one) return null;
           one.scrollIntoView({{block: 'center'}});
           const box = one.getBoundingClientRect();
           return [box.x + box.width / 2, box.y + box.height / 2];
         }})()"""
-        self.browser.click(*self.browser.run(place))
-        self._wait(lambda: self.find(button, "button"))
+        self.browser.click(*self._wait(lambda: self.browser.run(place)))
+        self._wait(lambda: self.find(control, kind))
         time.sleep(0.6)  # it unfolds
 
     def text(self) -> str:

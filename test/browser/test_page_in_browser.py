@@ -9,11 +9,14 @@ from __future__ import annotations
 import colorsys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
+import trimesh
 from scipy.ndimage import binary_opening
 
+from pkm_analysis.layers.layer_file import Sheet, write_layer
 from pkm_control.view.jog_space import Coordinate
 from pkm_control.view.operations import Motion
 from pkm_description import load_mechanism
@@ -39,6 +42,7 @@ ROBOTS = (
     "delta_rr",
 )
 SHEET = np.s_[round(0.4 * PHONE[1]) :, 120:]  # of the phone's page, where the controls are
+MAGENTA = np.array((230, 0, 230, 255), dtype=np.uint8)  # which no robot has
 _HUE = 0.07  # of a turn: how far the light may shift a colour
 
 
@@ -278,3 +282,28 @@ def test_the_page_has_reported_no_error(page: Page) -> None:
         or (event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] == "error")
     ]
     assert not bad
+
+
+def test_a_layer_is_seen_and_switched(page: Page, tmp_path: Path) -> None:
+    """A ball about the platform, of a colour that no robot has, in a folder of its own."""
+    home = np.array(page.robot.kinematics.home[:3])
+    ball = trimesh.creation.icosphere(2, 0.4 * page.robot.kinematics.characteristic_length)
+    sheet = Sheet(
+        "border", np.asarray(ball.vertices) + home, np.asarray(ball.faces), np.tile(MAGENTA, (len(ball.vertices), 1))
+    )
+    page.robot.go_home()
+    before = page.still()
+    page.robot.viewer.show_layers([write_layer(tmp_path / "ball.glb", "workspace", "1", "base", [sheet])])
+    page.open_folder("Layers", "workspace: border", "input[type=checkbox]")
+
+    def coloured() -> float:
+        shown = hues(page.still()[::3, ::3].reshape(-1, 3).astype(float))
+        return float((np.abs(shown - 5.0 / 6.0) < _HUE).mean())
+
+    page.robot.wait(lambda: coloured() > 0.002)
+    page.tick("workspace: border")
+    page.robot.wait(lambda: coloured() < 2e-4)
+    page.tick("workspace: border")
+    page.robot.wait(lambda: coloured() > 0.002)
+    page.tick("workspace: border")
+    assert before.shape == page.still().shape
