@@ -44,8 +44,16 @@ Found = dict[str, dict[str, set[str]]]  # of each node: names by what it does wi
 
 @contextmanager
 def robot() -> Iterator[None]:
-    """All nodes of the Delta, in a domain that nobody else is in."""
-    options = ["delta", "--motion=none", "--stay=true", "--report=", "--browser=false"]
+    """All nodes of the Delta at work, in a domain that nobody else is in."""
+    options = [
+        "delta",
+        "--motion=circle",
+        "--cycles=100000",
+        "--stay=true",
+        "--rate=200",
+        "--report=",
+        "--browser=false",
+    ]
     command = [sys.executable, "-m", "pkm_control.run.runner", *options]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
@@ -56,7 +64,7 @@ def robot() -> Iterator[None]:
 
 
 def look(expected: str = "") -> Found:
-    """What each node of the running robot has, when all are there and nothing new comes, or all is as expected."""
+    """What each node of the running robot has had, when all are there and nothing new comes, or all is as expected."""
     wanted = {spec.name for spec in (*bringup.NODES, bringup.DESCRIPTION)}
     rclpy.init()
     observer = Node("observer")
@@ -64,10 +72,10 @@ def look(expected: str = "") -> Found:
     try:
         while time.monotonic() < deadline:
             rclpy.spin_once(observer, timeout_sec=0.1)
-            now = {}
+            now = dict(before)
             for name in sorted(wanted & set(observer.get_node_names())):
                 with suppress(NodeNameNonExistentError):  # its name came before what it has
-                    now[name] = _of(observer, name)
+                    now[name] = _joined(_of(observer, name), before.get(name, {}))
             if now != before:
                 before, since = now, time.monotonic()
             at_rest = time.monotonic() - since > _AT_REST
@@ -90,6 +98,11 @@ def _of(observer: Node, name: str) -> dict[str, set[str]]:
     for use, action in (("reply", "execute"), ("request", "call")):
         found[action] = {topic.split(_ACTION)[0] for topic in found[use] if _ACTION in topic}
     return {use: {topic for topic in topics if _ACTION not in topic} for use, topics in found.items()}
+
+
+def _joined(one: dict[str, set[str]], other: dict[str, set[str]]) -> dict[str, set[str]]:
+    """What is in either: the player hears the machine only while a motion runs."""
+    return {use: names | other.get(use, set()) for use, names in one.items()}
 
 
 def client_of(found: Found) -> dict[str, set[str]]:

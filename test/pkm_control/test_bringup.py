@@ -25,8 +25,12 @@ from pkm_description.urdf import kept_files
 
 
 def started(command: list[str]) -> subprocess.Popen[bytes]:
-    """A process in place of a node, in a group of its own as a node is."""
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    """A process in place of a node: in a group of its own, and open to Ctrl-C even where who runs the tests is not."""
+
+    def open_to_interrupts() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=open_to_interrupts)
 
 
 ALL_NODES = (*bringup.NODES, bringup.DESCRIPTION)

@@ -23,10 +23,12 @@ from pkm_analysis.proof import (
     prove_motion,
     prove_path,
 )
+from pkm_analysis.robot import Robot
 from pkm_control.control_errors import MotionFileError
 from pkm_control.motion.files.sampled_motion import rounded_motion
 from pkm_control.motion.rounded_path import RoundedPath
 from pkm_description import load_mechanism
+from pkm_description.gallery import robot_names
 from pkm_dynamics import Dynamics
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import Status
@@ -110,6 +112,26 @@ def test_no_random_pose_of_a_box_that_was_proved_inside_is_outside(name):
     assert found.ok, found
     poses = _random(domain, 100_000 if not kinematics.engine.iterated else 5_000)
     assert (kinematics.inverse(poses).status == Status.CONVERGED).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", robot_names())
+def test_no_pose_of_a_million_is_outside_of_what_was_proved(name):
+    """Of every robot: a box about home, halved until it is proved, which takes three halvings at most."""
+    kinematics = Kinematics(load_mechanism(name))
+    coordinates = Robot(kinematics).coordinates.all
+    home = np.array([one.home for one in coordinates])
+    scale = [kinematics.characteristic_length if one.unit == "m" else 1.0 for one in coordinates]
+    boxes = [np.array([home - half, home + half]).T for half in np.outer(0.1 * 0.5 ** np.arange(4.0), scale)]
+    if not kinematics.constant_space or not kinematics.task.names:
+        with pytest.raises(AnalysisError, match=r"turns with the pose|branch of its own"):
+            prove(kinematics, Domain.of_box(boxes[0]), Inside())
+        return
+    proved = (box for box in boxes if prove(kinematics, Domain.of_box(box), Inside(), most_boxes=4000).ok)
+    box = next(proved)
+    for seed in range(20):
+        poses = np.random.default_rng(seed).uniform(*box.T, (50_000, len(home)))
+        assert (kinematics.inverse(poses).status == Status.CONVERGED).all()
 
 
 @pytest.mark.parametrize(
