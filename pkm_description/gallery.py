@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
 
 from pkm_description.errors import DescriptionError
 
 ROBOTS = Path(__file__).resolve().parent / "robots"
 LIMBS = ROBOTS.with_name("limbs")  # which they are made of
+EXAMPLES = ROBOTS.parents[1] / "docs" / "examples"  # of a clone of the repository
 SUFFIX = ".urdf.xacro"
 
 
@@ -33,6 +35,30 @@ def robot_path(name: str) -> Path:
     names = robot_names()
     if name in names:
         return ROBOTS / f"{name}{SUFFIX}"
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(names)}"
-    raise DescriptionError(f"robot {name!r}", "no such robot in the gallery", f"{hint} Or give the path of a file")
+    hint = f"`pkm run --help` lists all {len(names)}, docs/gallery.md shows them; or give the path of a file"
+    near = near_names(name, (*names, *_examples()))
+    if near:
+        hint = f"did you mean {' or '.join(_examples().get(one, one) for one in near)}? {hint[0].upper()}{hint[1:]}"
+    raise DescriptionError(f"robot {name!r}", "no such robot in the gallery", hint)
+
+
+def near_names(name: str, names: Iterable[str]) -> list[str]:
+    """Names that a mistyped one may have meant.
+
+    Args:
+        name: as it was typed.
+        names: that there are.
+
+    Returns:
+        At most three, the nearest first: the same one, those that it is a part of, those with much the same letters.
+    """
+    known = list(dict.fromkeys(names))
+    wanted = name.lower().replace("-", "_")
+    parts = [one for one in known if len(wanted) > 2 and wanted in one]
+    alike = difflib.get_close_matches(wanted, known, n=3, cutoff=0.6)
+    return list(dict.fromkeys(sorted(parts, key=len) + alike))[:3]
+
+
+def _examples() -> dict[str, str]:
+    """Files of the examples by name, in a clone of the repository; elsewhere none."""
+    return {path.name.removesuffix(SUFFIX): f"docs/examples/{path.name}" for path in EXAMPLES.glob(f"*{SUFFIX}")}

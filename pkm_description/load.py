@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -19,7 +20,7 @@ from pkm_description.mechanism import Mechanism, frozen
 from pkm_description.urdf import kept_robots, urdf_plus, xacro_expansion
 from pkm_description.urdf.kept_expansions import expand_robot
 from pkm_description.urdf.unit_slips import Slip, Suspect, suspects
-from pkm_description.xml_text import check_length, read_file, read_xml, root_tag
+from pkm_description.urdf.xml_text import check_length, read_file, read_xml, root_tag
 
 
 def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> Mechanism:
@@ -66,7 +67,7 @@ def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None 
         if xacro_expansion.needs_expansion(source):
             return xacro_expansion.expand_text(source.strip(), xacro_args), ""
         return source, ""
-    path = _path_of(source)
+    path = find_robot(source)
     text = read_file(path)
     if root_tag(text) == "mujoco":
         return _from_mjcf(path, xacro_args), str(path)
@@ -95,8 +96,18 @@ def xacro_arguments(text: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _path_of(source: str | os.PathLike[str]) -> Path:
-    """The file that `source` names: its path, or a robot of the gallery."""
+def find_robot(source: str | os.PathLike[str]) -> Path:
+    """The file that is meant.
+
+    Args:
+        source: its path, or a robot of the gallery.
+
+    Returns:
+        The path of the file, which is there.
+
+    Raises:
+        DescriptionError: there is none.
+    """
     if not isinstance(source, (str, os.PathLike)):
         raise DescriptionError(
             f"source {shortened(repr(source), 60)}",
@@ -114,8 +125,15 @@ def _path_of(source: str | os.PathLike[str]) -> Path:
         return robot_path(source)
     if not is_file:
         problem = "it is a folder" if path.is_dir() else "it does not exist"
-        raise DescriptionError(f"file {path}", problem, "give the path of a .urdf or .xacro file")
+        raise DescriptionError(f"file {path}", problem, f"give the path of a .urdf or .xacro file{_beside(path)}")
     return path
+
+
+def _beside(path: Path) -> str:
+    """Question after files in the same folder that a mistyped path may have meant; empty where there are none."""
+    there = {one.name: one for ending in ("*.urdf", "*.xacro") for one in sorted(path.parent.glob(ending))}
+    near = [str(there[name]) for name in difflib.get_close_matches(path.name, there, n=3, cutoff=0.8)]
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _from_mjcf(source: str | Path, arguments: Mapping[str, str] | None) -> str:
@@ -151,7 +169,7 @@ def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
 
     Raises:
         DescriptionError: what cannot be used, also a text that is larger than any robot's (see
-            `pkm_description.xml_text` and `pkm_description.urdf.urdf_plus`).
+            `pkm_description.urdf.xml_text` and `pkm_description.urdf.urdf_plus`).
     """
     description = urdf_plus.parse(text, source)
     try:

@@ -19,7 +19,7 @@ def progress(what: str, more: Callable[[], str] = str) -> Iterator[None]:
 
     Args:
         what: is done.
-        more: what just then is to be said beside, or an empty text.
+        more: what just then is to be said beside, or an empty text; in its place, where it begins with the same words.
 
     Yields:
         Once, to do it.
@@ -30,8 +30,9 @@ def progress(what: str, more: Callable[[], str] = str) -> Iterator[None]:
         pause = _SILENT_FOR
         while not done.wait(pause):
             with contextlib.suppress(OSError, ValueError):  # nobody reads any more
-                beside = f" ({said})" if (said := more()) else ""
-                print(f"pkm: {what}{beside}: {time.monotonic() - began:.0f} s ...", file=sys.stderr, flush=True)
+                aside = more()
+                beside = f"{what} ({aside})" if aside and not aside.startswith(what) else aside or what
+                print(f"pkm: {beside}: {time.monotonic() - began:.0f} s ...", file=sys.stderr, flush=True)
             pause = _AGAIN_AFTER
 
     teller = threading.Thread(target=tell, daemon=True)

@@ -27,7 +27,7 @@ from pkm_description.mjcf.compiled_defaults import read_compiled
 from pkm_description.mjcf.mujoco_model import WORLD, MjcfBody, MjcfClosure, MjcfJoint, MjcfModel, frame_of, quaternion
 from pkm_description.mjcf.reader import NeedsCompilerError, read
 from pkm_description.rotations import rpy_from_rotation, transform
-from pkm_description.xml_text import read_file, read_xml, root_tag
+from pkm_description.urdf.xml_text import read_file, read_xml, root_tag
 
 SAME = 1e-6  # m, two points of a hinge are equally far apart in both bodies
 AT_ORIGIN = 1e-12  # m

@@ -34,6 +34,7 @@ FORCE_TORQUE = "force_torque"  # geometry_msgs/WrenchStamped: what a sensor feel
 CONVEYOR_STATES = "conveyor_states"  # sensor_msgs/JointState: travel and speed of belts, as the controller knows them
 HARDWARE_COMMANDS = "hardware/joint_commands"  # the same two, as the hardware names them: the topics that
 HARDWARE_STATES = "hardware/joint_states"  # JointStateTopicSystem of the <ros2_control> block speaks
+MACHINE_STATE = "hardware/state"  # lifecycle_msgs/State, latched: whether the drives follow commands
 LOOP_STATISTICS = "~/loop_statistics"  # pkm_interfaces/LoopStatistics
 DIAGNOSTICS = "/diagnostics"  # diagnostic_msgs/DiagnosticArray; global, as everywhere in ROS
 

@@ -7,7 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 
 from pkm_description.errors import DescriptionError
-from pkm_description.xml_text import read_xml
+from pkm_description.urdf.xml_text import read_xml
 
 _REFERENCES = ("link", "reference", "base_link", "platform_link")  # attributes that name a link
 

@@ -3,21 +3,24 @@
 
 A description shows what expressions come to: 21.57 rad where a property says 20 and means degrees. The number at fault
 is found by trying: the file is expanded with numbers that its author wrote turned into the other unit, and those that
-need not be turned, for nothing in the result to look wrong, are left as they were.
+need not be turned, for nothing in the result to look wrong, are left as they were. Angles of which only cosines and
+sines come into the result leave nothing there that looks wrong: these are found in the expressions themselves.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pkm_description.errors import DescriptionError
-from pkm_description.urdf.unit_slips import ANGLE, Slip, suspects
+from pkm_description.urdf.unit_slips import ANGLE, Slip, looks_like_degrees, suspects
 from pkm_description.urdf.urdf_plus import parse
 from pkm_description.urdf.xacro_expansion import expand_text
-from pkm_description.xml_text import read_file, read_xml
+from pkm_description.urdf.xml_text import read_file, read_xml
 
 LEAST = {Slip.DEGREES: ANGLE, Slip.MILLIMETRES: 10.0, Slip.SLIDE: 10.0}  # as written; below are counts and indices
 MOST = 40  # expansions, each a tenth of a second
@@ -26,6 +29,10 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TAG = re.compile(r"<([\w:]+)((?:\s+[\w:.]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)\s*/?>")
 _ATTRIBUTE = re.compile(r"([\w:.]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _NUMBER = re.compile(r"(?<![\w.])(?:(?<![\w)\]}.])-)?\d+\.?\d*(?:[eE][-+]?\d+)?(?![\w.])")
+_TRIGONOMETRIC = {"cos", "sin", "tan"}
+_EXPRESSION = re.compile(r"\$\{([^{}]*)\}")
+_SET = re.compile(r"<xacro:property\s+name\s*=\s*[\"'](\w+)[\"']\s+value\s*=\s*[\"']\$\{([^{}]*)\}[\"']")
+_GIVEN = re.compile(r"(\w+)\s*=\s*[\"']\$\{([^{}]*)\}[\"']")  # arguments in calls of macros
 
 
 @dataclass(frozen=True)
@@ -108,3 +115,68 @@ def _in_radians(text: str, number: Written, slip: Slip) -> bool:
     """True for a number of degrees that its expression turns into radians already."""
     around = text[max(0, number.start - 20) : number.start]
     return slip is Slip.DEGREES and bool(re.search(r"radians\(\s*$", around))
+
+
+def taken_as_radians(text: str) -> list[Written]:
+    """The numbers that look like degrees and go into cosines, sines and tangents, by way of other properties or not.
+
+    Args:
+        text: of the xacro file.
+
+    Returns:
+        Numbers that are the whole value of a property or of an argument of a macro.
+    """
+    bare = _COMMENT.sub("", text)
+    literals = _literals(text)
+    signs = {name for name, found in literals.items() if all(abs(one.value) <= 1.0 for one in found)}
+    made: dict[str, list[ast.expr]] = defaultdict(list)  # expressions by the property or argument that they make
+    for name, expression in [*_SET.findall(bare), *_GIVEN.findall(bare)]:
+        made[name] += _parsed(expression)
+    signs -= made.keys()
+    calls = [call for found in _EXPRESSION.findall(bare) for tree in _parsed(found) for call in ast.walk(tree)]
+    arguments = [
+        argument
+        for call in calls
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _TRIGONOMETRIC
+        for argument in call.args
+    ]
+    angles: set[str] = set()
+    while arguments:
+        for name in _terms(arguments.pop(), signs):
+            if name not in angles:
+                angles.add(name)
+                arguments += made[name]
+    return [one for name in sorted(angles) for one in literals.get(name, ()) if looks_like_degrees(one.value)]
+
+
+def _literals(text: str) -> dict[str, list[Written]]:
+    """Numbers that are whole values, by the property or argument that has them."""
+    found: dict[str, list[Written]] = defaultdict(list)
+    for one in numbers(text):
+        if text[one.start - 1] in "\"'" and text[one.end] in "\"'" and one.element.startswith("<xacro:"):
+            name = re.search(r'<xacro:property name="(\w+)">', one.element)
+            found[name[1] if name else one.attribute].append(one)
+    return found
+
+
+def _parsed(expression: str) -> Sequence[ast.expr]:
+    """The tree of an expression; none where it is not Python, such as one with another substitution in it."""
+    try:
+        return [ast.parse(expression.strip(), mode="eval").body]
+    except SyntaxError:
+        return []
+
+
+def _terms(tree: ast.expr, signs: set[str]) -> Iterator[str]:
+    """Names of what is added up in an angle; of products those of which all other factors are signs."""
+    if isinstance(tree, ast.Name):
+        yield tree.id
+    elif isinstance(tree, ast.UnaryOp):
+        yield from _terms(tree.operand, signs)
+    elif isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Add, ast.Sub)):
+        yield from _terms(tree.left, signs)
+        yield from _terms(tree.right, signs)
+    elif isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Mult):
+        for factor, other in ((tree.left, tree.right), (tree.right, tree.left)):
+            if isinstance(other, ast.Name) and other.id in signs:
+                yield from _terms(factor, signs)

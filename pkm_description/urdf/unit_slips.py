@@ -60,11 +60,11 @@ def _angles(description: Description, root: ElementTree.Element) -> Iterator[Sus
     for joint in description.joints:
         if joint.type is JointType.REVOLUTE:
             for end, value in _ends(joint):
-                if _looks_like_degrees(value):
+                if looks_like_degrees(value):
                     yield Suspect(Slip.DEGREES, f'<joint name="{joint.name}"> <limit>', end, value)
     turning = {f.name for joint in description.joints for f in freedoms(joint) if not f.slides}
     for name, position in description.home_joints.items():
-        if name in turning and _looks_like_degrees(position):
+        if name in turning and looks_like_degrees(position):
             yield Suspect(Slip.DEGREES, f'position of <joint name="{name}"> at home', "", position)
     yield from _written_angles(root, "")
 
@@ -77,13 +77,13 @@ def _written_angles(element: ElementTree.Element, around: str) -> Iterator[Suspe
         largest = max((float(x) for x in (element.get("rpy") or "").split()), key=abs, default=0.0)
     except ValueError:  # told by whoever reads the description
         largest = 0.0
-    if _looks_like_degrees(largest):
+    if looks_like_degrees(largest):
         yield Suspect(Slip.DEGREES, f"rpy of <{tag}> in {here or '<robot>'}", "", largest)
     for child in element:
         yield from _written_angles(child, here)
 
 
-def _looks_like_degrees(angle: float) -> bool:
+def looks_like_degrees(angle: float) -> bool:
     """True for round angles beyond a turn, and for any beyond two: an angle that was computed has all its digits."""
     return abs(angle) > TURNS or (abs(angle) > ANGLE and abs(angle - round(angle, 2)) < 1e-9)
 

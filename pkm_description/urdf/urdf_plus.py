@@ -33,7 +33,7 @@ from pkm_description.mechanism import (
 from pkm_description.rotations import rotation_from_rpy, transform
 from pkm_description.urdf.inertia import inertia_problem
 from pkm_description.urdf.xacro_expansion import XACRO_NAMESPACE
-from pkm_description.xml_text import read_xml
+from pkm_description.urdf.xml_text import read_xml
 
 ZERO_LENGTH = 1e-9
 # At most. The largest robot of the gallery has 32 links and 9 loops, none of the literature more than a few dozen; 60

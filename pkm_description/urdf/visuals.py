@@ -17,7 +17,7 @@ import numpy as np
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.rotations import rotation_from_rpy, transform
 from pkm_description.urdf.xacro_expansion import PACKAGE
-from pkm_description.xml_text import read_xml
+from pkm_description.urdf.xml_text import read_xml
 
 GREY = (0.6, 0.6, 0.6, 1.0)
 MOST = 2000  # visuals of a robot

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pkm_description.errors import DescriptionError
-from pkm_description.xml_text import LETTERS
+from pkm_description.urdf.xml_text import LETTERS
 
 PACKAGE = "pkm_control"
 XACRO_NAMESPACE = "http://www.ros.org/wiki/xacro"

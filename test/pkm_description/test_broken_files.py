@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pkm_description import DescriptionError, load_mechanism
+from pkm_description.gallery import ROBOTS
 
 BODY = """<inertial><origin xyz="0.5 0 0"/><mass value="1"/>
     <inertia ixx="0.01" iyy="0.09" izz="0.09" ixy="0" ixz="0" iyz="0"/></inertial>"""
@@ -428,6 +429,20 @@ CASES: dict[str, tuple[Callable[[], str], str, str, str]] = {
         "make the joint fixed",
     ),
     "no such robot": (lambda: "dleta", "robot 'dleta'", "no such robot", "did you mean delta"),
+    "no such robot, an example": (
+        lambda: "ankle",
+        "robot 'ankle'",
+        "no such robot",
+        "did you mean docs/examples/ankle.urdf.xacro",
+    ),
+    "no such robot, nor any like it": (lambda: "nonsense", "robot 'nonsense'", "no such robot", "docs/gallery.md"),
+    "no such robot, a part of a name": (lambda: "stewart", "robot 'stewart'", "no such robot", "mean gough_stewart or"),
+    "no such file, one beside it": (
+        lambda: str(ROBOTS.parents[1] / "docs" / "examples" / "ankel.urdf.xacro"),
+        "ankel.urdf.xacro",
+        "does not exist",
+        "ankle.urdf.xacro?",
+    ),
     "no such file": (lambda: "missing/robot.urdf", "robot.urdf", "does not exist", "path"),
 }
 

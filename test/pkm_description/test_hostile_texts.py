@@ -26,7 +26,7 @@ from pkm_description.mjcf.export import export_mjcf
 from pkm_description.mjcf.importer import import_mjcf, is_mjcf
 from pkm_description.urdf.urdf_plus import PARTS
 from pkm_description.urdf.xacro_expansion import expand_text
-from pkm_description.xml_text import DEPTH, LETTERS, read_xml
+from pkm_description.urdf.xml_text import DEPTH, LETTERS, read_xml
 
 SOON = 5.0  # s, on a busy computer
 BOUNDED = 60.0  # s: a search for a home that does not exist, on a busy computer
@@ -134,6 +134,7 @@ def test_many_parts_are_refused(part: str) -> None:
     assert part in error.problem
 
 
+@pytest.mark.timed
 def test_a_chain_of_as_many_links_as_are_allowed_is_answered_soon() -> None:
     count = 499
     text = "<robot><pkm base_link='l0' platform_link='l250'/>"
@@ -172,6 +173,7 @@ def many_limbs(count: int) -> str:
     )
 
 
+@pytest.mark.timed
 def test_as_many_loops_as_are_allowed_are_closed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each limb is closed without placing the joints of all others, again and again."""
     placed = 0
@@ -214,6 +216,7 @@ def test_a_file_of_many_bytes_is_not_read(tmp_path: Path) -> None:
         load_mechanism("<robot>" + " " * LETTERS + "</robot>")
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("expression", ["9**9**9**9", "[0 for _ in range(10**12)]", "'x' * 10**9"])
 def test_an_endless_expansion_ends(expression: str) -> None:
     started = time.perf_counter()
@@ -223,6 +226,7 @@ def test_an_endless_expansion_ends(expression: str) -> None:
     assert "expan" in caught.value.problem
 
 
+@pytest.mark.timed
 def test_many_comments_before_the_root_are_read_once() -> None:
     comments = "<!-- -->" * 200
     started = time.perf_counter()
@@ -268,6 +272,7 @@ def changed(text: str, draw: st.DataObject) -> str:
 PLAIN = expand("five_bar")[0]
 
 
+@pytest.mark.timed
 @QUIET
 @given(st.data())
 def test_a_changed_description_is_a_robot_or_one_error(data: st.DataObject) -> None:

@@ -9,14 +9,15 @@ import time
 from rclpy.node import Node
 
 _PATIENCE = 5.0  # s, that a node which starts may take to tell its name
+_REMEMBERED = 30.0  # s: longer than the middleware remembers a node that was killed
 _NAMELESS = "_NODE_NAME_UNKNOWN_"  # of a node whose publisher is known before itself
 
 
 class Sources:
     """The publishers of a topic, looked at when their number changes, and whenever `look` is called.
 
-    Nodes of the same name count once: what is left for some seconds of one that was killed is not to stand in the way
-    of the one that was started for it.
+    Nodes of the same name count once for as long as one of them may be what is left of a node that was killed, and that
+    the other was started for.
 
     `problem` says that there are several, and is empty where there are not. Messages of ROS 2 do not tell who sent
     them, so none of them can be trusted then. It is `sure` unless the only other is a publisher whose node has had no
@@ -33,6 +34,7 @@ class Sources:
         self._topic = node.resolve_topic_name(topic)
         self._count = 0
         self._nameless_since = math.inf  # s, on the monotonic clock
+        self._known: dict[bytes, float] = {}  # publishers, and since when
         self.problem = ""
         self.sure = False
 
@@ -51,13 +53,23 @@ class Sources:
     def look(self) -> str:
         """Look who publishes now; return the problem."""
         found = self._node.get_publishers_info_by_topic(self._topic)
-        names = {f"{one.node_namespace.rstrip('/')}/{one.node_name}" for one in found if one.node_name != _NAMELESS}
-        nameless = any(one.node_name == _NAMELESS for one in found)
         now = time.monotonic()
+        self._known = {gid: self._known.get(gid, now) for gid in (bytes(one.endpoint_gid) for one in found)}
+        nameless = any(one.node_name == _NAMELESS for one in found)
         self._nameless_since = min(self._nameless_since, now) if nameless else math.inf
+        old: list[str] = []  # names of those that are no successors of what is left of others
+        young: set[str] = set()
+        for one in found:
+            if one.node_name != _NAMELESS:
+                name = f"{one.node_namespace.rstrip('/')}/{one.node_name}"
+                if now - self._known[bytes(one.endpoint_gid)] > _REMEMBERED:
+                    old.append(name)
+                else:
+                    young.add(name)
+        names = [*old, *(young - set(old))]
         self.sure = len(names) > 1 or (bool(names) and now - self._nameless_since > _PATIENCE)
         if nameless:
-            names.add("one without a name")
+            names.append("one without a name")
         several = len(names) > 1
         self.problem = f"{self._what} come from {len(names)} nodes: {', '.join(sorted(names))}" if several else ""
         return self.problem
