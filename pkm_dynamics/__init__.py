@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dynamics of parallel robots: actuator efforts, direct dynamics, linear form."""
 
-from pkm_dynamics.accelerations import Accelerations
-from pkm_dynamics.derivatives.inverse_derivatives import InverseDerivatives
-from pkm_dynamics.distribution import Distribution, DistributionError
-from pkm_dynamics.dynamics import Dynamics
-from pkm_dynamics.efforts import Efforts
-from pkm_dynamics.problem import Problem
-from pkm_dynamics.reactions import Reactions
+from pkm_description.uncollected import uncollected
+
+with uncollected():
+    from pkm_dynamics.accelerations import Accelerations
+    from pkm_dynamics.derivatives.inverse_derivatives import InverseDerivatives
+    from pkm_dynamics.distribution import Distribution, DistributionError
+    from pkm_dynamics.dynamics import Dynamics
+    from pkm_dynamics.efforts import Efforts
+    from pkm_dynamics.problem import Problem
+    from pkm_dynamics.reactions import Reactions
 
 __all__ = [
     "Accelerations",

@@ -81,6 +81,11 @@ def distribute(
     if distribution.norm == 2.0 and m > n:
         _share_squares(weights, (lower, upper), jacobians, efforts, status)
         return
+    if m == n:  # there is no choice
+        slack = WITHIN * np.abs(efforts).max(axis=1, keepdims=True)
+        beyond = ((efforts < lower - slack) | (efforts > upper + slack)).any(axis=1) & (status == Status.CONVERGED)
+        efforts[beyond], status[beyond] = np.nan, Status.EFFORT_LIMIT
+        return
     for k in np.flatnonzero(status == Status.CONVERGED):
         found = least(jacobians[k], efforts[k], distribution.norm, weights, lower, upper)
         if found is None:

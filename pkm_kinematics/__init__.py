@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinematics of parallel robots: every working and assembly mode, velocities, accelerations, singularities."""
 
-from pkm_kinematics.batch import ShapeError
-from pkm_kinematics.kinematics import Kinematics
-from pkm_kinematics.solutions import ForwardSolution, InverseSolution, Motion
-from pkm_kinematics.solve.singularity import Singularity
-from pkm_kinematics.status import Status
+from pkm_description.uncollected import uncollected
+
+with uncollected():
+    from pkm_kinematics.batch import ShapeError
+    from pkm_kinematics.kinematics import Kinematics
+    from pkm_kinematics.solutions import ForwardSolution, InverseSolution, Motion
+    from pkm_kinematics.solve.singularity import Singularity
+    from pkm_kinematics.status import Status
 
 __all__ = ["ForwardSolution", "InverseSolution", "Kinematics", "Motion", "ShapeError", "Singularity", "Status"]

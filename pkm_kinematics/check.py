@@ -26,19 +26,19 @@ from pkm_description.command_options import add_robot
 from pkm_description.errors import DescriptionError, PkmError
 from pkm_description.graph import ordered_tree, platform_chain
 from pkm_description.introduction import ROUNDING, fixed, measure
-from pkm_description.load import expand, mechanism_from_urdf, xacro_arguments
+from pkm_description.load import expand, find_robot, mechanism_from_urdf, xacro_arguments
 from pkm_description.loops.home import LONGEST
 from pkm_description.mechanism import Joint, Limb, Loop, Mechanism
-from pkm_description.urdf.numbers_in_source import Written, blamed
+from pkm_description.urdf.numbers_in_source import Written, blamed, taken_as_radians
 from pkm_description.urdf.unit_slips import Slip, suspects
 from pkm_description.urdf.urdf_plus import parse
-from pkm_description.xml_text import read_xml
+from pkm_description.urdf.xml_text import read_file, read_xml
 from pkm_kinematics.kernels import records
 from pkm_kinematics.kernels.kept import COMPILING
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.load_verdicts import of_masses, of_velocities, of_weight
 from pkm_kinematics.status import Status
-from pkm_kinematics.unit_verdicts import of_misfits, of_units
+from pkm_kinematics.unit_verdicts import of_cosines, of_misfits, of_units
 from pkm_kinematics.verdicts import NEAR_SINGULAR, Verdict, of_drives, of_singularity
 
 MODES_SHOWN = 16
@@ -153,6 +153,9 @@ def _sketch(report: Report, text: str, source: Path | None, arguments: Mapping[s
             return blamed(source, arguments, slip) if source is not None else ()
 
         report.verdicts += of_units(found, mass, blame)
+        told = {verdict.about for verdict in report.verdicts}
+        angles = [] if source is None else taken_as_radians(read_file(source))
+        report.verdicts += of_cosines([one for one in angles if one.place not in told])
 
 
 def _describe(report: Report, mechanism: Mechanism) -> None:
@@ -558,6 +561,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         xacro_args = xacro_arguments(given.xacro_args)
     except DescriptionError as error:
         command.error(str(error))
+    try:
+        if not given.robot.lstrip().startswith("<"):
+            find_robot(given.robot)
+    except DescriptionError as error:  # nothing to be judged
+        print(f"pkm check: {error}", file=sys.stderr)
+        return 1
     with _Progress() as progress:
         report = examine(given.robot, xacro_args, not given.no_modes, progress)
     print(_json(report) if given.json else as_text(report))

@@ -41,6 +41,20 @@ def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: 
         yield Verdict("warning", worst.about, worst.value, meaning, _remedy(worst))
 
 
+def of_cosines(found: Sequence[Written]) -> Iterator[Verdict]:
+    """Verdicts on numbers that look like degrees and go into cosines and sines, where nothing else tells of them.
+
+    Args:
+        found: the numbers, from `taken_as_radians`.
+
+    Yields:
+        A warning for each.
+    """
+    for one in found:
+        meaning = "cosines and sines are taken of it, of radians: it looks like degrees"
+        yield Verdict("warning", one.place, one.value, meaning, _correction(one.value, Slip.DEGREES))
+
+
 def of_misfits(blame: Blame) -> Iterator[Verdict]:
     """Verdicts on numbers of a file without an expansion, such as one that takes the root of a negative number.
 

@@ -117,7 +117,8 @@ class Hold:
                 self.amplification,
                 f"home is at or near a type 2 singularity: in one direction the drives hold {self.independence:.1g} of "
                 "what independent ones would; no motion can start there",
-                "move <home> away from the singularity (Kinematics.singularity tells how far a pose is)",
+                "move <home> away from the singularity (Kinematics.singularity tells how far a pose is); where the "
+                f"robot has to work at home, change the geometry: {hold_advice(motion)}",
             )
         limit = joint.limits.effort
         most = ""

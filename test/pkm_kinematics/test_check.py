@@ -100,6 +100,17 @@ def test_what_is_no_robot(tmp_path: Path, content: str | None, element: str) -> 
     assert report.complaints[0].element.startswith(element)
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["text", "json"])
+def test_a_file_that_is_not_there_is_one_line_without_a_verdict(
+    options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["nofile.urdf", *options]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("pkm check: file nofile.urdf: it does not exist")
+
+
 def test_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["--help"])

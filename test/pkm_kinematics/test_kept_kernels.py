@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pkm_description import load_mechanism
+from pkm_description import load_mechanism, progress
 from pkm_kinematics import Kinematics
 from pkm_kinematics.check import _Progress
 from pkm_kinematics.kernels import turns
 from pkm_kinematics.kernels.kept import COMPILING, PURPOSES, Compiling
+from pkm_kinematics.making import making
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = """
@@ -278,6 +279,23 @@ def test_what_is_compiled_is_told_with_what_it_is_for_and_how_much_is_done() -> 
     compiling.ends()
     compiling.begins("kernel")
     assert compiling.in_words() == "compiling kernels, once on this computer"
+
+
+def test_that_kernels_are_compiled_is_said_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_SILENT_FOR", 0.01)
+    for what, said in (("compiling kernels", ""), ("planning", r"planning \(")):
+        COMPILING.begins("pkm_dynamics.kernels.wrenches")
+        try:
+            with making(what):
+                time.sleep(0.2)
+        finally:
+            COMPILING.ends()
+        err = capsys.readouterr().err
+        assert re.fullmatch(
+            rf"pkm: {said}compiling kernels, once on this computer: for the dyn[^()]+\)?: 0 s \.\.\.\n", err
+        )
 
 
 def test_the_rooms_of_kernels_that_are_told_are_there() -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from pkm_description import DescriptionError, load_mechanism, robot_names
-from pkm_description.urdf.numbers_in_source import blamed, numbers, turned
+from pkm_description.gallery import LIMBS, ROBOTS
+from pkm_description.urdf.numbers_in_source import blamed, numbers, taken_as_radians, turned
 from pkm_description.urdf.unit_slips import Slip, suspects
 from pkm_description.urdf.urdf_plus import parse
-from pkm_description.xml_text import read_xml
+from pkm_description.urdf.xml_text import read_xml
 from pkm_kinematics.check import as_text, examine
 from pkm_kinematics.verdicts import Verdict
 
@@ -159,3 +160,35 @@ def test_numbers_of_a_source() -> None:
     ]
     assert [text[one.start : one.end] for one in found][:2] == ["-12.5", "3e1"]
     assert turned(text, found[:2], 0.001).splitlines()[1] == '<xacro:property name="a" value="${-0.0125 + b2 * 0.03}"/>'
+
+
+@pytest.mark.parametrize(
+    ("robot", "old", "new", "number"),
+    [
+        ("hobby_hexapod", '"platform_half_angle" value="${radians(50)}"', '"platform_half_angle" value="50"', 50.0),
+        ("hobby_hexapod", 'number="3" centre="${2 * pi / 3}" side="-1"', 'number="3" centre="120" side="-1"', 120.0),
+        ("ankle_cranks", '"crank_heading" value="${pi}"', '"crank_heading" value="180"', 180.0),
+    ],
+)
+def test_degrees_of_which_only_cosines_are_taken(tmp_path: Path, robot: str, old: str, new: str, number: float) -> None:
+    """Nothing in the expansion is large: without a word the robot would be another one."""
+    found = of_numbers(written(tmp_path, robot, (old, new)))
+    assert [verdict.number for verdict in found] == [number]
+    assert f"{number:g} degrees are" in found[0].remedy
+
+
+def test_no_angle_of_the_gallery_looks_like_degrees() -> None:
+    for path in [*ROBOTS.glob("*.xacro"), *LIMBS.glob("*.xacro"), *EXAMPLES.glob("*.xacro")]:
+        assert taken_as_radians(path.read_text()) == [], path.name
+
+
+def test_counts_and_lengths_are_no_angles() -> None:
+    text = """<robot xmlns:xacro="http://www.ros.org/wiki/xacro">
+      <xacro:property name="number" value="8"/>
+      <xacro:property name="step" value="${2 * pi / number}"/>
+      <xacro:property name="reach" value="12"/> <xacro:property name="turn" value="${radians(30)}"/>
+      <xacro:property name="x" value="${reach * cos(number * step + turn)}"/>
+      <xacro:property name="y" value="${sin(reach / 12)}"/>
+    </robot>"""
+    assert taken_as_radians(text) == []
+    assert [one.value for one in taken_as_radians(text.replace("${radians(30)}", "30"))] == [30.0]
