@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,9 +14,11 @@ from pkm_analysis.maps.statistics import Statistics, statistics
 from pkm_analysis.regions.grid_graph import GridGraph
 from pkm_analysis.regions.path import Path, box_of, find_path
 from pkm_analysis.regions.regions import Regions, regions
+from pkm_analysis.requirements.drive_quantities import Assumed
 from pkm_analysis.requirements.membership import Membership
 from pkm_analysis.requirements.over_orientations import over_orientations
-from pkm_analysis.requirements.quantities import Quantity, find_quantity, quantities
+from pkm_analysis.requirements.quantities import find_quantity, quantities
+from pkm_analysis.requirements.quantity import Quantity
 from pkm_analysis.requirements.requirement import Requirement, requirement
 from pkm_analysis.robot import Robot
 from pkm_analysis.sweeps import Sweeps
@@ -37,6 +39,7 @@ class Analysis(Introduced):
         stiffness: of its drives [N m/rad or N/m], which natural frequencies need.
         sweeps: where questions about many poses are answered: on all cores by default, on a cluster with
             `Sweeps(scheduler="tcp://host:8786")`.
+        sensors: largest errors of the drives' sensors, one for each or one for all [rad, m], which errors of pose need.
 
     Raises:
         PkmError: it is neither.
@@ -51,9 +54,10 @@ class Analysis(Introduced):
         mode: int | None = None,
         stiffness: float | None = None,
         sweeps: Sweeps | None = None,
+        sensors: Sequence[float] = (),
     ) -> None:
         self.robot = Robot(robot, mode, sweeps)
-        self.stiffness = stiffness
+        self.assumed = Assumed(stiffness, tuple(float(e) for e in sensors))
 
     def _summary(self) -> str:
         return self.robot.mechanism._summary()
@@ -61,13 +65,13 @@ class Analysis(Introduced):
     @cached_property
     def quantities(self) -> dict[str, Quantity]:
         """What can be asked of a pose, by name, beside the positions of joints, which `quantity` knows too."""
-        return quantities(self.robot, self.stiffness)
+        return quantities(self.robot, self.assumed)
 
     def quantity(self, name: str) -> Quantity:
         """A quantity.
 
         Args:
-            name: of `quantities`, or `joint:NAME`.
+            name: of `quantities`, `joint:NAME`, or in a direction, as `force:z`.
 
         Returns:
             The quantity.
@@ -75,7 +79,7 @@ class Analysis(Introduced):
         Raises:
             AnalysisError: there is none of that name.
         """
-        return find_quantity(self.robot, name, self.stiffness)
+        return find_quantity(self.robot, name, self.assumed)
 
     def requirement(self, text: str) -> Requirement:
         """A bound on a quantity.
@@ -89,7 +93,7 @@ class Analysis(Introduced):
         Raises:
             AnalysisError: it cannot be read, or has no unit, or a wrong one.
         """
-        return requirement(self.robot, text, self.stiffness)
+        return requirement(self.robot, text, self.assumed)
 
     def conditions(
         self,
@@ -142,8 +146,8 @@ class Analysis(Introduced):
             requirements: beside what limbs and joints allow, such as "type2 > 0.2 rad/m".
             joint_limits: False to do without limits of joints.
             platform_limits: False to do without the limits that the description sets the platform.
-            tolerance: how far the border may be off [m]; a five-hundredth of the extent where None, twice
-                that where poses take long.
+            tolerance: how far the border may be off [m]; where None, a five-hundredth of the extent, or less so that
+                the error is about a hundredth of the size; twice that where poses take long.
             resolution: nodes along each coordinate of the grid that parts of the workspace are found on.
 
         Returns:
@@ -314,9 +318,13 @@ class Analysis(Introduced):
         found = []
         for mode in numbers:
             same = mode == (self.robot.mode or 0)
-            of_mode = self if same else Analysis(self.robot.kinematics, mode or None, self.stiffness, self.robot.sweeps)
+            of_mode = self if same else self._in_mode(mode)
             found.append(of_mode.conditions(vary, hold, requirements, joint_limits, platform_limits))
         return regions(found, ranges, resolution)
+
+    def _in_mode(self, mode: int) -> Analysis:
+        stiffness, sensors = self.assumed
+        return Analysis(self.robot.kinematics, mode or None, stiffness, self.robot.sweeps, sensors)
 
     def path(
         self,

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.following import Lattice
 from pkm_analysis.kernels.branch_positions import branch_positions
+from pkm_analysis.requirements.names import label_of
 from pkm_description.introduction import listed, measure
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
@@ -64,7 +65,7 @@ class TaskCoordinates:
         self.all = tuple(
             Coordinate(
                 name,
-                name.replace("/", "_").rpartition("_")[2],
+                label_of(name),
                 "m" if slide else "rad",
                 float(home),
                 float(low) if low > -UNLIMITED else -np.inf,
@@ -247,6 +248,21 @@ class Domain:
     def dimension(self) -> int:
         """How many coordinates vary."""
         return len(self.coordinates)
+
+    @cached_property
+    def closes(self) -> tuple[bool, ...]:
+        """Which coordinates go round: angles with a whole turn to go, after which the platform is where it was."""
+        middle = 0.5 * (self.lower + self.upper)
+        found = []
+        for k, unit in enumerate(self.units):
+            whole = unit == "rad" and self.upper[k] - self.lower[k] > 2.0 * np.pi - SLACK
+            if whole and not self._turning:
+                turned = np.tile(middle, (2, 1))
+                turned[1, k] += 2.0 * np.pi
+                a, b = self.poses(turned)[0]
+                whole = bool(np.abs(a[:3] - b[:3]).max() < 1e-9 and abs(abs(a[3:] @ b[3:]) - 1.0) < 1e-12)
+            found.append(bool(whole and not self._turning))
+        return tuple(found)
 
     def within(self, ranges: Mapping[str, Range], held: Mapping[str, float] | None = None) -> Domain:
         """A part of it: other ranges, some of its coordinates held.

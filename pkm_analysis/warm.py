@@ -8,6 +8,7 @@ import contextlib
 import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.indices.polytopes import zonotope_faces
 from pkm_analysis.kernels.full_boxes import largest_full_box
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_analysis.prediction import predict
@@ -32,6 +33,7 @@ def warm(mechanism: Mechanism) -> None:
     robot.coordinates.read(poses)
     outside = np.zeros((3, 3, 3), dtype=np.int64)
     largest_full_box(outside, np.zeros((3, 2)), np.zeros(6, dtype=np.int64))
+    zonotope_faces(np.tile(np.eye(3), (1, 2, 1))[:, :4])
     with contextlib.suppress(PkmError):  # a robot that is singular at home
         robot.dynamics.gravity(poses)
         predict(robot.dynamics, (0.0, 1.0), poses, np.zeros((2, 6)), np.zeros((2, 6)))

@@ -12,13 +12,16 @@ import difflib
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pkm_analysis.analysis import Analysis
+import pkm_analysis
 from pkm_analysis.command_line.answers import Found, add_output, answered
-from pkm_analysis.sweeps import Sweeps
 from pkm_description import load_mechanism
 from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
+
+if TYPE_CHECKING:
+    from pkm_analysis.sweeps import Sweeps
 
 OVERVIEW = ("type2", "condition")  # what is mapped where nothing was asked for
 
@@ -73,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = command.parse_args(words)
 
     def answer(sweeps: Sweeps) -> Found:
-        analysis = Analysis(load_mechanism(given.robot, xacro_arguments(given.xacro_args)), sweeps=sweeps)
+        analysis = pkm_analysis.Analysis(load_mechanism(given.robot, xacro_arguments(given.xacro_args)), sweeps=sweeps)
         kinematics = analysis.robot.kinematics
         home = [str(kinematics), str(kinematics.singularity(kinematics.home))]
         found = analysis.workspace()

@@ -4,18 +4,24 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pkm_analysis.report.write_report import Result, write_report
-from pkm_analysis.sweeps import Sweeps
-from pkm_description import PkmError
-from pkm_kinematics.making import making
+from pkm_analysis import sweeps as chunks
+from pkm_analysis.proof.words import check_proved
+from pkm_analysis.requirements.names import check_coordinate, check_name
+from pkm_description import PkmError, load_mechanism
+from pkm_description.load import xacro_arguments
+
+if TYPE_CHECKING:
+    from pkm_analysis.report.write_report import Result
+    from pkm_analysis.sweeps import Sweeps
 
 REPORTS = Path("reports")
 PRINTED = "-"  # stands for a file
@@ -74,8 +80,10 @@ def answered(word: str, given: argparse.Namespace, answer: Callable[[Sweeps], Fo
     """
     said: list[Callable[[], str]] = []
     try:
+        _check_words(given)
+        making = importlib.import_module("pkm_kinematics.making").making  # solvers, for a question without such faults
         with making(f"analysing {given.robot}", lambda: said[0]() if said else ""):
-            sweeps = Sweeps(scheduler=given.scheduler, journal=given.journal)
+            sweeps = chunks.Sweeps(scheduler=given.scheduler, journal=given.journal)
             said.append(sweeps.in_words)
             try:
                 found = answer(sweeps)
@@ -104,6 +112,23 @@ def answered(word: str, given: argparse.Namespace, answer: Callable[[Sweeps], Fo
     return found.status
 
 
+def _check_words(given: argparse.Namespace) -> None:
+    """Raise where the robot, a quantity or a coordinate is none, before anything heavy is imported."""
+    mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
+    asked = vars(given)
+    proof = "most_boxes" in asked
+    if asked.get("quantity"):
+        check_name(given.quantity)
+    for text in asked.get("require") or ():
+        check_name(text)
+    for text in asked.get("that") or ():
+        (check_proved if proof else check_name)(text)
+    pairs = [word for option in ("range", "hold", "turn", "box", "start", "end") for word in asked.get(option) or ()]
+    names = [pair.partition("=")[0] for pair in pairs if "=" in pair] + (asked.get("vary") or "").split(",")
+    for name in filter(None, map(str.strip, names)):
+        check_coordinate(name, mechanism.platform_chain)
+
+
 def _numbers(found: Found) -> str:
     numbers = found.results[0].to_dict() if found.numbers is None else found.numbers
     return json.dumps(_strict(dict(numbers)), indent=1, ensure_ascii=False)
@@ -122,7 +147,9 @@ def _page(given: argparse.Namespace, word: str, found: Found) -> Path | None:
     name = f"{found.robot}_{found.title if word in ('map', 'sweep') else word or 'analysis'}"
     file = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name) + PAGES[0]
     page: Path = asked if asked.suffix in PAGES else asked / file
-    write_report(page, f"{found.robot}: {found.title}", found.results)
+    importlib.import_module("pkm_analysis.report.write_report").write_report(
+        page, f"{found.robot}: {found.title}", found.results
+    )
     return page
 
 

@@ -6,10 +6,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pkm_analysis.command_line import question
-from pkm_analysis.command_line.answers import Found, answered
-from pkm_analysis.sweeps import Sweeps
+from pkm_analysis.command_line.answers import Found, add_picture, answered
+
+if TYPE_CHECKING:
+    from pkm_analysis.sweeps import Sweeps
 
 
 def parser() -> argparse.ArgumentParser:
@@ -21,6 +24,7 @@ def parser() -> argparse.ArgumentParser:
         "Exit status: 0 found, 1 there is no answer, 2 wrong command line.",
     )
     p.add_argument("--layer", metavar="FILE", help="surfaces as .glb, which 'pkm run --layers' and RViz show")
+    add_picture(p)
     return p
 
 

@@ -5,25 +5,32 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pkm_analysis.command_line import question
 from pkm_analysis.command_line.answers import Found, add_picture, answered
-from pkm_analysis.sweeps import Sweeps
+from pkm_analysis.requirements.names import IN_WORDS
+
+if TYPE_CHECKING:
+    from pkm_analysis.sweeps import Sweeps
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = question.parser(
         "map",
-        "A quantity over a slice of the workspace, or a volume ('--vary x,y,z', shown as slices), in colour and with\n"
-        "its unit, its worst point beside its mean, and the loci of singularities of type 1 and type 2 as curves.",
-        "Quantities: reach, joint_limits, type1, type2, type2_signed, margin, constraint, limb_regularity,\n"
-        "condition, fastest_platform, effort_at_rest, natural_frequency, clearance, joint:NAME.\n"
+        "A quantity over a slice of the workspace, or a volume ('--vary x,y,z', shown as slices and as\n"
+        "surfaces of one value), in colour and with its unit, its worst point beside its mean, and the loci of\n"
+        "singularities of type 1 and type 2 as curves.",
+        textwrap.fill(f"Quantities: {IN_WORDS}.", 112) + "\n"
         "Exit status: 0 found, 1 nothing there, 2 wrong command line.",
     )
     p.add_argument("--quantity", default="type2", metavar="NAME", help="what is mapped (default: type2)")
-    p.add_argument("--layer", metavar="FILE", help="slices as .glb, which 'pkm run --layers' and RViz show")
+    p.add_argument(
+        "--layer", metavar="FILE", help="slices and surfaces as .glb, which 'pkm run --layers' and RViz show"
+    )
     add_picture(p)
     return p
 

@@ -6,10 +6,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pkm_analysis.command_line import question
 from pkm_analysis.command_line.answers import Found, add_output, add_picture, answered
-from pkm_analysis.sweeps import Sweeps
+
+if TYPE_CHECKING:
+    from pkm_analysis.sweeps import Sweeps
 
 NO_PATH = 3
 
@@ -34,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--resolution", type=int, metavar="N", help="nodes along a coordinate")
     p.add_argument("--no-joint-limits", action="store_true", help="do without limits of joints")
     p.add_argument("--prove", action="store_true", help="prove by intervals that it is inside and meets no singularity")
-    p.set_defaults(stiffness=None)
+    question.add_assumed(p)
     add_picture(p)
     add_output(p)
     return p

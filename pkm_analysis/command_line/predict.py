@@ -6,19 +6,20 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pkm_analysis
+from pkm_analysis import prediction
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.answers import Found, add_output, add_picture, answered
-from pkm_analysis.prediction import Gear, predict
-from pkm_analysis.prediction.catalogue import read_gears, read_motors
-from pkm_analysis.prediction.drives import DIRECT, Choice, choose_drives
-from pkm_analysis.robot import Robot
-from pkm_analysis.sweeps import Sweeps
 from pkm_description import load_mechanism
 from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Inertial
+
+if TYPE_CHECKING:
+    from pkm_analysis.prediction import Choice, Gear
+    from pkm_analysis.sweeps import Sweeps
 
 MOTIONS = "pkm_control.motion.files.sampled_motion"  # what reads and plans motion files, found by name: see its page
 EXCEEDED = 3
@@ -67,16 +68,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.error("--gears need --motors")
 
     def answer(sweeps: Sweeps) -> Found:
-        motors = read_motors(given.motors) if given.motors else []
-        gears = read_gears(given.gears) if given.gears else [DIRECT]
-        robot = Robot(load_mechanism(given.robot, xacro_arguments(given.xacro_args)), sweeps=sweeps)
+        motors = prediction.read_motors(given.motors) if given.motors else []
+        gears = prediction.read_gears(given.gears) if given.gears else [prediction.DIRECT]
+        robot = pkm_analysis.Robot(load_mechanism(given.robot, xacro_arguments(given.xacro_args)), sweeps=sweeps)
         drives = len(robot.kinematics.actuated_names)
         if given.continuous and len(given.continuous) not in (1, drives):
             raise AnalysisError("--continuous", f"these are {len(given.continuous)} efforts", f"give 1 or {drives}")
         payload = Inertial(mass=given.payload) if given.payload else None
         motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, payload, given.closed)
-        told = motion.wrench is not None  # the file says what is carried
-        found = predict(robot.dynamics, *motion[:4], payload=None if told else payload, wrench=motion.wrench)
+        pushed = motion.wrench is not None  # the file says what is carried
+        found = prediction.predict(
+            robot.dynamics, *motion[:4], payload=None if pushed else payload, wrench=motion.wrench
+        )
         numbers: dict[str, Any] = {**found.to_dict(), "notes": list(motion.notes)}
         lines = list(motion.notes)
         if given.continuous:
@@ -84,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             numbers["thermal_duty"] = dict(zip(found.names, duty.tolist(), strict=True))
             verdicts = ("too hot" if one > 1.0 else "fits" for one in duty)
             lines += [f"{n}: duty {d:.3g}, {v}" for n, d, v in zip(found.names, duty, verdicts, strict=True)]
-        choices = choose_drives(found, motors, gears, given.rest)
+        choices = prediction.choose_drives(found, motors, gears, given.rest)
         if choices:
             numbers["choices"] = [_listed(one) for one in choices]
             lines += _table(choices, gears)

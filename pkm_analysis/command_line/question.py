@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pkm_analysis.analysis import Analysis
+import pkm_analysis
+from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line.answers import add_output
-from pkm_analysis.domain import Range
-from pkm_analysis.requirements.coordinate_words import read_range, read_value
-from pkm_analysis.sweeps import Sweeps
+from pkm_analysis.requirements.coordinate_words import QUANTITY, read_range, read_value
+from pkm_analysis.requirements.units import in_si
 from pkm_description import load_mechanism
 from pkm_description.command_options import add_robot
 from pkm_description.load import xacro_arguments
+
+if TYPE_CHECKING:
+    from pkm_analysis.analysis import Analysis
+    from pkm_analysis.domain import Range
+    from pkm_analysis.robot import Robot
+    from pkm_analysis.sweeps import Sweeps
 
 
 def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
@@ -45,10 +51,47 @@ def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentPa
     )
     p.add_argument("--require", action="append", default=[], metavar="BOUND", help="such as 'type2 > 0.2 rad/m'")
     p.add_argument("--mode", type=int, metavar="N", help="number of a working mode (default: home's)")
-    p.add_argument("--stiffness", type=float, metavar="K", help="of the drives [N m/rad or N/m], for natural_frequency")
+    add_assumed(p)
     p.add_argument("--resolution", type=int, metavar="N", help="nodes along a coordinate")
     add_output(p)
     return p
+
+
+def add_assumed(p: argparse.ArgumentParser) -> None:
+    """Give a parser what is assumed of the drives."""
+    p.add_argument("--stiffness", type=float, metavar="K", help="of the drives [N m/rad or N/m], for natural_frequency")
+    add_sensor_error(p)
+
+
+def add_sensor_error(p: argparse.ArgumentParser) -> None:
+    """Give a parser the errors of the drives' sensors."""
+    text = "largest error of the drives' sensors, such as 0.01 deg, for position_error and turning_error"
+    p.add_argument("--sensor-error", nargs="+", metavar=("NUMBER", "UNIT"), help=text)
+
+
+def sensor_errors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:
+    """Errors of the drives' sensors.
+
+    Args:
+        robot: whose.
+        words: a number and its unit, or one word of both.
+
+    Returns:
+        One for all [rad, m], or none.
+
+    Raises:
+        AnalysisError: it cannot be read, or its unit is missing or wrong.
+    """
+    if not words:
+        return ()
+    text = " ".join(words)
+    about = f"--sensor-error {text}"
+    form = QUANTITY.fullmatch(text)
+    if form is None:
+        raise AnalysisError(about, "it begins with no number", "write 0.01 deg")
+    if robot.actuator_unit not in ("m", "rad"):
+        raise AnalysisError(about, "some drives turn and others slide", "give one for each: Analysis(..., sensors=...)")
+    return (in_si(float(form["number"]), form["unit"], robot.actuator_unit, about),)
 
 
 def asked(given: argparse.Namespace, sweeps: Sweeps) -> Analysis:
@@ -65,7 +108,10 @@ def asked(given: argparse.Namespace, sweeps: Sweeps) -> Analysis:
         PkmError: it cannot be used.
     """
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
-    return Analysis(mechanism, given.mode, given.stiffness, sweeps)
+    analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps)
+    sensors = sensor_errors(analysis.robot, given.sensor_error)
+    analysis.assumed = analysis.assumed._replace(sensors=sensors)
+    return analysis
 
 
 def where(analysis: Analysis, given: argparse.Namespace) -> dict[str, Any]:

@@ -6,12 +6,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from pkm_analysis.analysis import Analysis
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line import question
 from pkm_analysis.command_line.answers import Found, add_picture, answered
-from pkm_analysis.sweeps import Sweeps
+
+if TYPE_CHECKING:
+    from pkm_analysis.analysis import Analysis
+    from pkm_analysis.sweeps import Sweeps
 
 MANY = 8  # working modes that `--modes all` takes at most
 

@@ -6,13 +6,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.command_line import question
 from pkm_analysis.command_line.answers import Found, add_picture, answered
-from pkm_analysis.requirements.over_orientations import KINDS
-from pkm_analysis.sweeps import Sweeps
-from pkm_analysis.workspace.largest import Box, Cylinder
+from pkm_analysis.requirements.names import KINDS
+
+if TYPE_CHECKING:
+    from pkm_analysis.sweeps import Sweeps
+    from pkm_analysis.workspace.largest import Box, Cylinder
 
 
 def parser() -> argparse.ArgumentParser:

@@ -8,13 +8,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pkm_analysis.domain import through
-from pkm_analysis.drawing.sheet import INK, directions, draw_robot, label, offset_of, sheet, write
+from pkm_analysis.drawing.sheet import (
+    INK,
+    LIGHT,
+    directions,
+    draw_robot,
+    frame_of,
+    frame_view,
+    label,
+    offset_of,
+    sheet,
+    write,
+)
 from pkm_analysis.maps.map import Map
+from pkm_analysis.maps.map_layer import colours_of
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
+from pkm_description.picture import View, facets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
     from matplotlib.figure import Figure
 
 __all__ = ["map_picture", "write"]
@@ -27,14 +41,15 @@ def map_picture(found: Map) -> Figure:
     """Draw a map.
 
     Args:
-        found: of one or two coordinates, or of three: then as slices through home, the least and the largest value.
+        found: of one or two coordinates, or of three: then as surfaces of a few values, whole and cut open, and slices
+            through home, the least and the largest value.
 
     Returns:
         A figure of matplotlib.
     """
     unit = "" if found.quantity.unit == "1" else f" [{found.quantity.unit}]"
     dimension = len(found.axes)
-    figure = sheet(*{1: (8.8, 4.2), 2: (8.8, 8.0), 3: (13.5, 13.0)}[dimension])
+    figure = sheet(*{1: (8.8, 4.2), 2: (8.8, 8.0), 3: (20.0, 13.0)}[dimension])
     if dimension == 1:
         axes = figure.subplots()
         axes.plot(found.axes[0], found.values, color="#4477aa", lw=1.8)
@@ -52,10 +67,11 @@ def map_picture(found: Map) -> Figure:
 
 
 def _volume(figure: Figure, found: Map, unit: str) -> None:
-    """Nine slices: through home or the middle, through the least value, through the largest."""
+    """Surfaces of a few values, and nine slices: through home or the middle, the least value, and the largest."""
     coordinates = found.domain.coordinates
     middle = [through(c, float(axis[0]), float(axis[-1])) for c, axis in zip(coordinates, found.axes, strict=True)]
-    rows = figure.subplots(3, 3)
+    grid = figure.add_gridspec(6, 4, width_ratios=(1.5, 1.0, 1.0, 1.0))
+    rows = np.array([[figure.add_subplot(grid[2 * i : 2 * i + 2, 1 + j]) for j in range(3)] for i in range(3)])
     mesh = None
     places: tuple[Any, ...] = (middle, found.least[1], found.most[1])
     for row, place, word in zip(rows, places, ("", "least", "largest"), strict=True):
@@ -67,7 +83,65 @@ def _volume(figure: Figure, found: Map, unit: str) -> None:
             c = coordinates[cut]
             through_it = f", through the {word} value" if word else ""
             axes.set_title(f"{c.label} = {found.axes[cut][at]:.4g} {c.unit}{through_it}", fontsize=9)
-    _key(figure, list(rows.ravel()), found, unit, mesh)
+    bar = _key(figure, list(rows.ravel()), found, unit, mesh)
+    for half, whole in enumerate((True, False)):
+        _surfaces(figure.add_subplot(grid[3 * half : 3 * half + 3, 0]), found, whole=whole)
+    for one in found.surfaces:
+        bar.ax.axhline(one.value, color=INK, lw=1.5)
+
+
+def _surfaces(axes: Axes, found: Map, *, whole: bool) -> None:
+    """Surfaces of one value each along parallel rays, seen through; the near half cut away where not whole.
+
+    Three lengths with the robot to scale; coordinates that turn the platform by the ranges of each, without it.
+    """
+    from matplotlib.collections import PolyCollection
+
+    coordinates = found.domain.coordinates
+    lengths = all(c.unit == "m" for c in coordinates)
+    if lengths:
+        frame, offset = frame_of(found.domain)
+        robot, robot_colours = facets(found.membership.robot.mechanism)
+    else:
+        ends = np.array([[axis[0], axis[-1]] for axis in found.axes])
+        frame, offset = np.diag(1.0 / np.ptp(ends, axis=1)), ends[:, 0]
+        robot, robot_colours = [], []
+    inside = np.stack([axis[k] for axis, k in zip(found.axes, np.nonzero(found.inside), strict=True)], axis=1)
+    view = View(np.vstack([(inside - offset) @ frame, *robot]))
+    depth = view.seen((inside - offset) @ frame)[:, 2]
+    cut = np.inf if whole else 0.5 * float(depth.min() + depth.max())
+    polygons = [view.seen(one) for one in robot]
+    shades = [(*colour[:3], 0.9) for colour in robot_colours]
+    for one in found.surfaces:
+        corners = (one.corners - offset) @ frame
+        triangles = corners[one.triangles]
+        seen = view.seen(triangles)
+        normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+        normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+        light = 0.72 + 0.28 * np.abs(normal @ LIGHT)
+        colour = colours_of(np.array([one.value]), found.shown)[0, :3] / 255.0
+        behind = seen[:, :, 2].mean(axis=1) < cut
+        polygons.extend(seen[behind])
+        shades.extend(map(tuple, np.c_[light[behind, None] * colour, np.full(behind.sum(), 0.3 if whole else 0.6)]))
+    order = np.argsort([float(polygon[:, 2].mean()) for polygon in polygons])  # the farthest first
+    drawn = PolyCollection(
+        [polygons[k][:, :2] for k in order],
+        facecolors=[shades[k] for k in order],
+        edgecolors="none",
+        rasterized=True,
+    )
+    axes.add_collection(drawn)
+    title = _values(found) if whole else "the same, the near half cut away"
+    axes.set_title(title if lengths else f"{title}; coordinates by their ranges", fontsize=9)
+    names = [c.label for c in coordinates]
+    frame_view(axes, view, frame if lengths else np.eye(3), names, scale=lengths)
+
+
+def _values(found: Map) -> str:
+    if not found.surfaces:
+        return "no surface of one value"
+    unit = "" if found.quantity.unit == "1" else f" {found.quantity.unit}"
+    return "surfaces of " + ", ".join(measure(one.value) for one in found.surfaces) + unit
 
 
 def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
@@ -106,8 +180,8 @@ def _crosses(locus: Array) -> bool:
     return bool(known.size and known.min() < 0.0 < known.max())
 
 
-def _key(figure: Figure, axes: list[Axes], found: Map, unit: str, mesh: Any) -> None:
-    """What colours, curves and marks mean."""
+def _key(figure: Figure, axes: list[Axes], found: Map, unit: str, mesh: Any) -> Colorbar:
+    """What colours, curves and marks mean; return the bar of colours."""
     from matplotlib.lines import Line2D
 
     (least, _), (most, _), (low, high) = found.least, found.most, found.shown
@@ -124,3 +198,4 @@ def _key(figure: Figure, axes: list[Axes], found: Map, unit: str, mesh: Any) -> 
         )
     handles.append(Line2D([], [], ls="", label=f"mean: {measure(found.mean)}"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+    return bar

@@ -10,6 +10,8 @@ import numpy as np
 from pkm_analysis.drawing.sheet import COLOURS, INK, directions, draw_robot, label, offset_of, sheet, write
 from pkm_analysis.kernels.pose_quantities import TYPE1, TYPE2
 from pkm_analysis.regions.path import Path
+from pkm_analysis.requirements.requirement import Requirement
+from pkm_description.mechanism import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,10 +29,14 @@ def path_picture(found: Path) -> Figure:
     Returns:
         A figure of matplotlib.
     """
-    figure = sheet(11.0, 5.6)
-    left, right = figure.subplots(1, 2)
-    _trace(left, found)
+    asked = found.graph.membership.requirements if found.found else ()
+    figure = sheet(11.0, 5.6 + 1.6 * len(asked))
+    panels = figure.add_gridspec(1 + len(asked), 2, height_ratios=[3.0, *[1.0] * len(asked)])
+    _trace(figure.add_subplot(panels[:, 0]), found)
+    right = figure.add_subplot(panels[0, 1])
     _margins(right, found)
+    for k, one in enumerate(asked):
+        _bounded(figure.add_subplot(panels[k + 1, 1], sharex=right), found, one)
     figure.suptitle(f"{found.graph.membership.robot.name}: path", color=INK, fontsize=13)
     return figure
 
@@ -53,6 +59,25 @@ def _trace(axes: Axes, found: Path) -> None:
     axes.set_title("no path" if not found.found else f"{len(found.waypoints)} waypoints", fontsize=9)
 
 
+def _bounded(axes: Axes, found: Path, one: Requirement) -> None:
+    """What a requirement bounds along the path, and the bound."""
+    gone, poses = _way(found)
+    unit = "" if one.quantity.unit == "1" else f" [{one.quantity.unit}]"
+    axes.plot(gone, one.quantity.of(found.graph.membership.robot, poses), color=COLOURS[0])
+    axes.axhline(one.bound, color="#d62728", lw=1.2, ls="--", label=str(one))
+    axes.set_ylabel(f"{one.quantity.name}{unit}", fontsize=9)
+    axes.legend(fontsize=8)
+    axes.grid(True, color="#d9dfe5", linewidth=0.5)
+
+
+def _way(found: Path) -> tuple[Array, Array]:
+    """How far samples (n,) of the path are along it [m], and their poses (n, 7)."""
+    graph = found.graph
+    points = found.samples()
+    gone = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points * graph.scale, axis=0), axis=1))])
+    return gone, graph.domain.poses(graph.within(points))[0]
+
+
 def _margins(axes: Axes, found: Path) -> None:
     if not found.found:
         axes.set_axis_off()
@@ -61,8 +86,7 @@ def _margins(axes: Axes, found: Path) -> None:
         return
     graph = found.graph
     points = found.samples()
-    gone = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points * graph.scale, axis=0), axis=1))])
-    poses, _ = graph.domain.poses(graph.within(points))
+    gone, poses = _way(found)
     type1, type2 = graph.membership.robot.evaluator.numbers(poses, (TYPE1, TYPE2))
     axes.plot(gone, type1, color=COLOURS[0], label="type 1")
     axes.plot(gone, type2, color=COLOURS[1], label="type 2, signed")
@@ -70,6 +94,6 @@ def _margins(axes: Axes, found: Path) -> None:
     for k, (c, values) in enumerate(zip(graph.domain.coordinates, points.T, strict=True)):
         axes.plot(gone, values, color=COLOURS[(k + 2) % len(COLOURS)], lw=1.0, ls="--", label=f"{c.label} [{c.unit}]")
     axes.set_xlabel("way [m], angles at the characteristic length")
-    axes.set_title("; ".join(map(str, graph.membership.requirements)) or "no margin asked for", fontsize=9)
+    axes.set_title("margins of singularities", fontsize=9)
     axes.legend(fontsize=8)
     axes.grid(True, color="#d9dfe5", linewidth=0.5)

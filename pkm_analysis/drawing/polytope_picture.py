@@ -54,7 +54,8 @@ def polytope_picture(found: VelocityPolytope | ForcePolytope) -> Figure:
             axes.set_yticks([])
         else:
             _shadow(axes, corners[:, pair], inner, outer)
-            _ellipse(axes, found.rows, pair)
+            if isinstance(found, VelocityPolytope) or not found.centre.any():
+                _ellipse(axes, found.rows, pair)
             axes.set_ylabel(f"{symbol}{pair[1] + 1} [{unit}]")
             axes.set_aspect("equal")
         axes.set_xlabel(f"{symbol}{pair[0] + 1} [{unit}]")
@@ -71,7 +72,7 @@ def polytope_picture(found: VelocityPolytope | ForcePolytope) -> Figure:
 
 def _corners(found: ForcePolytope) -> Array:
     """Sums (2^m, f) of the forces of all actuators at their limits: its vertices are among them."""
-    return np.array(list(product((1.0, -1.0), repeat=len(found.generators)))) @ found.generators
+    return found.centre + np.array(list(product((1.0, -1.0), repeat=len(found.generators)))) @ found.generators
 
 
 def _shadow(axes: Axes, points: Array, inner: float, outer: float) -> None:

@@ -70,8 +70,8 @@ def _bars(axes: Axes, found: Prediction) -> None:
         colours = [BEYOND if one > 1.0 else COLOURS[0] for one in known]
         axes.barh(rows + shift, 100.0 * known, 0.36, color=colours, alpha=shade)
         for row, one in zip(rows, values, strict=True):
-            told = f"{100.0 * one:.3g} % of {word}" if one > 0.0 else f"{word} has no limit"
-            axes.text(100.0 * np.nan_to_num(one), row + shift, f" {told}", fontsize=7, va="center")
+            share = f"{100.0 * one:.3g} % of {word}" if one > 0.0 else f"{word} has no limit"
+            axes.text(100.0 * np.nan_to_num(one), row + shift, f" {share}", fontsize=7, va="center")
     axes.axvline(100.0, color=INK, lw=1.0)
     axes.set_xlim(0.0, 100.0 * 1.35 * max(1.0, float(np.nan_to_num([found.effort_use, found.velocity_use]).max())))
     axes.set_yticks(rows, found.names, fontsize=8)

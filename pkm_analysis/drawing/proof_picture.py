@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pkm_analysis.drawing.sheet import INK, sheet, write
-from pkm_analysis.proof.prove import Part, Proof
+from pkm_analysis.proof.halving import Part, Proof
 from pkm_description.mechanism import Array
 
 if TYPE_CHECKING:

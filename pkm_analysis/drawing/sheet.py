@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Coordinate, TaskCoordinates
+from pkm_analysis.domain import Coordinate, Domain, TaskCoordinates
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.picture import facets
+from pkm_description.picture import View, facets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DOTS = 130  # per inch
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5500", "#88aa00", "#7766cc", "#999999")
 INK = "#1d2733"
+LIGHT = np.array([0.35, -0.5, 0.79])
 ENDINGS = (".png", ".svg", ".pdf")
 
 
@@ -124,3 +125,49 @@ def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
             axes.set_aspect("equal", adjustable="datalim")
     axes.tick_params(labelsize=8)
     axes.grid(True, color="#d9dfe5", linewidth=0.5, zorder=0)
+
+
+def frame_of(domain: Domain) -> tuple[Array, Array]:
+    """How three coordinates that are lengths lie in the base frame.
+
+    Args:
+        domain: of the coordinates.
+
+    Returns:
+        Their directions (3, 3), and the values (3,) at the base's origin: `(points - values) @ directions` are places.
+    """
+    pairs = [directions([c, c], domain.task) for c in domain.coordinates]
+    frame = np.array([pair[0] for pair in pairs if pair is not None])
+    return frame, np.array([c.home for c in domain.coordinates]) - frame @ domain.task.kinematics.engine.home[:3]
+
+
+def frame_view(axes: Axes, view: View, frame: Array, names: Sequence[str], *, scale: bool = True) -> None:
+    """Finish axes on which something is seen along parallel rays.
+
+    Args:
+        axes: on which it is drawn.
+        view: from where it is seen.
+        frame: directions (3, 3) of the coordinates, that get arrows.
+        names: of the coordinates.
+        scale: whether lengths are true, and a bar says so.
+    """
+    half = 0.5 * view.size
+    axes.set_xlim(view.middle[0] - half, view.middle[0] + half)
+    axes.set_ylim(view.middle[1] - half, view.middle[1] + half)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    length = 0.1 * view.size
+    start = view.middle - 0.42 * view.size
+    for direction, name in zip(frame, names, strict=True):
+        tip = start + length * view.seen(direction)[:2]
+        axes.annotate(
+            "", tip, start, arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
+        )
+        place = start + 1.25 * (tip - start)
+        axes.text(place[0], place[1], name, fontsize=9, ha="center", va="center", color=INK)
+    if scale:
+        bar = max(one for one in (d * 10.0**p for p in range(-5, 4) for d in (1, 2, 5)) if one <= 0.25 * view.size)
+        right, low = view.middle[0] + 0.45 * view.size, view.middle[1] - 0.46 * view.size
+        axes.plot((right - bar, right), (low, low), color=INK, lw=2.5)
+        text = f"{bar:g} m" if bar >= 1.0 else f"{1000.0 * bar:g} mm"
+        axes.text(right - 0.5 * bar, low + 0.012 * view.size, text, fontsize=9, ha="center", va="bottom", color=INK)

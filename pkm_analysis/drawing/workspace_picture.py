@@ -9,7 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.domain import Coordinate, through
-from pkm_analysis.drawing.sheet import COLOURS, INK, directions, draw_robot, label, offset_of, sheet, write
+from pkm_analysis.drawing.sheet import (
+    COLOURS,
+    INK,
+    LIGHT,
+    directions,
+    draw_robot,
+    frame_of,
+    frame_view,
+    label,
+    offset_of,
+    sheet,
+    write,
+)
+from pkm_analysis.requirements.membership import SEAM
 from pkm_analysis.workspace.workspace import Workspace
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
@@ -22,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["workspace_picture", "write"]
 
 SHOWN = 9  # kinds of stops with a colour of their own
-LIGHT = np.array([0.35, -0.5, 0.79])
 
 
 def workspace_picture(found: Workspace) -> Figure:
@@ -62,9 +74,11 @@ def _colours(found: Workspace) -> tuple[dict[int, str], list[tuple[str, str]]]:
     for k, (stop, share) in enumerate(found.stopped_by):
         colours[known[stop]] = COLOURS[k] if k < SHOWN else COLOURS[-1]
         if k < SHOWN:
-            legend.append((COLOURS[k], f"{stop.text} ({100.0 * share:.2g} %)"))
+            legend.append((COLOURS[k], f"{stop.text} ({100.0 * share:.{2 if share < 0.995 else 3}g} %)"))
     if len(found.stopped_by) > SHOWN:
         legend.append((COLOURS[-1], "other"))
+    if (found.stops == SEAM).any():
+        legend.append((COLOURS[-1], f"no border: {found.membership.stop(SEAM).text}"))
     return colours, legend
 
 
@@ -98,10 +112,7 @@ def _view(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
     """The border and the robot along parallel rays."""
     from matplotlib.collections import PolyCollection
 
-    task = found.domain.task
-    pairs = [directions([c, c], task) for c in found.domain.coordinates]
-    frame = np.array([pair[0] for pair in pairs if pair is not None])
-    offset = np.array([c.home for c in found.domain.coordinates]) - frame @ task.kinematics.engine.home[:3]
+    frame, offset = frame_of(found.domain)
     points = (found.corners - offset) @ frame
     polygons, robot_colours = facets(found.membership.robot.mechanism)
     view = View(np.vstack([points, *polygons]) if polygons else points)
@@ -132,30 +143,8 @@ def _view(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
                 antialiaseds=False,
             )
         )
-    half = 0.5 * view.size
-    axes.set_xlim(view.middle[0] - half, view.middle[0] + half)
-    axes.set_ylim(view.middle[1] - half, view.middle[1] + half)
-    axes.set_aspect("equal")
-    axes.set_axis_off()
     axes.set_title("border, the near side transparent; robot at home", fontsize=9)
-    _arrows(axes, view, frame, [c.label for c in found.domain.coordinates])
-
-
-def _arrows(axes: Axes, view: View, frame: Array, names: list[str]) -> None:
-    length = 0.1 * view.size
-    start = view.middle - 0.42 * view.size
-    for direction, name in zip(frame, names, strict=True):
-        tip = start + length * view.seen(direction)[:2]
-        axes.annotate(
-            "", tip, start, arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
-        )
-        place = start + 1.25 * (tip - start)
-        axes.text(place[0], place[1], name, fontsize=9, ha="center", va="center", color=INK)
-    bar = max(one for one in (d * 10.0**p for p in range(-5, 4) for d in (1, 2, 5)) if one <= 0.25 * view.size)
-    right, low = view.middle[0] + 0.45 * view.size, view.middle[1] - 0.46 * view.size
-    axes.plot((right - bar, right), (low, low), color=INK, lw=2.5)
-    text = f"{bar:g} m" if bar >= 1.0 else f"{1000.0 * bar:g} mm"
-    axes.text(right - 0.5 * bar, low + 0.012 * view.size, text, fontsize=9, ha="center", va="bottom", color=INK)
+    frame_view(axes, view, frame, [c.label for c in found.domain.coordinates])
 
 
 def _shadow(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:

@@ -155,7 +155,7 @@ def performance_indices(
         ShapeError: an array of the wrong shape.
         ModeError: no such working mode.
     """
-    rows, L, speeds, efforts, K = _asked(kinematics, poses, limits, part, length, mode)
+    rows, L, speeds, (efforts, middle), K = _asked(kinematics, poses, limits, part, length, mode)
     n, _, f = K.shape
     transmission, weighted = np.full((n, f), np.nan), np.full(n, np.nan)
     numbers, axes = np.full((4, n), np.nan), np.full((n, f), np.nan)
@@ -165,7 +165,7 @@ def performance_indices(
             transmission[k] = 1.0 / values[::-1]
         if values[-1] > 0.0:
             weighted[k] = f / (np.linalg.norm(values) * np.linalg.norm(transmission[k]))
-        velocity, force = VelocityPolytope(K[k], speeds), ForcePolytope(K[k], efforts)
+        velocity, force = VelocityPolytope(K[k], speeds), ForcePolytope(K[k], efforts, middle)
         numbers[:, k] = velocity.fastest, velocity.slowest, force.strongest, force.weakest
         if ellipsoids and values[-1] > 0.0:
             axes[k], _ = largest_ellipsoid(velocity.rows)
@@ -214,10 +214,10 @@ def polytopes(
         ShapeError: an array of the wrong shape.
         ModeError: no such working mode.
     """
-    _, _, speeds, efforts, K = _asked(kinematics, pose, limits, part, length, mode)
+    _, _, speeds, (efforts, middle), K = _asked(kinematics, pose, limits, part, length, mode)
     if len(K) != 1 or not np.isfinite(K).all():
         raise AnalysisError("polytopes", "they are those of one pose that the limbs reach", "give another pose")
-    return VelocityPolytope(K[0], speeds), ForcePolytope(K[0], efforts)
+    return VelocityPolytope(K[0], speeds), ForcePolytope(K[0], efforts, middle)
 
 
 def _asked(
@@ -227,8 +227,8 @@ def _asked(
     part: Part,
     length: float | None,
     mode: int | None,
-) -> tuple[Array, float, Array, Array, Array]:
-    """Rows of poses, the length [m], limits of speed and of effort, and rates of the actuators (n, m, f)."""
+) -> tuple[Array, float, Array, tuple[Array, Array], Array]:
+    """Rows of poses, the length [m], limits of speed, half the range of efforts and its middle, and rates (n, m, f)."""
     rows = np.atleast_2d(np.asarray(poses, dtype=float))
     rows = rows.reshape(-1, rows.shape[-1])
     L = kinematics.characteristic_length if length is None else float(length)
@@ -236,9 +236,20 @@ def _asked(
         raise AnalysisError("characteristic length", f"{L:g} m is not positive", "take the size of the platform")
     limits = Limits() if limits is None else limits
     speeds = _limits(kinematics, limits.speed, "velocity")
-    efforts = _limits(kinematics, limits.effort, "effort")
-    S = _part_of(np.nan_to_num(kinematics.subspace(rows, mode=mode)), part, L)
-    return rows, L, speeds, efforts, kinematics.inverse_jacobian(rows, mode=mode) @ S
+    efforts = effort_range(kinematics) if limits.effort is None else _limits(kinematics, limits.effort, "effort")
+    if limits.effort is None:
+        half, middle = 0.5 * (efforts[1] - efforts[0]), 0.5 * (efforts[1] + efforts[0])
+    else:
+        half, middle = efforts, np.zeros_like(efforts)
+    S = np.asarray(kinematics.subspace(rows, mode=mode))
+    K = kinematics.inverse_jacobian(rows, mode=mode)
+    known = np.isfinite(S).all(axis=(1, 2)) & np.isfinite(K).all(axis=(1, 2))
+    if not known.any():
+        return rows, L, speeds, (half, middle), np.full((len(rows), K.shape[1], S.shape[2]), np.nan)
+    U = part_of(S[known], part, L)
+    rates = np.full((len(rows), K.shape[1], U.shape[2]), np.nan)
+    rates[known] = K[known] @ U
+    return rows, L, speeds, (half, middle), rates
 
 
 def _labels(kinematics: Kinematics, width: int) -> tuple[str, ...]:
@@ -248,21 +259,63 @@ def _labels(kinematics: Kinematics, width: int) -> tuple[str, ...]:
     return ("x [m]", "y [m]", "z [m]", "qx", "qy", "qz", "qw")
 
 
-def _limits(kinematics: Kinematics, given: tuple[float, ...] | None, what: str) -> Array:
+def _limits(kinematics: Kinematics, given: tuple[float, ...] | None, what: Literal["velocity", "effort"]) -> Array:
     m = len(kinematics.actuated_names)
     if given is None:
-        mechanism = kinematics.mechanism
-        found = np.array([getattr(mechanism.joint_named[name].limits, what) for name in kinematics.actuated_names])
-        return np.where(np.isfinite(found) & (found > 0.0), found, 1.0)
+        found = limits_of(kinematics, what)
+        return np.where(np.isfinite(found), found, 1.0)
     if len(given) not in (1, m) or not min(given) > 0.0:
         raise AnalysisError(f"limits of {what}", f"{given} are none", f"give one positive number, or {m}")
     return np.broadcast_to(np.asarray(given, dtype=float), (m,))
 
 
-def _part_of(S: Array, part: Part, length: float) -> Array:
-    """Orthonormal velocities (n, 6, f) among those of the motion space (n, 6, d), angular ones as speeds at `length`.
+def limits_of(kinematics: Kinematics, what: Literal["velocity", "effort"]) -> Array:
+    """Limits of the actuators in the description, infinite where it has none.
 
-    Returned as twists. In coordinates that are orthonormal, speeds and singular values have the meaning that they say.
+    Args:
+        kinematics: of the robot.
+        what: which of them [rad/s, m/s] or [N m, N].
+
+    Returns:
+        (m,), positive.
+    """
+    joints = (kinematics.mechanism.joint_named[name] for name in kinematics.actuated_names)
+    found = np.array([getattr(joint.limits, what) for joint in joints])
+    return np.where(found > 0.0, found, np.inf)
+
+
+def effort_range(kinematics: Kinematics, without: float = 1.0) -> tuple[Array, Array]:
+    """The least and the largest effort of each actuator: of one sign where it only pulls, or only pushes.
+
+    Args:
+        kinematics: of the robot.
+        without: limit of those for which the description has none [N m, N].
+
+    Returns:
+        Both (m,) [N m, N].
+    """
+    limits = limits_of(kinematics, "effort")
+    limits = np.where(np.isfinite(limits), limits, without)
+    drives = [kinematics.mechanism.joint_named[name].drive for name in kinematics.actuated_names]
+    ranges = np.array([(-np.inf, np.inf) if drive is None else drive.effort_range for drive in drives])
+    return np.maximum(ranges[:, 0], -limits), np.minimum(ranges[:, 1], limits)
+
+
+def part_of(S: Array, part: Part, length: float) -> Array:
+    """Orthonormal velocities among those of the motion space, angular ones as speeds at a length.
+
+    In coordinates that are orthonormal, speeds and singular values have the meaning that they say.
+
+    Args:
+        S: bases (n, 6, d) of the motion space.
+        part: which of its velocities: all, those without rotation, or those without translation.
+        length: at which rotations count [m].
+
+    Returns:
+        (n, 6, f), as twists.
+
+    Raises:
+        AnalysisError: there are none of that part, or not as many at all poses.
     """
     weights = scaling(length)
     if part not in ("all", "translation", "rotation"):

@@ -16,6 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from pkm_analysis.indices.errors_of_pose import all_signs
+from pkm_analysis.kernels.zonotope import faces_of
 from pkm_analysis.pictured import Pictured
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
@@ -76,6 +78,7 @@ class ForcePolytope(Pictured):
 
     jacobian: Array  # (m, f) actuator rates per platform velocity
     limits: Array  # (m,) of the actuators, positive
+    middle: Array | None = None  # (m,) efforts that the limits lie about, zero where None: of winches, which only pull
 
     def _summary(self) -> str:
         return f"{len(self.limits)} actuators, {measure(self.strongest)} N at most, {measure(self.weakest)} everywhere"
@@ -86,32 +89,80 @@ class ForcePolytope(Pictured):
         return np.asarray(self.jacobian * self.limits[:, None])
 
     @cached_property
+    def centre(self) -> Array:
+        """The force (f,) of the actuators in the middle of their limits."""
+        return np.zeros(self.jacobian.shape[1]) if self.middle is None else np.asarray(self.middle @ self.jacobian)
+
+    @cached_property
     def rows(self) -> Array:
-        """Normals (k, f) of pairs of faces, of which `rows @ w` is between -1 and 1."""
-        m, f = self.generators.shape
-        found = []
-        for chosen in combinations(range(m), f - 1):
-            A = self.generators[list(chosen)]
-            size = np.linalg.norm(A, axis=1)
-            if size.min(initial=np.inf) == 0.0:
-                continue
-            _, values, Vt = np.linalg.svd(A / size[:, None])
-            if f > 1 and values[-1] < FLAT:
-                continue
-            far = np.abs(self.generators @ Vt[-1]).sum()
-            found.append(Vt[-1] / far if far > 0.0 else np.full(f, np.inf))
-        return np.array(found).reshape(-1, f)
+        """Normals (k, f) of pairs of faces, of which `rows @ (w - centre)` is between -1 and 1."""
+        return zonotope_faces(self.generators[None])[0]
 
     @property
     def strongest(self) -> float:
         """The largest force that it contains, at a vertex."""
-        m = len(self.generators)
-        signs = np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=m - 1)])
-        return float(np.linalg.norm(signs @ self.generators, axis=1).max())
+        sums = all_signs(len(self.generators)).T @ self.generators
+        return float(max(np.linalg.norm(self.centre + side * sums, axis=1).max() for side in (1.0, -1.0)))
 
     @property
     def weakest(self) -> float:
-        """The largest force that is possible in every direction: the distance of the nearest face."""
+        """The largest force that is possible in every direction: the distance of the nearest face; 0 where none is."""
         if np.linalg.matrix_rank(self.generators) < self.generators.shape[1]:
             return 0.0
-        return float(1.0 / np.linalg.norm(self.rows, axis=1).max())
+        return float(least_reach(self.rows[None], self.centre[None], np.eye(self.generators.shape[1])[None])[0])
+
+
+def zonotope_faces(generators: Array) -> Array:
+    """Faces of the zonotopes of all sums of generators g_i with factors between -1 and 1.
+
+    Each face of a zonotope in f dimensions is spanned by f - 1 generators (Ziegler, Lectures on Polytopes, 7.3);
+    how far it is from the centre, the others say. Of f generators it is a parallelepiped, and its faces are the rows of
+    the inverse.
+
+    Args:
+        generators: (n, m, f) of n zonotopes, m >= f.
+
+    Returns:
+        Normals (n, k, f) of pairs of faces, of which `rows @ w` is between -1 and 1; zero rows stand for no face.
+    """
+    n, m, f = generators.shape
+    if m != f:
+        return _faces_of_combinations(generators)
+    sizes = np.linalg.norm(generators, axis=2, keepdims=True)
+    regular = np.abs(np.linalg.det(generators / np.where(sizes > 0.0, sizes, 1.0))) > FLAT
+    rows = np.empty((n, m, f))
+    rows[regular] = np.swapaxes(np.linalg.inv(generators[regular]), 1, 2)
+    rows[~regular] = _faces_of_combinations(generators[~regular])
+    return rows
+
+
+def _faces_of_combinations(generators: Array) -> Array:
+    _, m, f = generators.shape
+    sums = np.abs(generators).sum(axis=(1, 2))
+    if f == 1:
+        return np.asarray(1.0 / np.maximum(sums, np.finfo(float).tiny))[:, None, None]
+    chosen = np.array(list(combinations(range(m), f - 1)), dtype=np.int64)
+    rows = np.empty((len(generators), len(chosen), f))
+    faces_of(np.ascontiguousarray(generators), chosen, FLAT, rows, np.empty((f - 1, f)), np.empty(f))
+    return rows
+
+
+def least_reach(rows: Array, centre: Array, loads: Array) -> Array:
+    """How far a zonotope goes from the origin in all directions of a subspace, or in one direction.
+
+    Args:
+        rows: (n, k, f) its faces about its centre, as `zonotope_faces` has them.
+        centre: (n, f).
+        loads: (n, f, d) a basis, d > 1, in whose coordinates lengths are counted; with d = 1 the direction alone.
+
+    Returns:
+        (n,): 0 where the origin is outside, infinite where no face is in the way.
+    """
+    across = rows @ loads
+    offset = np.einsum("nkf,nf->nk", rows, centre)
+    steep = np.sqrt(np.einsum("nkd,nkd->nk", across, across))
+    away = np.sign(across[:, :, 0]) * offset if loads.shape[2] == 1 else -np.abs(offset)
+    steep = np.where(steep > FLAT * np.sqrt(np.einsum("nkf,nkf->nk", rows, rows)), steep, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reach = np.where(steep > 0.0, (1.0 + away) / steep, np.inf).min(axis=1)
+    return np.where(np.abs(offset).max(axis=1) > 1.0, 0.0, np.maximum(reach, 0.0))

@@ -16,12 +16,12 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range
 from pkm_analysis.kernels.pose_quantities import REACH, TYPE2
 from pkm_analysis.layers.layer_file import Sheet, in_base_frame, write_layer
-from pkm_analysis.optional_library import optional_library
+from pkm_analysis.loci.level_surface import level_surface
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.regions.grid_graph import GridGraph
 from pkm_analysis.regions.measures import BETWEEN, CONSTRAINT, LIMB, TYPE_2
 from pkm_analysis.requirements.membership import Membership
-from pkm_analysis.requirements.quantities import EVERYWHERE, NOTHING
+from pkm_analysis.requirements.quantities import EVERYWHERE, singular_everywhere
 from pkm_analysis.workspace.border import bisect
 from pkm_analysis.workspace.grid import extent
 from pkm_analysis.workspace.refine import facet_sizes
@@ -145,7 +145,7 @@ def loci(conditions: Membership, given: Mapping[str, Range] | None = None, resol
     if not (reach >= 0.0).any():
         raise AnalysisError("loci", f"the limbs reach nothing over {graph.domain.in_words()}", "give other ranges")
     found, notes = [_signed(graph, TYPE_1, reach, REACH)], []
-    if graph.measures.signed and np.nanmax(np.abs(numbers[1, reach >= 0.0])) < NOTHING:
+    if graph.measures.signed and singular_everywhere(numbers[1, reach >= 0.0]):
         notes.append(EVERYWHERE)
     elif graph.measures.signed:
         sign = np.where(graph.nodes.sign == 0, np.nan, graph.nodes.sign.astype(float))
@@ -164,26 +164,11 @@ def loci(conditions: Membership, given: Mapping[str, Range] | None = None, resol
 
 def _surface(graph: GridGraph, name: str, values: Array) -> tuple[Locus, Array, Array]:
     """Zeros of values at nodes, NaN where they are not known; and the nodes below and above each corner (n, 3)."""
-    marching = optional_library("skimage.measure", "scikit-image", "surfaces of singularities")
-    field = values.reshape(graph.shape)
-    none = np.empty((0, 3))
-    known = np.isfinite(field)
-    cells = np.ones(tuple(n - 1 for n in graph.shape), dtype=bool)
-    for corner in np.ndindex(2, 2, 2):
-        cells &= known[tuple(slice(c, n - 1 + c) for c, n in zip(corner, graph.shape, strict=True))]
-    mask = np.zeros(graph.shape, dtype=bool)
-    mask[1:, 1:, 1:] = cells
-    filled = np.where(known, field, 1.0)
-    if not (cells.any() and filled[known].min() < 0.0 < filled[known].max()):
-        return Locus(name, none, np.empty((0, 3), dtype=np.int64)), none, none
-    try:
-        points, triangles, _, _ = marching.marching_cubes(filled, 0.0, mask=mask)
-    except (RuntimeError, ValueError):  # no cell with all its corners known has a zero
-        return Locus(name, none, np.empty((0, 3), dtype=np.int64)), none, none
+    points, triangles = level_surface(values.reshape(graph.shape), 0.0)
     start = np.array([axis[0] for axis in graph.axes])
     places = (start + graph.steps * end for end in (points, np.floor(points), np.ceil(points)))
     corners, low, high = places
-    return Locus(name, corners, np.asarray(triangles, dtype=np.int64)), low, high
+    return Locus(name, corners, triangles), low, high
 
 
 def _signed(graph: GridGraph, name: str, values: Array, number: int) -> Locus:

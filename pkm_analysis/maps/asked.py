@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from pkm_analysis.requirements.membership import Membership
-from pkm_analysis.requirements.quantities import Quantity
+from pkm_analysis.requirements.quantity import Quantity
 
 
 def asked(membership: Membership, quantity: Quantity) -> dict[str, Any]:

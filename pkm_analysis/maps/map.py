@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,10 +16,12 @@ from pkm_analysis.domain import Domain
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED
 from pkm_analysis.layers.layer_file import write_layer
 from pkm_analysis.maps.asked import asked
-from pkm_analysis.maps.map_layer import map_sheets
+from pkm_analysis.maps.isosurfaces import Isosurface, isosurfaces, round_values
+from pkm_analysis.maps.map_layer import map_sheets, surface_sheets
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership
-from pkm_analysis.requirements.quantities import EVERYWHERE, NOTHING, Batch, Quantity
+from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
+from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.robot import CHUNK, SLOW_CHUNK
 from pkm_analysis.sweeps.chunks import slices
 from pkm_analysis.workspace.grid import extent
@@ -93,7 +95,7 @@ class Map(Pictured):
         return float(self.values[index]), np.array([axis[k] for axis, k in zip(self.axes, index, strict=True)])
 
     def save(self, path: str | Path) -> Path:
-        """Write it as a layer for the browser page and RViz: one sheet in colour, or of a volume three.
+        """Write it as a layer for the browser page and RViz: one sheet in colour, or of a volume three and `surfaces`.
 
         Args:
             path: of a .glb file.
@@ -108,6 +110,8 @@ class Map(Pictured):
         unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
         title = f"{name} of {robot.name}, {measure(low)}{unit} dark to {measure(high)}{unit} bright"
         sheets = map_sheets(self.domain, self.axes, self.values, name, self.shown)
+        if len(self.axes) == 3:
+            sheets += surface_sheets(self.domain, self.surfaces, name, self.quantity.unit, self.shown)
         return write_layer(path, title, self.quantity.unit, robot.mechanism.base_link, sheets)
 
     @property
@@ -117,6 +121,15 @@ class Map(Pictured):
         wide = 0.25 * (high - low)
         least, most = self.least[0], self.most[0]
         return (least if low - least < wide else low), (most if most - high < wide else high)
+
+    @cached_property
+    def surfaces(self) -> tuple[Isosurface, ...]:
+        """Surfaces of a few round values over a volume; none over less than three coordinates.
+
+        Raises:
+            AnalysisError: scikit-image is not installed.
+        """
+        return isosurfaces(self.axes, self.values, round_values(self.values)) if len(self.axes) == 3 else ()
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
@@ -171,8 +184,16 @@ def quantity_map(
     )
     if not inside.any():
         raise AnalysisError("map", f"nowhere over {domain.in_words()} do all conditions hold", "give other ranges")
-    loci, notes = _loci(membership, reach, type2, hold, regularity)
-    return Map(membership, quantity, axes, np.where(inside, values, np.nan), inside, loci, notes)
+    loci, notes = _loci(membership, inside, reach, type2, hold, regularity)
+    values = np.where(inside & np.isfinite(values), values, np.nan)
+    if np.isnan(values).all():
+        raise finite_nowhere(quantity, domain.in_words(), EVERYWHERE in notes)
+    if np.isnan(values[inside]).any():
+        notes = (
+            *notes,
+            f"{quantity.name} is infinite or unknown at {int(np.isnan(values[inside]).sum())} of the nodes",
+        )
+    return Map(membership, quantity, axes, values, inside, loci, notes)
 
 
 def _of(membership: Membership, quantity: Quantity, points: Array) -> tuple[Array, ...]:
@@ -185,8 +206,9 @@ def _of(membership: Membership, quantity: Quantity, points: Array) -> tuple[Arra
 
 
 def _loci(
-    membership: Membership, reach: Array, type2: Array, hold: Array, regularity: Array
+    membership: Membership, inside: NDArray[np.bool_], reach: Array, type2: Array, hold: Array, regularity: Array
 ) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """Return what is zero on loci at every node, and notes on what holds where all conditions do."""
     kinematics = membership.robot.kinematics
     loci, notes = {"type 1: a limb stretched or folded": reach}, []
     if len(kinematics.actuated_names) == kinematics.mobility:
@@ -194,12 +216,19 @@ def _loci(
     else:
         notes.append(
             "more drives than freedoms: type 2 has no sign that changes, and needs several equations at once; "
-            f"its margin is {measure(np.nanmin(np.abs(type2)))} at least"
+            f"its margin is {measure(_least(np.abs(type2), inside))} at least"
         )
-    if np.nanmax(np.abs(type2)) < NOTHING:
+    if singular_everywhere(type2):
         notes.append(EVERYWHERE)
     for name, margin in (("constraint", hold), ("limb_regularity", regularity)):
-        least = float(np.nanmin(margin))
+        least = _least(margin, inside)
         if least < UNLIMITED / 2.0:
             notes.append(f"{name} is {measure(least)} at least, where 0 is a singularity")
+    if not inside.all():
+        notes.append(f"all conditions hold at {100.0 * inside.mean():.3g} % of the nodes; the figures are of these")
     return loci, tuple(notes)
+
+
+def _least(margin: Array, inside: NDArray[np.bool_]) -> float:
+    """The least value of a margin at nodes where all conditions hold; infinite where it is known at none of them."""
+    return float(np.min(margin[inside & ~np.isnan(margin)], initial=np.inf))

@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range, through
 from pkm_analysis.layers.layer_file import Sheet, in_base_frame
+from pkm_analysis.maps.isosurfaces import Isosurface
 from pkm_analysis.optional_library import optional_library
+from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
 OPACITY = 200
+THIN = 110  # of surfaces that lie within each other
 
 
 def map_sheets(domain: Domain, axes: Sequence[Array], values: Array, name: str, shown: Range) -> list[Sheet]:
@@ -46,6 +49,30 @@ def map_sheets(domain: Domain, axes: Sequence[Array], values: Array, name: str, 
     return sheets
 
 
+def surface_sheets(domain: Domain, surfaces: Sequence[Isosurface], name: str, unit: str, shown: Range) -> list[Sheet]:
+    """Sheets of surfaces of one value, in the colours of the map.
+
+    Args:
+        domain: of the map.
+        surfaces: that are shown.
+        name: of the quantity.
+        unit: of it.
+        shown: values that the darkest and the brightest colour stand for.
+
+    Returns:
+        The sheets.
+
+    Raises:
+        AnalysisError: a coordinate turns the platform.
+    """
+    found = []
+    for one in surfaces:
+        colours = colours_of(np.full(len(one.corners), one.value), shown, THIN)
+        title = f"{name} = {measure(one.value)}" + ("" if unit == "1" else f" {unit}")
+        found.append(Sheet(title, in_base_frame(domain, one.corners), one.triangles, colours))
+    return found
+
+
 def _sheet(domain: Domain, axes: Sequence[Array], values: Array, name: str, shown: Range) -> Sheet:
     """Values (m, n) at the nodes of a plane as triangles between nodes inside."""
     points = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
@@ -55,14 +82,24 @@ def _sheet(domain: Domain, axes: Sequence[Array], values: Array, name: str, show
     triangles = triangles[np.isfinite(values.ravel()[triangles]).all(axis=1)]
     used, renumbered = np.unique(triangles, return_inverse=True)
     return Sheet(
-        name, in_base_frame(domain, points[used]), renumbered.reshape(-1, 3), _colours(values.ravel()[used], shown)
+        name, in_base_frame(domain, points[used]), renumbered.reshape(-1, 3), colours_of(values.ravel()[used], shown)
     )
 
 
-def _colours(values: Array, shown: Range) -> NDArray[np.uint8]:
+def colours_of(values: Array, shown: Range, opacity: int = OPACITY) -> NDArray[np.uint8]:
+    """Colours of values.
+
+    Args:
+        values: (n,).
+        shown: values that the darkest and the brightest colour stand for.
+        opacity: from 0 to 255.
+
+    Returns:
+        (n, 4), from 0 to 255.
+    """
     low, high = shown
     viridis = optional_library("matplotlib", "matplotlib", "colours of layers").colormaps["viridis"]
     shares = np.clip((values - low) / ((high - low) or 1.0), 0.0, 1.0)
     colours = np.array(viridis(shares, bytes=True), dtype=np.uint8)
-    colours[:, 3] = OPACITY
+    colours[:, 3] = opacity
     return colours

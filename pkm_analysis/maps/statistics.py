@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
+from pkm_analysis.kernels.pose_quantities import TYPE2
 from pkm_analysis.maps.asked import asked
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
-from pkm_analysis.requirements.quantities import EVERYWHERE, NOTHING, Batch, Quantity
+from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
+from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.workspace.grid import extent
 from pkm_description.introduction import ROUNDING, measure
 from pkm_description.mechanism import Array
@@ -48,6 +50,7 @@ class Statistics(Pictured):
         counts: poses in its bins (b,).
         beyond: poses below its range, and above.
         stopped_by: what the poses outside fail by, with the share of all poses.
+        notes: what holds of the robot at all of them.
     """
 
     _picture: ClassVar[str] = "statistics_picture"
@@ -64,6 +67,7 @@ class Statistics(Pictured):
     counts: NDArray[np.int64]
     beyond: tuple[int, int]
     stopped_by: tuple[tuple[Stop, float], ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def domain(self) -> Domain:
@@ -93,9 +97,7 @@ class Statistics(Pictured):
         for word, (value, at) in (("least", self.least), ("most", self.most)):
             place = ", ".join(f"{c.label} {v:.4g} {c.unit}" for c, v in zip(self.domain.coordinates, at, strict=True))
             lines.append(f"{word} {measure(value)}{unit} at {place}")
-        if self.quantity.name == "type2" and self.most[0] < NOTHING:
-            lines.append(EVERYWHERE)
-        return [*lines, *(f"{100.0 * share:.3g} %: {stop.text}" for stop, share in self.stopped_by[:5])]
+        return [*lines, *self.notes, *(f"{100.0 * share:.3g} %: {stop.text}" for stop, share in self.stopped_by[:5])]
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
@@ -114,6 +116,7 @@ class Statistics(Pictured):
             "beyond": list(self.beyond),
             "requirements": [str(one) for one in self.membership.requirements],
             "stopped_by": [{"kind": s.kind, "what": s.text, "share": share} for s, share in self.stopped_by],
+            "notes": list(self.notes),
         }
 
 
@@ -152,7 +155,8 @@ def statistics(
         points, n = partial(_nodes, domain, shape), int(np.prod(shape))
     else:
         points, n = partial(_random, domain, seed), poses
-    edges = _edges(membership, quantity, PILOT if quick else SLOW_PILOT)
+    pilot = PILOT if quick else SLOW_PILOT
+    edges = _edges(membership, quantity, pilot)
     size = CHUNK if quick else SLOW_CHUNK
     chunks = ((k, first, min(first + size, n)) for k, first in enumerate(range(0, n, size)))
     asked = membership.question and repr((membership.question, quantity.question, seed, n, BINS))
@@ -160,11 +164,21 @@ def statistics(
     total = _Total(edges)
     for part in robot.sweeps.map(call, chunks, f"{quantity.name} at {n} poses", -(-n // size), asked):
         total.add(part)
-    if not total.known:
+    if not total.codes[INSIDE]:
         raise AnalysisError(
             "sweep", f"at none of {n} poses over {domain.in_words()} do all conditions hold", "give other ranges"
         )
-    return total.statistics(membership, quantity, n)
+    everywhere = _singular_everywhere(membership, pilot)
+    if not total.known:
+        raise finite_nowhere(quantity, f"{domain.in_words()} ({n} poses)", everywhere)
+    return total.statistics(membership, quantity, n, (EVERYWHERE,) if everywhere else ())
+
+
+def _singular_everywhere(membership: Membership, n: int) -> bool:
+    """Whether the robot is singular of type 2 at all of n random poses that are inside."""
+    points = _random(membership.domain, 0, (0, 0, n))
+    poses, _ = membership.domain.poses(points[membership.inside(points)])
+    return bool(len(poses)) and singular_everywhere(Batch(membership.robot, poses, (TYPE2,)).number(TYPE2))
 
 
 def _shape(domain: Domain, poses: int) -> tuple[int, ...]:
@@ -252,7 +266,7 @@ class _Total:
         if most[0] > self.most[0] or np.isnan(self.most[0]):
             self.most = most
 
-    def statistics(self, membership: Membership, quantity: Quantity, n: int) -> Statistics:
+    def statistics(self, membership: Membership, quantity: Quantity, n: int, notes: tuple[str, ...]) -> Statistics:
         shifted = self.sums[0] / self.known
         outside = [code for code in np.flatnonzero(self.codes) if code != INSIDE]
         stops = sorted(((membership.stop(int(c)), float(self.codes[c] / n)) for c in outside), key=lambda s: -s[1])
@@ -269,4 +283,5 @@ class _Total:
             self.counts[1:-1],
             (int(self.counts[0]), int(self.counts[-1])),
             tuple(stops),
+            notes,
         )

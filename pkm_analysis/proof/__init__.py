@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proof: what holds at every pose of a box or a path, by interval arithmetic that rounds outward."""
 
-from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
-from pkm_analysis.proof.motion_proof import prove_motion
-from pkm_analysis.proof.prove import Proof, certified_box, prove, prove_path
-from pkm_analysis.proof.requirements import Accuracy, Effort, Inside, Margin, NoSingularity, Requirement
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pkm_analysis.late import late
+
+if TYPE_CHECKING:
+    from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
+    from pkm_analysis.proof.halving import Proof, certified_box, prove, prove_path
+    from pkm_analysis.proof.motion_proof import prove_motion
+    from pkm_analysis.proof.questions import read_box, read_point, read_requirement
+    from pkm_analysis.proof.requirements import Accuracy, Effort, Inside, Margin, NoSingularity, Requirement
 
 __all__ = [
     "Accuracy",
@@ -21,4 +29,30 @@ __all__ = [
     "prove",
     "prove_motion",
     "prove_path",
+    "read_box",
+    "read_point",
+    "read_requirement",
 ]
+
+__getattr__ = late(
+    __name__,
+    {
+        "Accuracy": "pkm_analysis.proof.requirements",
+        "Domain": "pkm_analysis.proof.enclosures",
+        "Effort": "pkm_analysis.proof.requirements",
+        "Encloser": "pkm_analysis.proof.enclosures",
+        "Enclosure": "pkm_analysis.proof.enclosures",
+        "Inside": "pkm_analysis.proof.requirements",
+        "Margin": "pkm_analysis.proof.requirements",
+        "NoSingularity": "pkm_analysis.proof.requirements",
+        "Proof": "pkm_analysis.proof.halving",
+        "Requirement": "pkm_analysis.proof.requirements",
+        "certified_box": "pkm_analysis.proof.halving",
+        "prove": "pkm_analysis.proof.halving",
+        "prove_motion": "pkm_analysis.proof.motion_proof",
+        "prove_path": "pkm_analysis.proof.halving",
+        "read_box": "pkm_analysis.proof.questions",
+        "read_point": "pkm_analysis.proof.questions",
+        "read_requirement": "pkm_analysis.proof.questions",
+    },
+)

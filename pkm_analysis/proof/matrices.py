@@ -295,6 +295,25 @@ def least_norm(K: Affine, b: Affine) -> Ball:
     return whole[:, :m]
 
 
+def less(b: Affine, A: Affine, x: Array) -> Affine:
+    """b - A x over boxes.
+
+    Args:
+        b: (n, r, c).
+        A: (n, r, m).
+        x: (m, c).
+
+    Returns:
+        (n, r, c).
+    """
+    there = _point(x)
+    centre = _point(b.centre) + -(_point(A.centre) @ there)
+    slopes = _point(b.slopes) + -(_point(A.slopes) @ there)
+    rounding = np.einsum("nkrc,nk->nrc", slopes.radius, A.half)
+    rest = b.rest + A.rest @ np.abs(x) + centre.radius + rounding
+    return Affine(centre.middle, slopes.middle, A.half, rest * MORE + TINY)
+
+
 def _augmented(K: Affine) -> Affine:
     """The square matrices [1 K; K^T 0]."""
     m, f = K.centre.shape[1:]

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof.enclosures import Domain
-from pkm_analysis.proof.prove import Proof, Stretch, prove_stretches
+from pkm_analysis.proof.halving import Proof, Stretch, prove_stretches
 from pkm_analysis.proof.requirements import Requirement
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics

@@ -11,6 +11,7 @@ import numpy as np
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.proof.requirements import Accuracy, Effort, Inside, Margin, NoSingularity, Requirement
+from pkm_analysis.proof.words import FORMS
 from pkm_analysis.requirements.coordinate_words import read_range, read_value
 from pkm_analysis.requirements.units import in_si
 from pkm_analysis.robot import Robot
@@ -19,19 +20,6 @@ from pkm_description.mechanism import Array
 _BOUND = re.compile(
     r"(?P<name>\w+) ?(?P<sense>[<>])=? ?(?P<number>[-+]?[\d.]+(?:[eE][-+]?\d+)?) ?(?P<unit>.*)",
 )
-FORMS = (
-    "inside",
-    "no singularity",
-    "type1 > NUMBER UNIT",
-    "type2 > NUMBER UNIT",
-    "margin > NUMBER",
-    "psi > NUMBER UNIT",
-    "psi < NUMBER UNIT",
-    "position_error < NUMBER UNIT",
-    "turning_error < NUMBER UNIT",
-    "effort_at_rest < NUMBER UNIT",
-    "effort_at_rest < limits",
-)
 
 
 def read_requirement(robot: Robot, text: str, sensors: tuple[float, ...] = ()) -> Requirement:
@@ -39,7 +27,7 @@ def read_requirement(robot: Robot, text: str, sensors: tuple[float, ...] = ()) -
 
     Args:
         robot: of which it is asked.
-        text: one of `FORMS`.
+        text: one of `words.FORMS`.
         sensors: largest errors of the actuators' sensors, one for each or one for all [rad, m], for errors of the pose.
 
     Returns:

@@ -16,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.indices.efforts_at_rest import efforts_at_rest, one_sided, shared
+from pkm_analysis.indices.errors_of_pose import all_signs, largest_displacements
+from pkm_analysis.indices.performance import effort_range
 from pkm_analysis.proof.enclosures import Encloser, Enclosure
-from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, least_squares
+from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, least_squares, less
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics.kinematics import Kinematics
@@ -289,49 +292,83 @@ class Accuracy(_WithoutSuspects):
     def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
         """See `Requirement`."""
         J = kinematics.forward_jacobian(coordinates, mode=mode or None)
-        part = (J[:, 3:] if self.turning else J[:, :3]) * self._errors(J.shape[-1])
-        return np.asarray(self.bound - np.linalg.norm(part @ _signs(part.shape[-1]), axis=-2).max(axis=-1))
+        part = J[:, 3:] if self.turning else J[:, :3]
+        return np.asarray(self.bound - largest_displacements(part, self._errors(J.shape[-1])))
 
 
 @dataclass(frozen=True)
 class Effort(_WithoutSuspects):
-    """The actuators hold the robot at rest against its weight, within efforts."""
+    """The actuators hold the robot at rest against its weight, within efforts.
+
+    Redundant ones share as the controller has them share: by least norm within their ranges. Where the least norm
+    itself is within these, it is that. Of winches, which only pull, what is proved is that there are tensions within
+    the ranges: the middle of these, and what is missing by least norm (Pott, Bruckmann and Mikelsons, "Closed-form
+    force distribution for parallel wire robots", 2009). How large the tensions are that the controller takes is not
+    proved, for which of them are at the ends of their ranges changes from pose to pose.
+    """
 
     dynamics: Dynamics
     bounds: tuple[float, ...] = ()  # one for each actuator or one for all [N m, N]; those of the description where none
     constraints = False
+
+    def __post_init__(self) -> None:
+        """Refuse what is not proved of winches."""
+        if self.bounds and one_sided(self.dynamics.kinematics):
+            problem = (
+                "how large the tensions are is not proved of drives that only pull or push: which of them are at the "
+                "ends of their ranges changes from pose to pose"
+            )
+            remedy = (
+                "ask for 'effort_at_rest < limits', that there are tensions within the ranges; or map effort_at_rest"
+            )
+            raise AnalysisError(f"requirement '{self}'", problem, remedy)
 
     def __str__(self) -> str:
         """As it is asked for."""
         return f"effort_at_rest < {', '.join(f'{b:g}' for b in self.bounds) or 'limits'}"
 
     @cached_property
-    def _limits(self) -> Array:
+    def _range(self) -> tuple[Array, Array]:
+        """The least and the largest effort of each actuator, both (m,)."""
         kinematics = self.dynamics.kinematics
-        n = len(kinematics.actuated_names)
-        if self.bounds:
-            return np.broadcast_to(np.asarray(self.bounds, dtype=float), (n,))
-        mechanism = kinematics.mechanism
-        limits = np.array([mechanism.joint_named[name].limits.effort for name in kinematics.actuated_names])
-        if not np.isfinite(limits).any():
-            raise AnalysisError(
-                f"requirement '{self}'", "the description has no limits of effort", "name one, such as 'effort < 20'"
-            )
-        return limits
+        ranges = effort_range(kinematics, np.inf)
+        if not self.bounds:
+            if not np.isfinite(ranges).any():
+                problem, remedy = "the description has no limits of effort", "name one, such as 'effort_at_rest < 20'"
+                raise AnalysisError(f"requirement '{self}'", problem, remedy)
+            return ranges
+        bounds = np.broadcast_to(np.asarray(self.bounds, dtype=float), (len(kinematics.actuated_names),))
+        if not shared(kinematics):
+            return -bounds, bounds
+        return np.maximum(ranges[0], -bounds), np.minimum(ranges[1], bounds)
+
+    @cached_property
+    def _middle(self) -> Array:
+        """Efforts (m,) to which those of least norm are added: the middle of ranges of one sign, else zero."""
+        least, most = self._range
+        ends = np.where(np.isfinite(least), least, most), np.where(np.isfinite(most), most, least)
+        return np.where((least >= 0.0) | (most <= 0.0), 0.5 * (ends[0] + ends[1]), 0.0)
 
     def over(self, encloser: Encloser, found: Enclosure) -> Array:
         """See `Requirement`."""
-        energy = found.energy
+        energy, middle = found.energy, self._middle
         weight = Affine.of(energy.centre_rate[:, 0, :, None], energy.bend[:, 0, :, :, None], found.half)
-        tau = least_norm(inverse_jacobian(encloser, found), weight)
-        slack = (self._limits - tau.magnitude[..., 0]).min(axis=-1)
+        K = inverse_jacobian(encloser, found)
+        if middle.any():
+            tau = least_norm(K, less(weight, K.T, middle[:, None])) + Ball(middle[:, None], np.zeros((len(middle), 1)))
+        else:
+            tau = least_norm(K, weight)
+        least, most = self._range
+        with np.errstate(invalid="ignore"):
+            slack = np.minimum(tau.lower[..., 0] - least, most - tau.upper[..., 0]).min(axis=-1)
         return np.where(found.decided & ~np.isnan(slack), slack, -np.inf)
 
     def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
-        """See `Requirement`."""
-        rest = np.zeros((len(coordinates), 6))
-        efforts = self.dynamics.inverse(coordinates, rest, rest, mode=mode or None).effort
-        return np.asarray((self._limits - np.abs(efforts)).min(axis=-1))
+        """See `Requirement`: minus infinity where no efforts within the ranges hold the robot."""
+        least, most = self._range
+        found = efforts_at_rest(self.dynamics, coordinates, mode or None)
+        slack = np.minimum(found.effort - least, most - found.effort).min(axis=-1)
+        return np.where(found.status == Status.EFFORT_LIMIT, -np.inf, slack)
 
 
 def inverse_jacobian(encloser: Encloser, found: Enclosure) -> Affine:
@@ -362,13 +399,8 @@ def jacobian_margins(kinematics: Kinematics, coordinates: Array, mode: int) -> S
     return margins(unit, none, none, kinematics.characteristic_length)
 
 
-def _signs(n: int) -> Array:
-    """All combinations of signs (n, 2^(n - 1)), opposite ones once."""
-    return np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=n - 1)]).T
-
-
 def _largest_of_signs(A: Ball) -> Array:
     """Upper bounds (n,) of the length of A s for all vectors s of entries between -1 and 1, matrices (n, 3, m)."""
-    signs = _signs(A.middle.shape[-1])
+    signs = all_signs(A.middle.shape[-1])
     sums = A @ Ball(signs, np.zeros_like(signs))
     return np.asarray(np.sqrt((sums.magnitude**2).sum(axis=-2)).max(axis=-1) * MORE)

@@ -12,7 +12,6 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Domain
 from pkm_analysis.regions.measures import TYPE_2, Measured, Measures
 from pkm_analysis.requirements.membership import Membership
 from pkm_analysis.sweeps.chunks import slices
@@ -58,7 +57,7 @@ class GridGraph:
         domain = membership.domain
         if domain.dimension > max(NODES):
             raise AnalysisError("regions", f"it has {domain.dimension} coordinates", "hold some of them")
-        self.wraps = _wraps(domain)
+        self.wraps = domain.closes
         ranges = {
             c.name: (c.home - np.pi, c.home + np.pi) if wraps else (low, high)
             for c, wraps, low, high in zip(domain.coordinates, self.wraps, domain.lower, domain.upper, strict=True)
@@ -176,20 +175,3 @@ class GridGraph:
             keep &= (index[:, k] >= 0) & (index[:, k] < n)
         order = np.argsort(away[keep], kind="stable")
         return np.asarray(np.ravel_multi_index(tuple(index[keep][order].T), self.shape), dtype=np.int64)
-
-
-def _wraps(domain: Domain) -> tuple[bool, ...]:
-    """Which coordinates go round: angles with a whole turn to go, after which the platform is where it was."""
-    middle = 0.5 * (domain.lower + domain.upper)
-    wraps = []
-    for k, unit in enumerate(domain.units):
-        whole = unit == "rad" and domain.upper[k] - domain.lower[k] > 2.0 * np.pi - 1e-9
-        if whole and domain.task.kinematics.engine.constant_space:
-            turned = np.tile(middle, (2, 1))
-            turned[1, k] += 2.0 * np.pi
-            a, b = domain.poses(turned)[0]
-            whole = bool(np.abs(a[:3] - b[:3]).max() < 1e-9 and abs(abs(a[3:] @ b[3:]) - 1.0) < 1e-12)
-        else:
-            whole = False
-        wraps.append(bool(whole))
-    return tuple(wraps)

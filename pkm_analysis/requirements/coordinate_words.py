@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import re
 from math import pi
+from typing import TYPE_CHECKING
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Coordinate, Range, TaskCoordinates
 from pkm_analysis.requirements.units import in_si
 
+if TYPE_CHECKING:
+    from pkm_analysis.domain import Coordinate, Range, TaskCoordinates
+
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_VALUE = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>[A-Za-z%]*)")
+QUANTITY = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>[A-Za-z%]*)")
 FAR = 50.0  # of the robot's size: a length without a unit beyond it is none in metres
 
 
@@ -57,7 +60,7 @@ def read_range(coordinates: TaskCoordinates, word: str, optional: bool = False) 
     c = coordinates.find(name.strip())
     forms = []
     for end in ends:
-        form = _VALUE.fullmatch(end)
+        form = QUANTITY.fullmatch(end)
         if form is None:
             raise AnalysisError(about, f"{end!r} is no number", "write one, with or without a unit")
         forms.append(form)

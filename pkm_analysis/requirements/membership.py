@@ -12,15 +12,17 @@ from numpy.typing import NDArray
 
 from pkm_analysis.domain import SLACK, Domain
 from pkm_analysis.kernels.pose_quantities import LIMIT, LIMIT_AT, REACH, REACH_AT
-from pkm_analysis.requirements.quantities import Batch, joint_position
+from pkm_analysis.requirements.quantities import joint_position
+from pkm_analysis.requirements.quantity import Batch
 from pkm_analysis.requirements.requirement import Requirement
 from pkm_analysis.robot import CHUNK, SLOW_CHUNK, Robot
 from pkm_analysis.sweeps.chunks import slices
-from pkm_description.introduction import measure
+from pkm_description.introduction import listed, measure
 from pkm_description.mechanism import Array
 
-INSIDE, RANGE, NOWHERE, FIRST = range(4)  # codes; what follows depends on the robot
-KINDS = ("range", "platform limit", "reach", "joint limit", "requirement")
+INSIDE, RANGE, NOWHERE, SEAM, FIRST = range(5)  # codes; what follows depends on the robot
+KINDS = ("range", "seam", "platform limit", "reach", "joint limit", "requirement")
+WHOLE = 1e-6  # rad: by which a range may differ from a whole turn
 
 
 class Stop(NamedTuple):
@@ -118,7 +120,10 @@ class Membership:
             What stops the robot.
         """
         if code == RANGE:
-            return Stop("range", "end of the range that was asked for")
+            return Stop("range", self._end_of_range)
+        if code == SEAM:
+            turns = listed(c.label for c, seam in zip(self.domain.coordinates, self._seams, strict=True) if seam)
+            return Stop("seam", f"{turns} closes on itself after a whole turn")
         if code == NOWHERE:
             return Stop("reach", "no configuration follows from home")
         if code < self._reach:
@@ -164,6 +169,19 @@ class Membership:
         unit = "" if quantity.unit == "1" else f" {quantity.unit}"
         return f"{stop.text} does not hold, it is {measure(value)}{unit}"
 
+    @cached_property
+    def _seams(self) -> NDArray[np.bool_]:
+        """Coordinates (d,) whose range is one whole turn, on either end of which the platform is at the same pose."""
+        whole = np.abs(self.domain.upper - self.domain.lower - 2.0 * np.pi) < WHOLE
+        return np.asarray(whole & np.array(self.domain.closes))
+
+    @cached_property
+    def _end_of_range(self) -> str:
+        domain = self.domain
+        ends = zip(domain.coordinates, domain.lower, domain.upper, strict=True)
+        turns = [c.label for c, a, b in ends if c.unit == "rad" and max(c.home - a, b - c.home) > np.pi - SLACK]
+        return f"end of the range{f', half a turn of {listed(turns)} from home' * bool(turns)}"
+
     def _requirement_of(self, code: int) -> int:
         return max(at for at, first in enumerate(self._first_of) if first <= code)
 
@@ -189,7 +207,11 @@ class Membership:
         out = ~(batch.number(REACH) >= 0.0)
         codes[out] = self._reach + np.nan_to_num(batch.number(REACH_AT)[out]).astype(np.int32)
         codes[~known] = NOWHERE
-        codes[~domain.inside(points)] = RANGE
+        outside = ~domain.inside(points)
+        if outside.any():
+            seam = outside & domain.inside(np.where(self._seams, 0.5 * (domain.lower + domain.upper), points))
+            codes[outside & ~seam] = RANGE
+            codes[seam & (codes == INSIDE)] = SEAM
         if self.platform_limits:
             self._beyond_platform_limits(points, poses, codes)
         return codes

@@ -12,17 +12,12 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range
 from pkm_analysis.requirements.membership import INSIDE, Membership
+from pkm_analysis.requirements.names import KINDS
 from pkm_analysis.requirements.requirement import Requirement
 from pkm_analysis.robot import Robot
 from pkm_description.introduction import listed
 from pkm_description.mechanism import Array
 
-KINDS = {  # kind of a workspace: whether a position must be reached in every orientation of the range
-    "reachable": False,
-    "inclusive": False,
-    "total": True,
-    "dexterous": True,
-}
 WHOLE = ("reachable", "dexterous")  # over all orientations, where no range is given
 
 

@@ -5,125 +5,64 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.indices.efforts_at_rest import efforts_at_rest, shared
 from pkm_analysis.kernels.pose_quantities import HOLD, LIMIT, REACH, REGULARITY, TYPE1, TYPE2, UNLIMITED, WIDTH
+from pkm_analysis.requirements.drive_quantities import DRIVEN, NOTHING_MORE, Assumed, drive_quantity
+from pkm_analysis.requirements.names import CLEARANCE, JOINT, remedy_for
+from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.robot import Robot
 from pkm_description.mechanism import Array
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 
-JOINT = "joint:"
-CLEARANCE = "clearance"
 NOTHING = 1e-6  # of a margin: rounding
 EVERYWHERE = "singular of type 2 everywhere: whatever the drives do, they never hold the platform"
 
 
-class Batch:
-    """Poses, and what was computed of them.
+def singular_everywhere(type2: Array) -> bool:
+    """Whether the drives hold the platform at none of some poses.
 
     Args:
-        robot: whose.
-        poses: (n, 7).
-        wanted: numbers of `pose_quantities` that are computed together.
+        type2: margins at poses; NaN where there is no configuration.
+
+    Returns:
+        Whether; False where there is no pose.
     """
-
-    def __init__(self, robot: Robot, poses: Array, wanted: tuple[int, ...]) -> None:
-        self.robot = robot
-        self.poses = poses
-        self._wanted = tuple(dict.fromkeys((REACH, *wanted)))
-
-    @cached_property
-    def _numbers(self) -> Array:
-        return self.robot.evaluator.numbers(self.poses, self._wanted)
-
-    def number(self, which: int) -> Array:
-        """A number (n,) of `pose_quantities`, one of those wanted."""
-        return np.asarray(self._numbers[self._wanted.index(which)])
-
-    def clearance(self, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
-        """Least distances (n,) [m] between bodies, on the right side of a bound, and the pairs they are between."""
-        known = np.flatnonzero(self.number(REACH) >= 0.0)
-        values, pairs = np.full(len(self.poses), np.nan), np.zeros(len(self.poses), dtype=np.int64)
-        if len(known):
-            clearance = self.robot.clearance
-            joints = np.array([self.number(k)[known] for k in clearance.needs])
-            values[known], pairs[known] = clearance.of(self.poses[known], joints, bound)
-        return values, pairs
-
-    @cached_property
-    def gravity_efforts(self) -> Array:
-        """Efforts (n, n_actuated) [N m, N] that hold the robot against gravity; NaN where there is no configuration."""
-        return np.asarray(self.robot.dynamics.gravity(self.poses, mode=self.robot.mode).effort)
+    known = np.abs(type2[np.isfinite(type2)])
+    return bool(known.size and known.max() < NOTHING)
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A scalar of a pose.
+def finite_nowhere(quantity: Quantity, where: str, everywhere: bool) -> AnalysisError:
+    """What is said of a quantity that has no finite value where all conditions hold.
 
-    Attributes:
-        name: by which it is asked for.
-        unit: SI, "1" where it has none.
-        meaning: in words.
-        evaluate: for a batch of poses, (n,); NaN where there is no configuration.
-        needs: numbers of `pose_quantities` that it is computed from.
-        signed: whether it changes its sign where it is zero, so that its zeros are borders.
-        version: what tells it from others of its name, None where nothing does.
-        near: values that are on the right side of a bound, where that is quicker, and for each pose the number of what
-            the value is due to.
-        causes: what values can be due to, in words.
+    Args:
+        quantity: of which it is said.
+        where: poses, in words.
+        everywhere: whether the robot is singular at all of them.
+
+    Returns:
+        The error.
     """
-
-    name: str
-    unit: str
-    meaning: str
-    evaluate: Callable[[Batch], Array]
-    needs: tuple[int, ...] = ()
-    signed: bool = False
-    version: str | None = ""
-    near: Callable[[Batch, float], tuple[Array, NDArray[np.int64]]] | None = None
-    causes: tuple[str, ...] = ()
-
-    @property
-    def question(self) -> tuple[str, str]:
-        """What tells it from all others, for a journal.
-
-        Raises:
-            AnalysisError: nothing does.
-        """
-        if self.version is None:
-            problem = "nobody knows whether its function is the one of the last run"
-            raise AnalysisError(f"quantity {self.name} in a journal", problem, "give user_quantity a version")
-        return self.name, self.version
-
-    def of(self, robot: Robot, poses: Array) -> Array:
-        """Its values.
-
-        Args:
-            robot: whose.
-            poses: (n, 7), in the motion space.
-
-        Returns:
-            (n,), NaN where the robot does not reach the pose.
-        """
-        batch = Batch(robot, poses, self.needs)
-        return np.where(batch.number(REACH) >= 0.0, self.evaluate(batch), np.nan)
+    why = f": the robot is {EVERYWHERE}" if everywhere else ""
+    problem = f"it is finite at no pose where all conditions hold, over {where}{why}"
+    return AnalysisError(quantity.name, problem, "take another quantity, as type2")
 
 
-def quantities(robot: Robot, stiffness: float | None = None) -> dict[str, Quantity]:
+def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quantity]:
     """All quantities that a robot has, by name.
 
     Args:
         robot: whose.
-        stiffness: of its drives [N m/rad or N/m], for natural frequencies, which need it.
+        assumed: of the drives, for quantities that need it.
 
     Returns:
-        The quantities, without the positions of joints.
+        The quantities, without the positions of joints and without what is asked for one direction.
     """
+    stiffness = assumed.stiffness
     unit, length = robot.actuator_unit, robot.kinematics.characteristic_length
     at = f"; rotations count at {length:.4g} m"
     per = {"m": ("1", "1"), "rad": ("m/rad", "rad/m")}.get(unit, ("m/(m or rad)", "(m or rad)/m"))
@@ -155,18 +94,20 @@ def quantities(robot: Robot, stiffness: float | None = None) -> dict[str, Quanti
             lambda b: b.number(TYPE1) * np.abs(b.number(TYPE2)),
             (TYPE1, TYPE2),
         ),
+        _number("smallest_transmission", per[0], f"smallest velocity transmission factor{at}", TYPE1),
         Quantity(
-            "fastest_platform",
+            "largest_transmission",
             per[0],
-            f"largest velocity transmission factor{at}",
-            lambda b: 1.0 / np.maximum(np.abs(b.number(TYPE2)), 1.0 / UNLIMITED),
+            f"largest velocity transmission factor, platform speed by drive speed, infinite at type 2{at}",
+            lambda b: np.where(np.abs(b.number(TYPE2)) * UNLIMITED > 1.0, 1.0 / np.abs(b.number(TYPE2)), np.inf),
             (TYPE2,),
         ),
         Quantity(
             "effort_at_rest",
             {"m": "N", "rad": "N m"}.get(unit, "N or N m"),
-            "largest effort of a drive that holds the robot against gravity",
-            lambda b: np.abs(b.gravity_efforts).max(axis=1),
+            "largest effort of a drive that holds the robot against gravity"
+            + ", shared within their ranges; none where these do not hold it" * shared(robot.kinematics),
+            lambda b: np.abs(efforts_at_rest(b.robot.dynamics, b.poses, b.robot.mode).effort).max(axis=1),
         ),
     ]
     if square:
@@ -176,16 +117,19 @@ def quantities(robot: Robot, stiffness: float | None = None) -> dict[str, Quanti
         text = f"lowest natural frequency on drives of stiffness {stiffness:g} {'N/m' if unit == 'm' else 'N m/rad'}"
         version = repr(stiffness)
         found.append(Quantity("natural_frequency", "Hz", text, lambda b: _frequencies(b, stiffness), version=version))
+    for name in DRIVEN:
+        with suppress(AnalysisError):  # the robot has no such limits, or freedoms
+            found.append(drive_quantity(robot, name, assumed.sensors))
     return {one.name: one for one in found}
 
 
-def find_quantity(robot: Robot, name: str, stiffness: float | None = None) -> Quantity:
+def find_quantity(robot: Robot, name: str, assumed: Assumed = NOTHING_MORE) -> Quantity:
     """A quantity by name.
 
     Args:
         robot: whose.
-        name: of `quantities`, or `joint:NAME` for the position of a joint.
-        stiffness: of its drives, for natural frequencies.
+        name: of `quantities`, `joint:NAME` for the position of a joint, or `force:DIRECTION` and its like.
+        assumed: of the drives, for quantities that need it.
 
     Returns:
         The quantity.
@@ -193,18 +137,18 @@ def find_quantity(robot: Robot, name: str, stiffness: float | None = None) -> Qu
     Raises:
         AnalysisError: there is none.
     """
-    known = quantities(robot, stiffness)
     if name == CLEARANCE:
         return _clearance(robot)
+    if name.partition(":")[0] in DRIVEN:
+        return drive_quantity(robot, name, assumed.sensors)
+    known = quantities(robot, assumed)
     if name in known:
         return known[name]
     if name.startswith(JOINT):
         return joint_position(robot, name.removeprefix(JOINT))
     if name == "natural_frequency":
         raise AnalysisError(name, "it depends on the stiffness of the drives", "give the stiffness")
-    near = difflib.get_close_matches(name, [*known, CLEARANCE], n=1)
-    remedy = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(known)}, {CLEARANCE}, {JOINT}NAME"
-    raise AnalysisError(f"quantity {name}", "there is none of that name", remedy)
+    raise AnalysisError(f"quantity {name}", "there is none of that name", remedy_for(name))
 
 
 def joint_position(robot: Robot, name: str) -> Quantity:

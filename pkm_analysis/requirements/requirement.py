@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.requirements.quantities import Batch, Quantity, find_quantity
+from pkm_analysis.requirements.drive_quantities import NOTHING_MORE, Assumed
+from pkm_analysis.requirements.quantities import find_quantity
+from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.requirements.units import in_si
 from pkm_analysis.robot import Robot
 from pkm_description.mechanism import Array
 
 _FORM = re.compile(
-    r"\s*(?P<name>[\w:/.-]+)\s*(?P<sense>>=|<=|>|<)\s*(?P<number>[-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(?P<unit>.*?)\s*"
+    r"\s*(?P<name>[\w:/.,-]+)\s*(?P<sense>>=|<=|>|<)\s*(?P<number>[-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(?P<unit>.*?)\s*"
 )
 
 
@@ -67,13 +69,13 @@ class Requirement:
         return f"{self.quantity.name} {'>=' if self.at_least else '<='} {self.bound:.6g}{unit}"
 
 
-def requirement(robot: Robot, text: str, stiffness: float | None = None) -> Requirement:
+def requirement(robot: Robot, text: str, assumed: Assumed = NOTHING_MORE) -> Requirement:
     """Read a requirement.
 
     Args:
         robot: whose quantity it bounds.
         text: such as "type2 > 0.2 rad/m" or "joint:limb1_arm < 60 deg".
-        stiffness: of its drives, for natural frequencies.
+        assumed: of its drives, for quantities that need it.
 
     Returns:
         The requirement, in SI units.
@@ -84,7 +86,7 @@ def requirement(robot: Robot, text: str, stiffness: float | None = None) -> Requ
     form = _FORM.fullmatch(text)
     if form is None:
         raise AnalysisError(f"requirement '{text}'", "it cannot be read", "write 'QUANTITY > NUMBER UNIT'")
-    quantity = find_quantity(robot, form["name"], stiffness)
+    quantity = find_quantity(robot, form["name"], assumed)
     try:
         number = float(form["number"])
     except ValueError:

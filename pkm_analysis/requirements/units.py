@@ -12,6 +12,8 @@ _SCALES = {  # unit: what it is of the SI unit
     "rad": {"rad": 1.0, "deg": math.pi / 180.0, "mrad": 1e-3},
     "N": {"N": 1.0, "kN": 1e3, "mN": 1e-3},
     "N m": {"N m": 1.0, "Nm": 1.0, "kN m": 1e3, "kNm": 1e3, "mN m": 1e-3},
+    "m/s": {"m/s": 1.0, "mm/s": 1e-3},
+    "rad/s": {"rad/s": 1.0, "deg/s": math.pi / 180.0, "rpm": math.pi / 30.0},
     "Hz": {"Hz": 1.0, "kHz": 1e3},
     "1": {"1": 1.0, "": 1.0, "%": 0.01},
 }

@@ -23,6 +23,8 @@ from pkm_description.mechanism import Array
 NODES, SLOW_NODES = 41, 17  # along each coordinate
 FACE = 15  # points along each side of a face that has to stay inside
 ROUNDS, HALVINGS = 3, 6  # times that faces are moved out, and steps by which each finds its place
+TRIED = 2_000  # random points for each try
+SHIFTS = np.array([(x, y) for x in (0.0, 1.0, -1.0) for y in (0.0, 1.0, -1.0)])  # of a centre
 CHECKED, SLOW_CHECKED = 100_000, 3_000  # random points that have to be inside
 SHRINK = 0.995
 
@@ -212,7 +214,7 @@ def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cyli
     bottom, top = (float(axes[2][first]), float(axes[2][last])) if len(axes) == 3 else (0.0, 0.0)
     rng, n = np.random.default_rng(0), CHECKED if membership.robot.evaluator.quick else SLOW_CHECKED
 
-    def fits(r: float) -> bool:
+    def fits(r: float, centre: Array, n: int = n) -> bool:
         angle = rng.uniform(0.0, 2.0 * pi, n)
         share = np.where(np.arange(n) % 2 == 0, 1.0, np.sqrt(rng.uniform(0.0, 1.0, n)))  # half of them on the round
         points = centre + (r * share)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -223,8 +225,11 @@ def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cyli
     step = 2.0 * max(steps)
     for _ in range(2 * HALVINGS):
         step *= 0.5
-        radius = radius + step if fits(radius + step) else radius
-    while not fits(radius):
+        for shift in SHIFTS:  # a larger round fits beside, or in place
+            if fits(radius + step, centre + step * shift, TRIED):
+                radius, centre = radius + step, centre + step * shift
+                break
+    while not fits(radius, centre):
         radius *= SHRINK
     return Cylinder(membership, centre, radius, bottom, top, n)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from pkm_analysis.domain import Domain, Range, size_unit
 from pkm_analysis.layers.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.optional_library import optional_library
 from pkm_analysis.pictured import Pictured
-from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
+from pkm_analysis.requirements.membership import INSIDE, SEAM, Membership, Stop
 from pkm_analysis.workspace.border import Codes, bisect
 from pkm_analysis.workspace.contour import first_border
 from pkm_analysis.workspace.grid import codes_on_grid, extent
@@ -32,6 +33,8 @@ SAMPLES, SLOW_SAMPLES, COSTLY_SAMPLES = 200_000, 10_000, 2_000  # random points 
 BORDER = (68, 119, 170, 90)  # red, green, blue, opacity
 DEVIATIONS = 4.0  # standard deviations that sampling may be off by
 FINE, SLOW_FINE = 2e-3, 4e-3  # of a cube as large as the domain: the tolerance where none is given
+SHARE, SLOW_SHARE = 0.01, 0.02  # of the size: what such a tolerance may leave open all along the border
+STAIRS = {1: 1.0, 2: math.pi / 4.0, 3: 2.0 / 3.0}  # size of a border by that of its steps on a grid (Cauchy, Crofton)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,16 +80,22 @@ class Workspace(Pictured):
     def _details(self) -> list[str]:
         lines = [self.domain.in_words(), f"border to {measure(1e3 * self.tolerance)} mm, {len(self.simplices)} facets"]
         lines += [f"{100.0 * share:.3g} % of the border: {stop.text}" for stop, share in self.stopped_by]
+        if (self.stops == SEAM).any():
+            lines.append(f"no border: {self.membership.stop(SEAM).text}")
         return lines + ([self.caution] if self.caution else [])
 
     @cached_property
     def stopped_by(self) -> list[tuple[Stop, float]]:
-        """What stops the robot at the border, with the share of the border, the largest first."""
+        """What stops the robot at the border, with the share of the border, the largest first.
+
+        Where an angle closes on itself there is no border, though the mesh ends there.
+        """
         sizes = facet_sizes(self._scaled, self.simplices)
+        stops = self.stops[self.simplices]
+        whole = max(float(np.sum(sizes * (stops != SEAM).mean(axis=1))), 1e-300)
         shares: dict[int, float] = {}
-        for code in np.unique(self.stops[self.stops != INSIDE]):
-            part = (self.stops[self.simplices] == code).mean(axis=1)
-            shares[int(code)] = float(np.sum(sizes * part)) / max(float(sizes.sum()), 1e-300)
+        for code in np.unique(self.stops[(self.stops != INSIDE) & (self.stops != SEAM)]):
+            shares[int(code)] = float(np.sum(sizes * (stops == code).mean(axis=1))) / whole
         order = sorted(shares.items(), key=lambda pair: -pair[1])
         return [(self.membership.stop(code), share) for code, share in order]
 
@@ -195,8 +204,8 @@ def workspace(
     Args:
         conditions: over a domain, whose ranges do not matter.
         ranges: of coordinates, by name; as far as the workspace reaches for those that are not named.
-        tolerance: how far the border may be off [m]; a five-hundredth of its extent where None, twice
-            that where poses take long.
+        tolerance: how far the border may be off [m]; where None, a five-hundredth of its extent, or less so that the
+            error is about a hundredth of its size; twice that where poses take long.
         resolution: nodes of the grid along each coordinate.
 
     Returns:
@@ -230,7 +239,6 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
     scale = scales(domain)
     span = scale * (domain.upper - domain.lower)
     side = float(np.prod(span)) ** (1.0 / len(span))
-    tolerance = (FINE if quick else SLOW_FINE) * side if tolerance is None else tolerance
     nodes = resolution or (NODES if quick else SLOW_NODES)[domain.dimension]
     # cells are cubes, as far as whole numbers of them fit
     counts = np.maximum(np.ceil(nodes * (span / side)).astype(int), 8)
@@ -248,15 +256,20 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
         return membership.codes(points / scale)
 
     scaled = [axis * s for axis, s in zip(axes, scale, strict=True)]
+    if tolerance is None:
+        deep = depth(on_grid == INSIDE, scaled)
+        tolerance = min(FINE * side, SHARE * deep) if quick else min(SLOW_FINE * side, SLOW_SHARE * deep)
     border = _refined(codes, on_grid, scaled, tolerance, quick)
-    size = enclosed(border.corners, border.simplices)
-    length = float(facet_sizes(border.corners, border.simplices).sum()) if domain.dimension > 1 else len(border.corners)
+    corners = np.clip(border.corners, scale * domain.lower, scale * domain.upper)  # bisection ends on either side
+    size = enclosed(corners, border.simplices)
+    length = float(facet_sizes(corners, border.simplices).sum()) if domain.dimension > 1 else len(corners)
     error = length * tolerance + border.doubt
     per = float(np.prod(scale))
     pitch = float(max(axis[1] - axis[0] for axis in scaled))
     sampled, caution = _compared(membership, size / per, error / per, pitch)
     if not border.complete and not caution:
-        caution = "the border was not refined to the tolerance everywhere"
+        part = f"{100.0 * border.doubt / size:.2g} % of the size" if size > 0.0 else "its size"
+        caution = f"the border was not refined to the tolerance everywhere: {part} is in doubt, and in the error"
     return Workspace(
         membership,
         size / per,
@@ -264,7 +277,7 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
         size_unit(domain),
         tolerance,
         pitch,
-        border.corners / scale,
+        corners / scale,
         border.simplices,
         border.stops,
         sampled,
@@ -301,6 +314,22 @@ def ends(
     low_inside = solid[change][:, None]
     corners, stops = bisect(codes, np.where(low_inside, first, second), np.where(low_inside, second, first), tolerance)
     return corners, np.arange(len(corners), dtype=np.int64)[:, None], stops
+
+
+def depth(inside: NDArray[np.bool_], axes: list[Array]) -> float:
+    """How deep a set of nodes of a grid is: its size by the size of its border, counted on the grid.
+
+    Args:
+        inside: (n1, ..., nd), at least one of them.
+        axes: values at the nodes.
+
+    Returns:
+        In the unit of the axes.
+    """
+    steps = np.array([axis[1] - axis[0] for axis in axes])
+    padded = np.pad(inside, 1)
+    border = sum(np.prod(np.delete(steps, k)) * np.diff(padded, axis=k).sum() for k in range(inside.ndim))
+    return float(np.prod(steps) * inside.sum() / (STAIRS[inside.ndim] * border))
 
 
 def scales(domain: Domain) -> Array:

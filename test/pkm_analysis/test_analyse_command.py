@@ -6,6 +6,8 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -87,6 +89,41 @@ def test_pages_hold_their_pictures(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_questions_with_a_fault_are_told(words: list[str], answer: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == (2 if "prove" in words else 1)
     assert answer in capsys.readouterr().err
+
+
+NONSENSE = [
+    (["dleta"], "did you mean delta"),
+    (["delta", "workspaec"], "did you mean workspace?"),
+    (["delta", "workspace", "--bogus"], "unrecognized arguments: --bogus"),
+    (["delta", "map", "--quantity", "fource:z"], "did you mean force:z?"),
+    (["delta", "path", "--to", "x=0", "--that", "margni > 0.2"], "did you mean margin?"),
+    (["delta", "workspace", "--require", "speeed > 1 m/s"], "did you mean speed?"),
+    (["gough_stewart", "workspace", "--hold", "yav=10deg"], "did you mean yaw?"),
+    (["delta", "prove", "--box", "x=0:1mm", "--that", "insdie"], "did you mean inside?"),
+    (["delta", "workspace", "--kind", "totl"], "invalid choice"),
+]
+
+
+def test_nonsense_is_answered_before_solvers_are_imported() -> None:
+    program = (
+        "import json, sys\n"
+        "from pkm_analysis.command_line.analyse import main\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    try:\n"
+        "        status = main(words)\n"
+        "    except SystemExit as end:\n"
+        "        status = end.code\n"
+        "    assert status in (1, 2), words\n"
+        "    loaded = {'numba', 'scipy.linalg', 'pkm_kinematics'} & set(sys.modules)\n"
+        "    assert not loaded, (words, loaded)\n"
+        "    print('next', file=sys.stderr)\n"
+    )
+    words = json.dumps([words for words, _ in NONSENSE])
+    done = subprocess.run([sys.executable, "-c", program, words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    answers = done.stderr.split("next\n")
+    for (asked, answer), said in zip(NONSENSE, answers, strict=False):
+        assert answer in said, (asked, said)
 
 
 def test_ranges_are_read_in_all_ways_in_which_they_are_written() -> None:

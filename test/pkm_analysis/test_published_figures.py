@@ -24,8 +24,8 @@ def test_transmission_of_the_orthoglide_at_the_corners_of_its_cube() -> None:
     analysis = Analysis(load_mechanism("orthoglide"))
     corners = np.array([[-0.126795] * 3, [0.0] * 3, [0.073205] * 3])
     poses = analysis.robot.coordinates.poses(corners)[0]
-    largest = analysis.quantity("fastest_platform").of(analysis.robot, poses)
-    least = analysis.quantity("type1").of(analysis.robot, poses)
+    largest = analysis.quantity("largest_transmission").of(analysis.robot, poses)
+    least = analysis.quantity("smallest_transmission").of(analysis.robot, poses)
     np.testing.assert_allclose(largest, [2.0, 1.0, 2.0], atol=2e-5)
     np.testing.assert_allclose(least, [0.5, 1.0, 0.8], atol=2e-5)
 

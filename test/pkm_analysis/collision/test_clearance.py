@@ -16,7 +16,7 @@ from scipy.optimize import lsq_linear
 from pkm_analysis import Analysis, AnalysisError
 from pkm_analysis.collision.clearance import Clearance
 from pkm_analysis.kernels.pose_quantities import WIDTH
-from pkm_analysis.requirements.quantities import Batch
+from pkm_analysis.requirements.quantity import Batch
 from pkm_analysis.robot import _ROBOTS
 from pkm_analysis.sweeps import Sweeps, sweeps
 from pkm_description import load_mechanism, mechanism_from_urdf

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
 from scipy.optimize import nnls
@@ -16,6 +18,7 @@ from pkm_analysis.indices import (
     performance_indices,
     polytopes,
 )
+from pkm_analysis.indices.polytopes import zonotope_faces
 from pkm_description import load_mechanism
 from pkm_kinematics.kinematics import Kinematics
 
@@ -171,3 +174,26 @@ def test_indices_are_drawn_over_what_varies():
     assert (numbers["worst"], numbers["mean"]) == (worst, mean)
     line = performance_indices(kinematics, [[-0.05, 0.0], [-0.02, 0.0]], ellipsoids=False).plot().axes[0]
     assert (line.get_xlabel(), line.get_ylabel()) == ("x [m]", "")
+
+
+@pytest.mark.parametrize("f", [2, 3, 4, 6])
+def test_faces_of_zonotopes_touch_them_and_are_all_that_there_are(f: int) -> None:
+    rng = np.random.default_rng(f)
+    m = f + 2
+    generators = rng.normal(size=(20, m, f)) * 10.0 ** rng.uniform(-3.0, 3.0, (20, m, 1))
+    generators[5:, 1] = generators[5:, 0] * 2.0  # two that are parallel
+    generators[10:, 2] = 0.0
+    rows = zonotope_faces(generators)
+    chosen = list(combinations(range(m), f - 1))
+    signs = np.array(list(product((-1.0, 1.0), repeat=m)))
+    for G, faces in zip(generators, rows, strict=True):
+        units = G / np.maximum(np.linalg.norm(G, axis=1, keepdims=True), 1e-300)
+        spans = [np.linalg.matrix_rank(units[list(one)], tol=1e-10) == f - 1 for one in chosen]
+        there = faces.any(axis=1)
+        assert there.tolist() == spans
+        flat = np.linalg.matrix_rank(units, tol=1e-10) < f
+        reached = (signs @ G @ faces[there].T).max(axis=0)
+        if not flat:
+            np.testing.assert_allclose(reached, 1.0, rtol=1e-9)
+        for normal, one in zip(faces, chosen, strict=True):
+            assert np.abs(units[list(one)] @ normal).max() <= 1e-9 * max(np.linalg.norm(normal), 1.0)

@@ -95,7 +95,8 @@ def test_a_volume_is_mapped_and_shown_in_slices(tmp_path: Path) -> None:
         assert found.values[tuple(index)] == pytest.approx(float(margins.type1 * margins.type2), rel=1e-6)
     assert np.isnan(found.values[~found.inside]).all()
     assert found.to_dict()["coordinates"] == ["x", "y", "z"]
-    assert len(found.plot().axes) == 10  # nine slices and the key to their colours
+    assert len(found.plot().axes) == 12  # nine slices, the key to their colours, and the surfaces of one value twice
+    assert found.surfaces == ()  # it is the same everywhere
     layer = read_layer(found.save(tmp_path / "volume.glb"))
     assert layer.frame == a.robot.mechanism.base_link
     home = np.array([c.home for c in found.domain.coordinates])
@@ -105,3 +106,52 @@ def test_a_volume_is_mapped_and_shown_in_slices(tmp_path: Path) -> None:
         assert len(sheet.triangles) > 20
     with pytest.raises(AnalysisError, match="more than three"):
         analysis("gough_stewart").map("type2", vary=["x", "y", "z", "yaw"])
+
+
+def test_surfaces_of_one_value_lie_where_the_quantity_has_it(tmp_path: Path) -> None:
+    a = analysis("delta")
+    middle = np.array([0.003, -0.002, -0.949])
+    distance = user_quantity("distance", "m", lambda poses: np.linalg.norm(poses[:, :3] - middle, axis=1))
+    ranges = {"x": (-0.1, 0.1), "y": (-0.1, 0.1), "z": (-1.05, -0.85)}
+    found = a.map(distance, ranges, resolution=31)
+    values = [one.value for one in found.surfaces]
+    assert len(values) == 3
+    assert values == sorted(values)
+    for one in found.surfaces:
+        radius = np.linalg.norm(one.corners - middle, axis=1)
+        step = 0.2 / 30
+        # linear between two nodes of a distance, whose second derivative is at most 1 / radius
+        np.testing.assert_allclose(radius, one.value, atol=step**2 / (8.0 * (one.value - step)))
+        share = (found.values < one.value).mean()
+        assert 0.2 < share < 0.9
+    whole = found.surfaces[0]
+    sides = np.sort(np.concatenate([whole.triangles[:, [i, j]] for i, j in ((0, 1), (1, 2), (2, 0))]), axis=1)
+    assert (np.unique(sides, axis=0, return_counts=True)[1] == 2).all()  # closed: it lies inside
+    layer = read_layer(found.save(tmp_path / "map.glb"))
+    assert [sheet.name for sheet in layer.sheets[3:]] == [f"distance = {value:g} m" for value in values]
+    np.testing.assert_allclose(layer.sheets[3].corners, whole.corners, atol=1e-6)
+    assert (layer.sheets[3].colours[:, 3] < 255).all()
+    found.plot(tmp_path / "map.svg")
+    assert "surfaces of" in found.plot().axes[-2].get_title()
+
+
+def test_surfaces_of_one_value_of_coordinates_that_turn_have_no_layer(tmp_path: Path) -> None:
+    found = analysis("planar_3rrr").map("condition", vary=["x", "y", "yaw"], resolution=13)
+    assert found.surfaces
+    assert len(found.plot().axes) == 12
+    with pytest.raises(AnalysisError, match="no three lengths"):
+        found.save(tmp_path / "map.glb")
+
+
+def test_notes_are_of_the_poses_where_all_conditions_hold() -> None:
+    """Beyond the cranks' stops the limbs come nearer to a singularity, where the ankle never is."""
+    ankle = Path(__file__).parents[3] / "docs" / "examples" / "ankle_cranks.urdf.xacro"
+    found = Analysis(load_mechanism(str(ankle))).map(
+        "limb_regularity", {"pitch": (-0.69, 0.69), "roll": (-0.34, 0.34)}, requirements=["limb_regularity > 0.12"]
+    )
+    assert found.least[0] > 0.12
+    (margin,) = (note for note in found.notes if note.startswith("limb_regularity is"))
+    assert float(margin.split()[2]) == pytest.approx(found.least[0], rel=1e-3)
+    (share,) = (note for note in found.notes if note.endswith("the figures are of these"))
+    assert 0.0 < float(share.split()[4]) < 100.0
+    assert float(share.split()[4]) == pytest.approx(100.0 * found.inside.mean(), rel=1e-2)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.proof import (
@@ -169,6 +170,29 @@ def test_efforts_at_rest_are_bounded_by_those_of_the_dynamics(name, half):
     most = np.abs(dynamics.inverse(poses, rest, rest).effort).max()
     assert prove(kinematics, domain, Effort(dynamics, (1.05 * most,))).ok
     assert prove(kinematics, domain, Effort(dynamics, (0.97 * most,))).verdict == "refuted"
+
+
+def test_cables_hold_their_platform_where_it_is_proved_and_do_not_where_it_is_refuted():
+    dynamics = Dynamics(load_mechanism("cable_8"))
+    kinematics = dynamics.kinematics
+    limits = Effort(dynamics)
+    half = np.array([0.3, 0.3, 0.3, 0.05, 0.0, 0.0])
+    inner = Domain.of_box(np.array([-half, half]).T)
+    assert prove(kinematics, inner, limits).ok
+    drives = [kinematics.mechanism.joint_named[name].drive for name in kinematics.actuated_names]
+    ranges = [drive.effort_range for drive in drives if drive is not None]
+
+    def carried(coordinates):
+        K = kinematics.inverse_jacobian(coordinates) @ np.asarray(kinematics.subspace(coordinates))
+        work = K.T @ dynamics.gravity(coordinates).effort
+        return linprog(np.zeros(len(K)), A_eq=K.T, b_eq=work, bounds=ranges).status == 0
+
+    assert all(carried(pose) for pose in _random(inner, 300))
+    half[:3] = 0.9
+    refuted = prove(kinematics, Domain.of_box(np.array([-half, half]).T), limits)
+    assert not carried(refuted.point)
+    with pytest.raises(AnalysisError, match="not proved of drives that only pull"):
+        Effort(dynamics, (500.0,))
 
 
 def test_the_share_that_is_proved_and_the_boxes_that_are_not(delta):

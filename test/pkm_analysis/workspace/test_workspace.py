@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis, AnalysisError, Requirement, user_quantity
+from pkm_analysis.workspace.workspace import depth
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_kinematics import Status
@@ -47,6 +48,27 @@ def test_planar_workspaces_are_common_parts_of_rings(name: str, inner: float, ou
     assert found.unit == "m^2"
     assert not found.caution
     assert {stop.kind for stop, _ in found.stopped_by} == {"joint limit" if own else "reach"}
+
+
+@pytest.mark.parametrize(("dimension", "deep"), [(1, 0.5), (2, 1.0 / 4.0), (3, 1.0 / 6.0)])
+def test_depth_of_a_ball_is_its_size_by_its_border(dimension: int, deep: float) -> None:
+    axes = [np.linspace(-0.6, 0.6, n) for n in (90, 100, 110)[:dimension]]
+    grid = np.meshgrid(*axes, indexing="ij")
+    assert depth(sum(g * g for g in grid) < 0.25, axes) == pytest.approx(deep, rel=0.03)
+
+
+def test_without_a_tolerance_the_error_goes_by_the_size() -> None:
+    found = analysis("tripod_3prs").workspace()
+    assert found.error < 0.06 * found.size
+    assert abs(found.size - found.sampled[0]) < found.error + 3.0 * found.sampled[1]
+
+
+def test_nothing_lies_beyond_the_range_that_was_asked_for() -> None:
+    box = {"x": (-0.1, 0.05), "y": (-0.1, 0.05), "z": (-0.95, -0.85)}
+    found = analysis("delta").workspace(box, resolution=20)
+    assert (found.corners >= found.domain.lower).all()
+    assert (found.corners <= found.domain.upper).all()
+    assert found.size == pytest.approx(0.15 * 0.15 * 0.1, rel=1e-3)
 
 
 def test_tripteron_fills_its_cube_but_for_what_its_bars_do_not_reach() -> None:
@@ -188,3 +210,22 @@ def test_a_robot_without_limits_goes_on_for_ever() -> None:
 def test_a_robot_singular_everywhere_has_no_place_away_from_singularities() -> None:
     with pytest.raises(AnalysisError, match="empty"):
         analysis("griffis_duffy").workspace(requirements=["type2 > 0.01"])
+
+
+def test_an_angle_that_closes_on_itself_has_no_border_there() -> None:
+    a = Analysis(load_mechanism("planar_3rrr"))
+    found = a.workspace(vary=["x", "y", "yaw"], resolution=15)
+    kinds = {stop.kind: share for stop, share in found.stopped_by}
+    assert "range" not in kinds
+    assert "seam" not in kinds
+    assert sum(kinds.values()) <= 1.0 + 1e-9
+    assert sum(share for _, share in found.stopped_by) == pytest.approx(1.0, abs=0.01)
+    assert "no border: yaw closes on itself" in str(found)
+    ends = np.abs(np.abs(found.corners[:, 2]) - np.pi) < 1e-9
+    other = found.corners[ends] * [1.0, 1.0, -1.0]
+    assert ends.sum() > 10
+    inward = other * [1.0, 1.0, 1.0 - 1e-9]
+    assert found.contains(inward).mean() > 0.7  # the other end goes on; corners at its rim are on either side
+    part = a.workspace({"x": (0.3, 0.7), "y": (0.1, 0.5), "yaw": (-3.0, 3.0)}, resolution=15)
+    assert any(stop.kind == "range" for stop, _ in part.stopped_by)
+    assert "no border" not in str(part)

@@ -22,14 +22,13 @@ from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
 from pkm_analysis.proof.requirements import Requirement
+from pkm_analysis.proof.words import MOST_BOXES, RESOLUTION
 from pkm_analysis.robot import Robot
 from pkm_analysis.sweeps import Sweeps
 from pkm_analysis.sweeps.chunks import slices
 from pkm_description.mechanism import Array
 from pkm_kinematics.kinematics import Kinematics
 
-RESOLUTION = 2.0**-14  # of the domain's sides: boxes are not halved beyond
-MOST_BOXES = 20_000
 BATCH = 512
 PIECE = 128  # boxes of a batch that are bounded together
 SAMPLES = 1024  # poses tried at random before anything is bounded
@@ -84,6 +83,15 @@ class Proof(Pictured):
         """Whether it is proved."""
         return self.verdict == "proved"
 
+    @property
+    def way(self) -> float | None:
+        """How far along a straight path the point is, from 0 to 1; None where there is no point, or no such path."""
+        domain = self.parts[0].domain if len(self.parts) == 1 else None
+        if self.point is None or domain is None or domain.box.tolist() != [[0.0, 1.0]]:
+            return None
+        along = domain.directions[:, 0]
+        return float((self.point - domain.origin) @ along / (along @ along))
+
     def by_name(self) -> dict[str, float]:
         """The point by names of coordinates; empty where there is none."""
         return {} if self.point is None else dict(zip(self.names, map(float, self.point), strict=True))
@@ -94,6 +102,7 @@ class Proof(Pictured):
             "verdict": self.verdict,
             "that": list(self.that),
             "point": self.by_name() or None,
+            "way": self.way,
             "violated": self.violated,
             "slack": self.slack,
             "proved_share": self.share,
@@ -116,7 +125,8 @@ class Proof(Pictured):
             return f"proved everywhere: {what} ({self.boxes} boxes, {self.seconds:.2g} s)"
         if self.verdict == "refuted":
             there = ", ".join(f"{name} {x:.9g}" for name, x in self.by_name().items())
-            return f"refuted: not {self.violated} at {there}"
+            way = "" if self.way is None else f", {100.0 * self.way:.4g} % of the way"
+            return f"refuted: '{self.violated}' does not hold at {there}{way}"
         return (
             f"undecided in {len(self.undecided)} boxes at a resolution of {self.resolution:.2g} of the sides: {what}; "
             f"proved in {100.0 * self.share:.4g} % ({self.boxes} boxes, {self.seconds:.2g} s)"

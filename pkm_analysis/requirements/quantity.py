@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A scalar of a pose with its unit, and the poses that it is computed of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.kernels.pose_quantities import REACH
+from pkm_analysis.robot import Robot
+from pkm_description.mechanism import Array
+
+
+class Batch:
+    """Poses, and what was computed of them.
+
+    Args:
+        robot: whose.
+        poses: (n, 7).
+        wanted: numbers of `pose_quantities` that are computed together.
+    """
+
+    def __init__(self, robot: Robot, poses: Array, wanted: tuple[int, ...]) -> None:
+        self.robot = robot
+        self.poses = poses
+        self._wanted = tuple(dict.fromkeys((REACH, *wanted)))
+
+    @cached_property
+    def _numbers(self) -> Array:
+        return self.robot.evaluator.numbers(self.poses, self._wanted)
+
+    def number(self, which: int) -> Array:
+        """A number (n,) of `pose_quantities`, one of those wanted."""
+        return np.asarray(self._numbers[self._wanted.index(which)])
+
+    def clearance(self, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
+        """Least distances (n,) [m] between bodies, on the right side of a bound, and the pairs they are between."""
+        known = np.flatnonzero(self.number(REACH) >= 0.0)
+        values, pairs = np.full(len(self.poses), np.nan), np.zeros(len(self.poses), dtype=np.int64)
+        if len(known):
+            clearance = self.robot.clearance
+            joints = np.array([self.number(k)[known] for k in clearance.needs])
+            values[known], pairs[known] = clearance.of(self.poses[known], joints, bound)
+        return values, pairs
+
+    @cached_property
+    def motion_space(self) -> Array:
+        """Bases (n, 6, f) of the twists that the platform can have [m/s, rad/s]."""
+        return np.asarray(self.robot.kinematics.subspace(self.poses, mode=self.robot.mode))
+
+    @cached_property
+    def rates(self) -> Array:
+        """Rates of the drives (n, n_actuated, f) per unit of each twist of the motion space; NaN where unknown."""
+        return np.asarray(self.robot.kinematics.inverse_jacobian(self.poses, mode=self.robot.mode) @ self.motion_space)
+
+    @cached_property
+    def gravity_efforts(self) -> Array:
+        """Efforts (n, n_actuated) [N m, N] that hold the robot against gravity; NaN where there is no configuration."""
+        return np.asarray(self.robot.dynamics.gravity(self.poses, mode=self.robot.mode).effort)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A scalar of a pose.
+
+    Attributes:
+        name: by which it is asked for.
+        unit: SI, "1" where it has none.
+        meaning: in words.
+        evaluate: for a batch of poses, (n,); NaN where there is no configuration.
+        needs: numbers of `pose_quantities` that it is computed from.
+        signed: whether it changes its sign where it is zero, so that its zeros are borders.
+        version: what tells it from others of its name, None where nothing does.
+        near: values that are on the right side of a bound, where that is quicker, and for each pose the number of what
+            the value is due to.
+        causes: what values can be due to, in words.
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    evaluate: Callable[[Batch], Array]
+    needs: tuple[int, ...] = ()
+    signed: bool = False
+    version: str | None = ""
+    near: Callable[[Batch, float], tuple[Array, NDArray[np.int64]]] | None = None
+    causes: tuple[str, ...] = ()
+
+    @property
+    def question(self) -> tuple[str, str]:
+        """What tells it from all others, for a journal.
+
+        Raises:
+            AnalysisError: nothing does.
+        """
+        if self.version is None:
+            problem = "nobody knows whether its function is the one of the last run"
+            raise AnalysisError(f"quantity {self.name} in a journal", problem, "give user_quantity a version")
+        return self.name, self.version
+
+    def of(self, robot: Robot, poses: Array) -> Array:
+        """Its values.
+
+        Args:
+            robot: whose.
+            poses: (n, 7), in the motion space.
+
+        Returns:
+            (n,), NaN where the robot does not reach the pose.
+        """
+        batch = Batch(robot, poses, self.needs)
+        return np.where(batch.number(REACH) >= 0.0, self.evaluate(batch), np.nan)
