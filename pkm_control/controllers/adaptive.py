@@ -66,7 +66,7 @@ class Adaptive(Controller):
         damping: float = DAMPING,
         period: float = 1e-3,
         adapt: Sequence[str] | Literal["platform", "all"] = "platform",
-        adaptation_time: float = 0.5,
+        adaptation_time: float = 0.2,
     ) -> None:
         super().__init__(kinematics, dynamics, limits, natural_frequency, damping)
         if not damping > 0.0:

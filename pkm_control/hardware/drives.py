@@ -17,9 +17,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Drives:
-    """What a machine has: a driver, its scale, where home is (n_actuated,) [rad or m], and axes that need homing."""
+    """What a machine has: a driver, its scale, where home is (n_actuated,) [rad or m], and axes that need homing.
+
+    `axes` says for people what the device calls each actuator, and `unit` in what it counts, where the driver tells.
+    """
 
     driver: Driver
     scale: Scale
     home: Array
     homing: tuple[AxisHoming, ...] = ()
+    axes: tuple[str, ...] = ()
+    unit: str = ""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _LOOPBACK_TIMEOUT = 0.5  # s
 
 
 def limits_of(mechanism: Mechanism, file: MachineFile | None = None) -> ActuatorLimits:
-    """The limits of a machine's actuators: the tighter of the description's and the file's.
+    """The limits of a machine's actuators: the tightest of the description's, the file's, and what the device takes.
 
     Args:
         mechanism: the robot.
@@ -29,13 +30,18 @@ def limits_of(mechanism: Mechanism, file: MachineFile | None = None) -> Actuator
         The limits.
 
     Raises:
-        MachineFileError: the file is one of another robot.
+        MachineFileError: the file is one of another robot, or has an error.
     """
     limits = ActuatorLimits.of(mechanism)
     if file is None or not file.actuators:
         return limits
     file.of(mechanism)
-    return file.lowered(limits)
+    limits = file.lowered(limits)
+    kind = KINDS[file.kind]
+    if not kind.ends:
+        return limits
+    lower, upper = importlib.import_module(kind.module).ends(file, mechanism)
+    return replace(limits, lower=np.maximum(limits.lower, lower), upper=np.minimum(limits.upper, upper))
 
 
 def limits_by_file(mechanism: Mechanism, path: str) -> ActuatorLimits:
@@ -54,6 +60,27 @@ def limits_by_file(mechanism: Mechanism, path: str) -> ActuatorLimits:
     return limits_of(mechanism, read_machine_file(path)) if path else ActuatorLimits.of(mechanism)
 
 
+def make_drives(kind: str, kinematics: Kinematics, file: MachineFile | None) -> Drives:
+    """Driver and scale of a machine, as its file has them; no device is opened.
+
+    Args:
+        kind: one of `KINDS`.
+        kinematics: of the robot.
+        file: of the machine; a loopback needs none, and takes that of any kind.
+
+    Returns:
+        What the machine has.
+
+    Raises:
+        MachineFileError: the file is missing, of another kind, or has an error.
+        NotInstalledError: a library is missing.
+    """
+    check_kind(kind, file)
+    home = np.array(kinematics.inverse(kinematics.home).actuated, dtype=np.float64)
+    drives: Drives = importlib.import_module(KINDS[kind].module).drives(file, kinematics.mechanism, home)
+    return drives
+
+
 def make_machine(kind: str, kinematics: Kinematics, file: MachineFile | None) -> DrivenMachine:
     """A machine behind a driver.
 
@@ -69,9 +96,6 @@ def make_machine(kind: str, kinematics: Kinematics, file: MachineFile | None) ->
         MachineFileError: the file is missing, of another kind, or has an error.
         NotInstalledError: a library is missing.
     """
-    mechanism = kinematics.mechanism
-    check_kind(kind, file)
-    home = np.array(kinematics.inverse(kinematics.home).actuated, dtype=np.float64)
-    drives: Drives = importlib.import_module(KINDS[kind].module).drives(file, mechanism, home)
+    drives = make_drives(kind, kinematics, file)
     timeout = _LOOPBACK_TIMEOUT if file is None else file.command_timeout
-    return DrivenMachine(limits_of(mechanism, file), drives, timeout, real=kind != LOOPBACK)
+    return DrivenMachine(limits_of(kinematics.mechanism, file), drives, timeout, real=kind != LOOPBACK)

@@ -19,6 +19,7 @@ from pkm_control.loop.path_clock import PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.loop.watches.force_watch import ForceWatch
 from pkm_control.loop.watches.guard import Guard
+from pkm_control.loop.watches.machine_watch import MachineWatch
 from pkm_control.loop.watches.reading_watch import ReadingWatch
 from pkm_control.loop.watches.stray_watch import StrayWatch
 from pkm_control.loop.working_mode.mode_change import InMode, ModeChange
@@ -97,6 +98,7 @@ class TrajectoryFollower:
         self.jog = Jog(self.check)
         self.force = ForceWatch(controller, guard.max_age)
         self.belts = dict(belts or {})
+        self.machine = MachineWatch()
         self.stray = StrayWatch(kinematics.characteristic_length, following_error)
         self._readings = ReadingWatch(controller.limits)
         self.effects = Effects(on_payload=self._load)
@@ -396,10 +398,11 @@ class TrajectoryFollower:
             return self.silent(now, step)
         self._heard, self.time = now, time
         verdict = self.guard.check(now, {"measured state": now}, step.efforts, step.measured.pose)
-        if verdict.reason:
-            change.hold_here(verdict.reason)
-            self.mode = Mode.STOPPED
-            return Action(self.mode, verdict.command, verdict.reason, step.reference, step.measured, 0.0)
+        idle = self.machine.problem(now)
+        if problem := verdict.reason or idle:
+            change.hold_here(problem)
+            self.mode = Mode.WAITING if idle else Mode.STOPPED
+            return Action(self.mode, verdict.command, problem, step.reference, step.measured, 0.0)
         self.mode = Mode.PAUSED if change.resting else Mode.TRACKING
         label = self.check.kinematics.mode_label(change.way.mode)
         reason = f"on the way to working mode {label}, {change.progress:.0%}"
@@ -464,6 +467,7 @@ class TrajectoryFollower:
             why = self._doubted or f"no usable reading for {silence:.3g} s"
             self._stop_here(Outcome.STATE_LOST, why, measured)
             self._doubted = ""
+            self.machine.forget(now)
         passed = self._passed(time, silence)
         self._heard, self.time = now, time
         measured = self._felt(measured, now)
@@ -480,17 +484,17 @@ class TrajectoryFollower:
         verdict = self.guard.check(now, {"measured state": now}, asked, measured.pose)
         if self.motion is not None and not self._aside:
             self._judge(self.motion, passed, reference, measured)
-        reason = verdict.reason
-        if verdict.reason:
-            self._stop_here(Outcome.STATE_LOST, verdict.reason, measured)
-            self.mode = Mode.STOPPED
+        idle = self.machine.problem(now)
+        if reason := verdict.reason or idle:
+            self._stop_here(Outcome.STATE_LOST, reason, measured)
+            self.mode = Mode.WAITING if idle else Mode.STOPPED
         elif self._jogging:
             self.mode, reason = Mode.JOGGING, self.jog.blocked and f"it goes no further: {self.jog.blocked}"
         elif self.motion is None:
             self.mode, reason = Mode.HOLDING, self._border
         else:
             self.mode = Mode.PAUSED if self.resting else Mode.TRACKING
-        if self.force.lost and not self.moving and not verdict.reason:
+        if self.force.lost and not self.moving and not reason:
             self.mode = Mode.STOPPED
             return Action(self.mode, verdict.command, self.force.lost, reference, measured, 0.0, gives_up=True)
         return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.gives_up)
@@ -535,7 +539,7 @@ class TrajectoryFollower:
         heard = None if self._heard == -math.inf else self._heard
         verdict = self.guard.check(now, {"measured state": heard}, None, self._observer.pose)
         if heard is None:
-            return Action(Mode.WAITING, verdict.command, reason or verdict.reason, speed=self.speed)
+            return Action(Mode.WAITING, verdict.command, reason or verdict.reason, speed=self.speed, gives_up=True)
         self.mode = Mode.STOPPED
         if now - heard > self.abort_after:
             self.end(Outcome.STATE_LOST, reason or verdict.reason)

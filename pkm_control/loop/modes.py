@@ -9,7 +9,7 @@ from enum import IntEnum
 class Mode(IntEnum):
     """What the controller is doing."""
 
-    WAITING = 0  # no reading yet
+    WAITING = 0  # no reading yet, or the machine says that its drives do not follow commands
     HOLDING = 1
     TRACKING = 2
     STOPPED = 3  # readings are silent or unusable

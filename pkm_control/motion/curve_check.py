@@ -27,7 +27,9 @@ from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.distribution import Distribution
 from pkm_kinematics import Kinematics, Motion, Status
+from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.solve.singularity import margins
 from pkm_kinematics.status import closes
@@ -88,10 +90,15 @@ class CurveCheck:
         self.mode = mode
         self.space = space
         self.payload: Inertial | None = None  # what the platform carries, in its frame
-        self._lower, self._upper = kinematics.engine.limits
-        self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
+        redundant = len(limits.names) > kinematics.mobility  # who has a choice shares within limits, as controllers do
+        self._shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
+        self._lower, self._upper = (np.array(ends) for ends in kinematics.engine.limits)
         self._endless = kinematics.engine.joint_turning & ~np.isfinite(self._upper - self._lower)
         self._ending = kinematics.engine.joint_turning & ~self._endless
+        drives = kinematics.engine.actuated_column  # the file of a machine may narrow their ranges
+        self._lower[drives] = np.maximum(self._lower[drives], limits.lower - LIMIT_SLACK)
+        self._upper[drives] = np.minimum(self._upper[drives], limits.upper + LIMIT_SLACK)
+        self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
         at_home = kinematics.singularity(kinematics.home, mode=mode)
         if not np.isfinite(at_home.type2):  # home is out of reach in this mode
             at_home = kinematics.singularity(kinematics.home, mode=0)
@@ -273,8 +280,9 @@ class CurveCheck:
     def _margins(self, pose: Array, joints: Array, regularity: Array, inset: bool) -> tuple[Array, Array]:
         """Return deficits (n, 5), and the side (n,) of the singularities of type 2 that each pose is on."""
         k = self.kinematics
-        space = np.nan_to_num(np.asarray(k.subspace(pose, mode=self.mode)))
-        K = np.asarray(k.inverse_jacobian(pose, mode=self.mode)) @ space
+        seed = np.where(np.isfinite(joints), joints, k.home_joints)  # the way from home to a configuration is long
+        space = np.nan_to_num(np.asarray(k.subspace(pose, seed, self.mode)))
+        K = np.asarray(k.inverse_jacobian(pose, seed, self.mode)) @ space
         scaled = space * scaling(k.characteristic_length)[:, None]
         speeds = np.linalg.norm(scaled, axis=-2)
         uniform = K / np.where(speeds > 0.0, speeds, 1.0)[:, None, :]
@@ -371,7 +379,7 @@ class CurveCheck:
         carried = Carried.always(self.payload, n) if carried is None else carried
         wrench = carried[at].wrench(k.mechanism.gravity, pose[at], twist[at], acceleration[at])
         answer = self.dynamics.inverse(
-            pose[at], twist[at], acceleration[at], wrench, mode=self.mode, distribution=pulling(self.limits)
+            pose[at], twist[at], acceleration[at], wrench, None, joints, self.mode, self._shared
         )
         efforts = np.abs(np.asarray(answer.effort))
         note(~np.isfinite(efforts).all(axis=1), lambda i: self._effortless(int(answer.status[i])))
@@ -404,8 +412,11 @@ class CurveCheck:
             )
         if which > 0:
             return MARGINS[which - 1]
-        named = "" if joints is None else "; ".join(self.kinematics.limit_violations(joints))
-        return named or "a joint comes to the end of its range"
+        if joints is None:
+            return "a joint comes to the end of its range"
+        beyond = self.limits.first_beyond(joints[None, self.kinematics.engine.actuated_column])
+        named = "; ".join(self.kinematics.limit_violations(joints))
+        return named or (beyond[1] if beyond else "a joint comes to the end of its range")
 
     def _lacking(self, which: int, joints: Array, pose: Array, i: int) -> str:
         """Return the same at sample i of joints (n, n_joints) and poses (n, 7)."""
@@ -435,6 +446,7 @@ def rounded(kinematics: Kinematics, pose: Array, mode: int = 0) -> Array:
     """
     if kinematics.constant_space:
         return pose
+    pose = kinematics.engine.into_space(pose, kinematics.modes.choose(pose, None, mode))  # once, not in every call
     found = kinematics.inverse(pose, mode=mode)
     near = np.flatnonzero(~closes(found.status) & (found.residual < ROUNDED * kinematics.characteristic_length))
     if not near.size:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_description.mechanism import JointType, Mechanism
+from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK
 
 Array = NDArray[np.float64]
 
@@ -73,15 +74,21 @@ class ActuatorLimits:
         return self.effort if self.effort_range is None else self.effort_range[1]
 
     @property
+    def one_way(self) -> NDArray[np.bool_]:
+        """Which actuators (n_actuated,) cannot both push and pull, as a winch."""
+        least, most = self.least_effort, self.most_effort
+        return ((least >= 0.0) & (most > 0.0)) | ((most <= 0.0) & (least < 0.0))
+
+    @property
     def one_sided(self) -> bool:
-        """Whether an actuator cannot both push and pull, as a winch."""
-        return bool(((self.least_effort > 0.0) | (self.most_effort < 0.0)).any())
+        """Whether an actuator cannot both push and pull."""
+        return bool(self.one_way.any())
 
     @property
     def described_bounds(self) -> str:
         """The bounds of one-sided actuators in words."""
         sides = zip(self.names, self.least_effort, self.most_effort, self.effort_units, strict=True)
-        one_sided = [(name, a, b, unit) for name, a, b, unit in sides if a > 0.0 or b < 0.0]
+        one_sided = [side for side, alone in zip(sides, self.one_way, strict=True) if alone]
         name, a, b, unit = one_sided[0]
         others = f" and {len(one_sided) - 1} more" if len(one_sided) > 1 else ""
         return f"{name}{others}: {a:g} to {b:g} {unit}"
@@ -98,6 +105,25 @@ class ActuatorLimits:
         least, most = self.least_effort, self.most_effort
         share = 1.0 - reserve
         return np.where(least < 0.0, share * least, least), np.where(most > 0.0, share * most, most)
+
+    def first_beyond(self, positions: Array) -> tuple[int, str] | None:
+        """The first of some positions that is outside an actuator's range, which a machine's file may narrow.
+
+        Args:
+            positions: of the actuators (n, n_actuated) [rad or m].
+
+        Returns:
+            Its row, and which actuator is outside in words; None where all are inside.
+        """
+        over = np.maximum(positions - self.upper, self.lower - positions)
+        rows = np.flatnonzero((over > LIMIT_SLACK).any(axis=1))
+        if not rows.size:
+            return None
+        row = int(rows[0])
+        k = int(np.argmax(over[row]))
+        low, high, unit = self.lower[k], self.upper[k], self.length_units[k]
+        value = positions[row, k]
+        return row, f"{self.names[k]} would be at {value:.4g} {unit}, its range is {low:.4g} to {high:.4g} {unit}"
 
     @property
     def effort_units(self) -> tuple[str, ...]:

@@ -209,7 +209,7 @@ class MotionPlanner:
             LimitError: no speed, however low, is within the limits.
         """
         motion = MotionFile(
-            source="move",
+            source="",
             relative_to_home=False,
             straight=True,
             poses=np.vstack([start, end]).astype(np.float64),
@@ -218,8 +218,8 @@ class MotionPlanner:
             angular_speeds=np.full(2, math.inf),
             blends=np.zeros(2),
             dwells=np.zeros(2),
-            labels=("start", "end"),
-            lines=(1, 2),
+            labels=("the start", "the goal"),
+            lines=(),
             limits=self.platform,
             tool=None if tool is None else replace(tool, mass=0.0),  # what is carried stays as it is
         )
@@ -486,34 +486,35 @@ class MotionPlanner:
     # What both need
 
     def _require_reachable(self, pose: Array, names: list[str], carried: Carried | None = None) -> None:
+        def refuse(i: int, reason: str) -> UnreachableMotionError:
+            x, y, z = (float(value) for value in pose[i, :3])
+            return UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), reason)
+
         solution = self.kinematics.inverse(pose, mode=self.mode)
         bad = np.flatnonzero(np.asarray(solution.status) != 0)
         if bad.size:
-            i = int(bad[0])
-            x, y, z = (float(value) for value in pose[i, :3])
-            raise UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), str(solution.reason(i)))
-        jump = _first_jump(np.asarray(solution.actuated))
+            raise refuse(int(bad[0]), str(solution.reason(int(bad[0]))))
+        actuated = np.asarray(solution.actuated)
+        jump = _first_jump(actuated)
         if jump is not None:
-            x, y, z = (float(value) for value in pose[jump, :3])
-            reason = f"{self.actuators.names[_largest_step(np.asarray(solution.actuated), jump)]} would have to jump"
-            raise UnreachableMotionError(f"on the way to {names[jump]}", (x, y, z), reason)
+            raise refuse(jump, f"{self.actuators.names[_largest_step(actuated, jump)]} would have to jump")
+        beyond = self.actuators.first_beyond(actuated)
+        if beyond is not None:
+            raise refuse(*beyond)
         if self.space is not None:
             near = np.flatnonzero(self.space.lacks(pose, self.space.margin))
             if near.size:
-                i = int(near[0])
-                x, y, z = (float(value) for value in pose[i, :3])
-                raise UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), self.space.reason(pose[i]))
+                raise refuse(int(near[0]), self.space.reason(pose[int(near[0])]))
         still = np.zeros((len(pose), 6))
         answer = self._efforts(pose, still, still, carried or Carried.always(self.payload, len(pose)))
         status = np.asarray(answer.status)
         bad = np.flatnonzero(status != 0)
         if bad.size:
             i = int(bad[0])
-            x, y, z = (float(value) for value in pose[i, :3])
             reason = f"the actuators cannot hold it there ({Status(int(status[i])).meaning})"
             if self._pulling is not None and status[i] == Status.EFFORT_LIMIT:
                 reason = f"the actuators cannot hold it there within their bounds ({self.actuators.described_bounds})"
-            raise UnreachableMotionError(f"on the way to {names[i]}", (x, y, z), reason)
+            raise refuse(i, reason)
 
     def _too_heavy(self, pose: Array, names: list[str], carried: Carried) -> LimitError:
         load = self._effort_load(pose, np.zeros((len(pose), 6)), np.zeros((len(pose), 6)), carried)

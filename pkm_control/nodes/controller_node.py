@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
+from lifecycle_msgs.msg import State
 from rclpy.action import ActionServer, CancelResponse, GoalResponse
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
@@ -68,31 +69,7 @@ class ControllerNode(Node):
 
     def __init__(self) -> None:
         super().__init__("controller")
-        declare(self, "law", LAWS[0], "control law", choices=LAWS, fixed=True)
-        declare(self, "natural_frequency", NATURAL_FREQUENCY, "of the tracking error, rad/s", (0.1, 1000.0))
-        declare(self, "damping", DAMPING, "of the tracking error; 1 is critical", (0.3, 10.0))
-        declare(self, "rate", 1000.0, "rate at which measured states come, Hz", (1.0, 10000.0), fixed=True)
-        declare(
-            self, "stale_periods", 10, "periods without a state after which efforts fall back", (1, 10000), fixed=True
-        )
-        declare(self, "fallback", FALLBACKS[0], "efforts when the state is stale", choices=FALLBACKS, fixed=True)
-        declare(self, "hold_time", 0.5, "silence after which held gravity becomes zero, s", (0.0, 60.0), fixed=True)
-        declare(self, "abort_after", 1.0, "silence after which a motion is given up, s", (0.001, 60.0), fixed=True)
-        declare(self, "command_delay", 1.0, "periods from a state to its efforts' effect", (0.0, 20.0), fixed=True)
-        text = "topic of a forward controller of ros2_control that takes the commands; empty: they go to the machine"
-        declare(self, "forward_to", "", text, fixed=True)
-        declare(self, "hardware_file", "", "path of the machine's file, for its limits (docs/hardware.md)", fixed=True)
-        text = "path of the force file: task frame and sensor of the force laws (docs/force.md)"
-        declare(self, "force_file", "", text, fixed=True)
-        text = "path of the file of places to keep out of, and of the tool (docs/keep_out.md)"
-        declare(self, "keep_out_file", "", text, fixed=True)
-        text = "distance from the reference at which the drives are let go, m; 0: a fifth of the characteristic length"
-        declare(self, "following_error", 0.0, text, (0.0, 100.0), fixed=True)
-        text = "path of the file of conveyors (docs/conveyor.md)"
-        declare(self, "conveyor_file", "", text, fixed=True)
-        declare(self, "start_delay", START_DELAY, "from a motion to be run at once to its beginning, s", (0.0, 10.0))
-        declare(self, "start_tolerance", START_TOLERANCE, "largest jump at a motion's start, m and rad", (0.0, 1.0))
-        declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
+        self._declare()
         self._realtime = RealTime(self)
         self._controls = Controls()
         self._lock = self._controls.lock  # of the follower, which the control thread and the executor's use
@@ -118,6 +95,7 @@ class ControllerNode(Node):
         self._states = PolledSubscription(
             self, JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_IN, raw=True, sources=self._sources
         )
+        self.create_subscription(State, topics.MACHINE_STATE, self._machine_said, topics.LATCHED)
         self._wrenches = PolledSubscription(self, WrenchStamped, topics.FORCE_TORQUE, topics.STREAM_IN)
         self.create_subscription(PlatformTrajectory, topics.PLATFORM_TRAJECTORY, self._take, topics.EVENTS)
         multi_dof = topics.MULTI_DOF_TRAJECTORY
@@ -137,6 +115,34 @@ class ControllerNode(Node):
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
         self._thread.start()
+
+    def _declare(self) -> None:
+        """Declare the parameters."""
+        declare(self, "law", LAWS[0], "control law", choices=LAWS, fixed=True)
+        declare(self, "natural_frequency", NATURAL_FREQUENCY, "of the tracking error, rad/s", (0.1, 1000.0))
+        declare(self, "damping", DAMPING, "of the tracking error; 1 is critical", (0.3, 10.0))
+        declare(self, "rate", 1000.0, "rate at which measured states come, Hz", (1.0, 10000.0), fixed=True)
+        declare(
+            self, "stale_periods", 10, "periods without a state after which efforts fall back", (1, 10000), fixed=True
+        )
+        declare(self, "fallback", FALLBACKS[0], "efforts when the state is stale", choices=FALLBACKS, fixed=True)
+        declare(self, "hold_time", 0.5, "silence after which held gravity becomes zero, s", (0.0, 60.0), fixed=True)
+        declare(self, "abort_after", 1.0, "silence after which a motion is given up, s", (0.001, 60.0), fixed=True)
+        declare(self, "command_delay", 1.0, "periods from a state to its efforts' effect", (0.0, 20.0), fixed=True)
+        text = "topic of a forward controller of ros2_control that takes the commands; empty: they go to the machine"
+        declare(self, "forward_to", "", text, fixed=True)
+        declare(self, "hardware_file", "", "path of the machine's file, for its limits (docs/hardware.md)", fixed=True)
+        text = "path of the force file: task frame and sensor of the force laws (docs/force.md)"
+        declare(self, "force_file", "", text, fixed=True)
+        text = "path of the file of places to keep out of, and of the tool (docs/keep_out.md)"
+        declare(self, "keep_out_file", "", text, fixed=True)
+        text = "distance from the reference at which the drives are let go, m; 0: a fifth of the characteristic length"
+        declare(self, "following_error", 0.0, text, (0.0, 100.0), fixed=True)
+        text = "path of the file of conveyors (docs/conveyor.md)"
+        declare(self, "conveyor_file", "", text, fixed=True)
+        declare(self, "start_delay", START_DELAY, "from a motion to be run at once to its beginning, s", (0.0, 10.0))
+        declare(self, "start_tolerance", START_TOLERANCE, "largest jump at a motion's start, m and rad", (0.0, 1.0))
+        declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
 
     def _command_publisher(self, forward_to: str) -> Publisher:
         """What takes the commands: the machine, or a forward controller."""
@@ -318,6 +324,11 @@ class ControllerNode(Node):
         self._conveyors.hear(follower.belts)
         self._send(follower.update(at, now, positions, velocities), stamp)
 
+    def _machine_said(self, message: State) -> None:
+        """Note whether the drives follow commands."""
+        if self._controls.follower is not None:
+            self._controls.follower.machine.hear(message.label)
+
     def _feel(self, follower: TrajectoryFollower, now: float) -> None:
         """Hand the newest reading of the force-torque sensor on; one of another frame is none."""
         message = self._wrenches.take()
@@ -331,7 +342,7 @@ class ControllerNode(Node):
     def _send(self, action: Action, stamp: Any) -> None:
         """Publish what one period decided."""
         self._controls.action = action
-        if action.mode is not Mode.WAITING and not action.gives_up:
+        if not action.gives_up:
             self._command(stamp, action.command)
         if action.reference is not None:
             wanted = action.reference
@@ -457,7 +468,7 @@ class ControllerNode(Node):
         if self._controls.follower is None:
             return diagnostics.ERROR, self._description.problem, {}
         if action is None or action.mode is Mode.WAITING:
-            return diagnostics.WARN, "no measured state yet", {}
+            return diagnostics.WARN, action.reason if action else "no measured state yet", {}
         values = {"law": self._value("law"), "mode": action.mode.name, "readings [Hz]": f"{self._rate.value:.0f}"}
         clearance = self._clearance(action)
         if math.isfinite(clearance):

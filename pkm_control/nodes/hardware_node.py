@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from builtin_interfaces.msg import Time
 from geometry_msgs.msg import WrenchStamped
+from lifecycle_msgs.msg import State
 from numpy.typing import NDArray
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -60,6 +61,13 @@ from pkm_dynamics.dynamics import shared_dynamics
 STARTS = ("on_command", "active", "manual")
 """When brakes open: with the first command, at once, or by the life cycle's transitions alone."""
 _FIRST_STEP = 0.02  # of a joint's range: a first commanded position further from where the joint is, is an old target
+_TELL_EVERY = 0.3  # s: who heard nothing for long does not know whether this is the machine of before
+_LIFE = {
+    Lifecycle.UNCONFIGURED: State.PRIMARY_STATE_UNCONFIGURED,
+    Lifecycle.INACTIVE: State.PRIMARY_STATE_INACTIVE,
+    Lifecycle.ACTIVE: State.PRIMARY_STATE_ACTIVE,
+    Lifecycle.FAULT: State.PRIMARY_STATE_UNCONFIGURED,  # it has to be configured anew; the label tells
+}
 _RESET_AFTER = 1.5  # s from a fault to the earliest reset: by then whoever moved the machine has given its motion up
 
 
@@ -118,6 +126,7 @@ class HardwareNode(LifecycleNode):
         self._realtime = RealTime(self)
         self._machine: Machine | None = None
         self._activated = False
+        self._told = Lifecycle.UNCONFIGURED
         self._following = False  # positions that have been commanded since the machine became active
         self._failed = 0.0  # s, on the monotonic clock: when the last fault was found
         self._lock = threading.Lock()
@@ -127,8 +136,10 @@ class HardwareNode(LifecycleNode):
         self._effects = EffectsInbox(self, lambda: self._machine, self._lock)
         self._states = self.create_publisher(JointState, topics.HARDWARE_STATES, topics.STREAM_OUT)
         self._wrenches = self.create_publisher(WrenchStamped, topics.FORCE_TORQUE, topics.STREAM_OUT)
+        self._life = self.create_publisher(State, topics.MACHINE_STATE, topics.LATCHED)
         self._monitor = LoopMonitor(self, self._rate)
         self._opener = steady_timer(self, 0.02, self._open_brakes)
+        self._teller = steady_timer(self, _TELL_EVERY, lambda: self._tell(self._told))
         self.create_service(Trigger, "~/emergency_stop", self._emergency_stop)
         self.create_service(Trigger, "~/reset", self._reset)
         self._description = RobotDescription(self, self._build, self._busy)
@@ -258,6 +269,8 @@ class HardwareNode(LifecycleNode):
                 if not waits:
                     machine.step((periods if machine.real else min(periods, most)) * period)
                 self._notice_fault(machine)
+                if machine.lifecycle is not self._told:
+                    self._tell(machine.lifecycle)
             if waits:
                 self._monitor.hold()
             else:
@@ -272,6 +285,11 @@ class HardwareNode(LifecycleNode):
             message = WrenchStamped(wrench=messages.to_wrench(state.wrench))
             message.header.stamp, message.header.frame_id = stamp, self._sensor_frame
             self._wrenches.publish(message)
+
+    def _tell(self, life: Lifecycle) -> None:
+        """Say whether the drives follow commands."""
+        self._told = life
+        self._life.publish(State(id=_LIFE[life], label=life.value))
 
     def _keep_to_one_commander(self, machine: Machine) -> None:
         """Stop a machine that two nodes command: the efforts of a stranger throw it, whatever the controller does."""

@@ -14,6 +14,7 @@ import numpy as np
 from pkm_control.conveyor.conveyor import conveyor_named
 from pkm_control.conveyor.riding import RidingTrajectory
 from pkm_control.loop.follower import CHANGING, TrajectoryFollower
+from pkm_control.loop.modes import Mode
 from pkm_control.loop.motion import Motion, Tolerances
 from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
@@ -28,6 +29,7 @@ WAITING = 16  # motions that may wait for their turn
 FARTHEST = 600.0  # s: a start later than that is taken for a mistake, such as that of another clock
 _REST = 10.0  # s, within which a platform comes to rest
 PAUSED = "the controller is paused: resume or stop first"
+_LOST = (Mode.WAITING, Mode.STOPPED)
 _STALL = 0.3  # s, that readings may be silent before a motion is refused for it
 _LOOK = 0.002  # s, between two looks whether it is
 
@@ -137,11 +139,11 @@ class GoalDesk:
 
     def _require_free(self, follower: TrajectoryFollower, patience: float) -> None:
         until = time.monotonic() + patience  # a computer that is busy may stall readings for some periods
-        while (action := self._controls.action) is None or action.reference is None:
+        while (action := self._controls.action) is None or action.mode in _LOST:
             if time.monotonic() < until:
                 time.sleep(_LOOK)
                 continue
-            raise GoalError(f"no measured state to start from: {action.reason if action else 'none has come'}")
+            raise GoalError(f"the platform is not held: {action.reason if action else 'no measured state yet'}")
         self._require_ready(follower)
 
     @staticmethod

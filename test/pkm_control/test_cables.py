@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,13 @@ def test_the_description_bounds_the_tension(limits, of_gallery):
     drives = ActuatorLimits.of(of_gallery["gough_stewart_7"].kinematics.mechanism)
     assert not drives.one_sided
     np.testing.assert_array_equal(drives.least_effort, -drives.most_effort)
+
+
+def test_a_winch_without_least_tension_pulls_only_all_the_same(limits):
+    loose = replace(limits, effort_range=(limits.least_effort, np.zeros(8)))
+    assert loose.one_sided
+    assert loose.described_bounds == "cable1_leg and 7 more: -600 to 0 N"
+    assert not replace(limits, effort=np.zeros(8), effort_range=None).one_sided  # a drive without effort is no winch
 
 
 def test_bounds_that_leave_nothing_are_an_error(cables):

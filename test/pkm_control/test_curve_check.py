@@ -14,6 +14,7 @@ from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
+from pkm_dynamics.distribution import Distribution
 from pkm_kinematics import Kinematics
 
 ROBOTS = (
@@ -182,3 +183,39 @@ def test_a_joint_that_comes_round_would_have_to_pass_its_stops() -> None:
     first = angle < 3.7  # rad: before its elbow's offset brings the shoulder to half a turn from home
     twists[np.flatnonzero(first)[-1]] = 0.0
     assert check.refusal(curve(0.1 * np.arange(first.sum()), circle[first], twists[first])) == ""
+
+
+def test_redundant_drives_are_judged_as_they_share(of_gallery) -> None:
+    robot = of_gallery["planar_redundant"]
+    dynamics = Dynamics(robot.kinematics)
+    limits = ActuatorLimits.of(robot.kinematics.mechanism)
+    check = CurveCheck(robot.kinematics, dynamics, limits)
+    pose, still = np.array([robot.kinematics.home]), np.zeros((1, 6))
+    way = np.asarray(robot.kinematics.subspace(robot.kinematics.home)) @ np.random.default_rng(0).normal(size=(2, 40))
+    seen = {True: 0, False: 0}
+    for direction in way.T:
+        least = np.abs(dynamics.inverse(pose, still, direction[None]).effort / limits.effort).max()
+        for share in (1.02, 3.0):  # more than the least squares allow; what no sharing does
+            wanted = direction[None] * share / least
+            shared = dynamics.inverse(pose, still, wanted, distribution=Distribution(bounds=limits.bounds()))
+            possible = bool(np.isfinite(shared.effort).all())
+            assert (check.first_fault(pose, still, wanted) is None) == possible
+            seen[possible] += 1
+    assert min(seen.values()) > 0
+
+
+def test_a_range_that_a_machines_file_narrows_is_kept(delta_check: CurveCheck) -> None:
+    kinematics = delta_check.kinematics
+    limits = ActuatorLimits.of(kinematics.mechanism)
+    at_home = np.array(kinematics.inverse(kinematics.home).actuated)
+    narrow = replace(limits, lower=at_home - 0.05, upper=at_home + 0.05)
+    check = CurveCheck(kinematics, delta_check.dynamics, narrow)
+    still, down = np.array(kinematics.home), beside(kinematics, 0.0, 0.0, -0.1)
+    moved = np.array(kinematics.inverse(down).actuated) - at_home
+    assert np.abs(moved).max() > 0.05
+    assert not check.standing(still)
+    assert check.standing(down)
+    assert not delta_check.standing(down)
+    there = curve([0.0, 2.0], [still, down])
+    assert not delta_check.refusal(there)
+    assert "its range is" in check.refusal(there)

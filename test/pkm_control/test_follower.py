@@ -12,6 +12,7 @@ from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.motion import Action, Motion, Tolerances
 from pkm_control.loop.watches.guard import EffortGuard
+from pkm_control.loop.watches.machine_watch import MachineWatch
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description import load_mechanism
@@ -317,3 +318,37 @@ def test_a_jog_waits_for_a_pause_and_resume_comes_back_to_the_path(loop: Loop) -
     loop.run(5000)
     assert motion.outcome is Outcome.SUCCESSFUL
     assert motion.largest[0] < 1e-3
+
+
+def test_nothing_moves_while_the_machine_says_that_its_drives_do_not_follow(loop: Loop) -> None:
+    loop.run(5)
+    motion = Motion(loop.ahead(0.05), loop.machine.time, Tolerances())
+    loop.follower.follow(motion)
+    loop.run(20)
+    loop.follower.machine.hear("inactive")
+    action = loop.run(1)
+    assert action.mode is Mode.WAITING
+    assert "inactive" in action.reason
+    assert motion.outcome is Outcome.STATE_LOST
+    assert "waiting" in loop.follower.steer(np.array([0.1, 0.0, 0.0, 0.0, 0.0, 0.0]), loop.machine.time)
+    assert action.command.any()  # a machine may open its brakes with the first command, which must carry the platform
+    loop.follower.machine.hear("active")
+    loop.run(100)
+    assert loop.follower.mode is Mode.HOLDING
+
+
+def test_a_machine_that_comes_back_is_waited_for_until_it_says_how_it_is() -> None:
+    watch = MachineWatch()
+    assert not watch.problem(0.0)  # one that never says anything, as those of others
+    watch.forget(0.0)
+    assert not watch.problem(0.0)
+    watch.hear("active")
+    assert not watch.problem(1.0)
+    watch.forget(1.0)
+    assert watch.problem(1.5)
+    watch.hear("inactive")
+    assert "inactive" in watch.problem(100.0)
+    watch.hear("active")
+    assert not watch.problem(100.0)
+    watch.forget(200.0)
+    assert not watch.problem(210.0)  # another machine came, which says nothing

@@ -84,6 +84,12 @@ def test_pick_and_place_is_the_25_305_25_cycle() -> None:
     np.testing.assert_allclose(motion.poses[0], motion.poses[-1])
 
 
+def test_a_robot_with_task_coordinates_of_its_own_is_told_their_names() -> None:
+    chain = task_chain_of(load_mechanism("planar_3rrr"))
+    with pytest.raises(MotionFileError, match="coordinates platform_x, platform_y, platform_yaw"):
+        parse_motion("x [m], y [m]\n0,0\n1,0\n", source="plane.csv", task_chain=chain)
+
+
 XYZ = "x [m], y [m], z [m]"
 BAD = {
     # name: (text, line, column, part of the message)

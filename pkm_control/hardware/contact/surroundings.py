@@ -11,12 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pkm_control.kernels.contact import COLUMNS, contact_wrench
+from pkm_control.kernels.contact import COLUMNS, POINT, contact_wrench, penetration
+from pkm_description.rotations import transform_from_pose
 
 Array = NDArray[np.float64]
 
 STEP = 2.5e-4  # s: the longest integration step of a machine that may touch something
 CONTACT_STIFFNESS = 2.0e4  # N/m
+TOUCHING = 1e-3  # m: deeper in a solid nothing begins
 SEED = 0  # of the noise: the same each time
 _RINGS, _AROUND = 6, 12  # points of a peg
 
@@ -116,6 +118,28 @@ class Surroundings:
         self._noise = noise * np.array([1.0, 1.0, 1.0, 0.1, 0.1, 0.1])
         self._rotation, self._place = sensor or (np.eye(3), np.zeros(3))
         self._random = np.random.default_rng(SEED)
+
+    def problem(self, pose: Array) -> str:
+        """Why a machine cannot begin at a pose: a point of the platform is in a solid, which would throw it out.
+
+        Args:
+            pose: of the platform (7,), base frame.
+
+        Returns:
+            Which point, which solid and how deep; empty where all are outside, or touch.
+        """
+        at = transform_from_pose(pose)
+        for k, point in enumerate(self.touch.points):
+            x, y, z = at[:3, :3] @ point + at[:3, 3]
+            for solid in self.touch.solids:
+                deep = float(penetration(solid, x, y, z)[0])
+                if deep > TOUCHING:
+                    through = ", ".join(f"{value:g}" for value in solid[POINT : POINT + 3])
+                    return (
+                        f"point {k} of the platform is {1e3 * deep:.1f} mm inside the plane through ({through}): "
+                        "move the plane away from there, or turn its normal"
+                    )
+        return ""
 
     def read(self, wrench: Array) -> Array:
         """What the sensor says of a wrench.

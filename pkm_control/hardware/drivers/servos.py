@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from pkm_control.hardware.drivers.driver import DeviceError, Driver, Reading
 from pkm_control.hardware.drivers.serial_line import SerialLine
 from pkm_control.hardware.drives import Drives
 from pkm_control.hardware.machine_file import MachineFile, scale_of
+from pkm_control.hardware.scale import Scale
 from pkm_control.motion.path_events import output_name
 from pkm_control.yaml_section import Section
 from pkm_description.mechanism import Mechanism
@@ -258,22 +259,12 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     outputs = _outputs_of(top)
     top.finish()
     channels: list[int] = []
-    pulses: list[tuple[float, float]] = []
-    units: list[float] = []
-    zero: list[float] = []
     for section in sections:
         channel = section.whole("channel", bounds=(0, 31))
         if channel in channels:
             raise section.wrong("channel", f"{channel} is another actuator's too", "give each its own")
         channels.append(channel)
-        shortest = section.number("pulse_min", 1000.0, (200.0, 3000.0))
-        longest = section.number("pulse_max", 2000.0, (200.0, 3000.0))
-        if not shortest < longest:
-            raise section.wrong("pulse_min", f"{shortest:g} is not below pulse_max", "give pulse_min < pulse_max [us]")
-        pulses.append((shortest, longest))
-        zero.append(section.number("pulse_zero", 1500.0, (shortest, longest)))
-        units.append(section.number("pulse_per_unit", bounds=(1e-3, 1e7)))
-    scale = scale_of(sections, units, zero)
+    pulses, scale = _pulses_and_scale(sections)
     for section, pulse, (shortest, longest) in zip(sections, scale.to_device(home), pulses, strict=True):
         section.finish()
         if not shortest <= pulse <= longest:
@@ -284,8 +275,42 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
             raise top.wrong(f"outputs.{name}.channel", f"{output.channel} is another's too", "give each its own")
         channels.append(output.channel)
     actuated = tuple(channels[: len(sections)])
-    driver = ServoDriver(line, actuated, np.array(pulses), silence, watchdog, on_silence, outputs)
-    return Drives(driver, scale, home)
+    driver = ServoDriver(line, actuated, pulses, silence, watchdog, on_silence, outputs)
+    return Drives(driver, scale, home, axes=tuple(f"channel {channel}" for channel in actuated), unit="us")
+
+
+def ends(file: MachineFile, mechanism: Mechanism) -> tuple[Array, Array]:
+    """How far the shortest and the longest pulses let the joints go; beyond, commands would be cut to these.
+
+    Args:
+        file: of the machine.
+        mechanism: the robot.
+
+    Returns:
+        Lowest and highest position of each actuator (n_actuated,) [rad or m].
+
+    Raises:
+        MachineFileError: a key is missing or wrong.
+    """
+    pulses, scale = _pulses_and_scale(file.of(mechanism))
+    both = np.stack([scale.to_joints(pulses[:, 0]), scale.to_joints(pulses[:, 1])])
+    return both.min(axis=0), both.max(axis=0)
+
+
+def _pulses_and_scale(sections: Sequence[Section]) -> tuple[Array, Scale]:
+    """Return shortest and longest pulse of each servo (n_actuated, 2) [us], and the scale of joints to pulses."""
+    pulses: list[tuple[float, float]] = []
+    units: list[float] = []
+    zero: list[float] = []
+    for section in sections:
+        shortest = section.number("pulse_min", 1000.0, (200.0, 3000.0))
+        longest = section.number("pulse_max", 2000.0, (200.0, 3000.0))
+        if not shortest < longest:
+            raise section.wrong("pulse_min", f"{shortest:g} is not below pulse_max", "give pulse_min < pulse_max [us]")
+        pulses.append((shortest, longest))
+        zero.append(section.number("pulse_zero", 1500.0, (shortest, longest)))
+        units.append(section.number("pulse_per_unit", bounds=(1e-3, 1e7)))
+    return np.array(pulses), scale_of(sections, units, zero)
 
 
 def _outputs_of(top: Section) -> dict[str, ServoOutput]:

@@ -155,6 +155,11 @@ class SimulatedMachine(Machine):
         if problem:
             self._fail(f"the platform cannot be at {_place(start)}: {problem}")
             return
+        touches = self._surroundings if pose is None else None  # who is found elsewhere may press on something
+        inside = touches.problem(start) if touches is not None else ""
+        if inside:
+            self._fail(f"the platform cannot begin at {_place(start)}: {inside}")
+            return
         mass = actuator_mass_matrix(self.kinematics, self.dynamics, self.pose)
         if not np.all(np.isfinite(mass)):
             self._fail("the pose is singular: the actuators do not determine the platform")

@@ -147,7 +147,7 @@ class MotionFile:
         """
         label = self.labels[index]
         if not self.lines:
-            return f"{self.source}, {label or f'waypoint {index + 1}'}"
+            return ", ".join(filter(None, (self.source, label or f"waypoint {index + 1}")))
         return f"{self.source}, line {self.lines[index]}" + (f" ({label})" if label else "")
 
     def describe_way(self, first: int, last: int) -> str:
@@ -424,7 +424,8 @@ class _Parser:
         else:
             missing = [name for name in _POSITION if name not in names]
             if missing:
-                raise self.fail(line, missing[0], "is missing", "a waypoint needs x, y and z or the task coordinates")
+                named = f", or the robot's task coordinates {', '.join(self.task)}" if self.task else ""
+                raise self.fail(line, missing[0], "is missing", f"a waypoint needs x, y and z{named}")
         for group in (_QUATERNION, _EULER):
             if some(group) and len(some(group)) < len(group):
                 missing = [name for name in group if name not in names]

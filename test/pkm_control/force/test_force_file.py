@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from pkm_control.control_errors import MachineFileError
 from pkm_control.controllers.controller import Measured
 from pkm_control.controllers.law_settings import HYBRID
 from pkm_control.hardware.contact.force_file import read_force_file
+from pkm_control.hardware.contact.surroundings import Plane, Surroundings
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.run.simulate_options import Setup
 
 PRESS = 10.0  # N
@@ -100,3 +103,12 @@ def test_a_robot_presses_where_its_path_is_behind_the_surface(tmp_path: Path) ->
         robot.move_to([0.03, 0.0, -0.9])
         robot.wait(0.2)  # what left the surface catches up
         assert robot.state.pose[2] == pytest.approx(-0.9, abs=1e-5)
+
+
+@pytest.mark.parametrize(("height", "said"), [(-1.1, ""), (-0.5, "point 0 of the platform is .* mm inside the plane")])
+def test_a_plane_that_a_machine_would_begin_in_is_refused(dynamics, limits, height: float, said: str) -> None:
+    machine = SimulatedMachine(dynamics, limits)
+    machine.surround(Surroundings([Plane((0.0, 0.0, height), (0.0, 0.0, 1.0))]))
+    machine.configure()
+    assert bool(machine.fault) == bool(said)
+    assert re.search(said, machine.fault)
