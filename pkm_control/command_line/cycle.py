@@ -101,10 +101,11 @@ def cycle_figures(
     """
     kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
     planner = planner_of(dynamics, payload, reserve)
-    carried = planner.payload
     cycle = planner.plan_closed(motion)
     at = cycle.sampled(_RATE)
-    effort = np.asarray(dynamics.inverse(at.pose, at.twist, at.acceleration, payload=carried, mode=0).effort)
+    carried = cycle.events.carried(at.times, planner.payload)
+    wrench = carried.wrench(dynamics.mechanism.gravity, at.pose, at.twist, at.acceleration)
+    effort = np.asarray(dynamics.inverse(at.pose, at.twist, at.acceleration, wrench, mode=0).effort)
     speed = np.asarray(kinematics.motion(at.pose, at.twist, mode=0).actuated_velocities)
     units = tuple(f"{unit}/s" for unit in limits.length_units)
     return Figures(
@@ -206,6 +207,7 @@ def parser() -> argparse.ArgumentParser:
     )
     places.add_argument("--dwell", type=options.not_negative, default=0.02, metavar="S", help="rest at each place [s]")
     options.add_motion(places)
+    options.add_tool_file(places)
     load = p.add_argument_group("load")
     load.add_argument(
         "--payload", type=options.not_negative, default=0.0, metavar="KG", help="mass at the platform's origin [kg]"
@@ -245,6 +247,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.error("--turn, --lift and --rounding belong to --pick and --place")
     if given.pick is not None and "motion" in options.chosen(parser(), arguments):
         command.error("--pick and --place are a motion of their own: leave out --motion, or them")
+    if given.tool_file and (given.pick is not None or given.optimise):
+        command.error("--tool-file is of a motion file: leave it out with --pick and --place, and with --optimise")
     if not given.optimise and {"clearance", "highest", "shift", "candidates"} & options.chosen(parser(), arguments):
         command.error("--clearance, --highest, --shift and --candidates belong to --optimise")
     if given.write and not given.optimise and given.pick is None:
@@ -258,7 +262,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if places is not None and given.optimise:
             places, found, search = _optimised(given, dynamics, places)
         motion = (
-            motion_named(given.motion, dynamics.kinematics)
+            motion_named(given.motion, dynamics.kinematics, given.tool_file)
             if places is None
             else pick_and_place(dynamics.kinematics, places)
         )
@@ -291,14 +295,14 @@ def _optimised(given: argparse.Namespace, dynamics: Dynamics, places: Places) ->
     look = cycle_search.CycleSearch(planner_of(dynamics, given.payload, given.reserve), places, freedom)
     with making("looking for the fastest cycle", look.in_words):
         first, best = look.run()
-    told = {
+    numbers = {
         "duration_before": first.duration,
         "candidates": look.tried,
         "lift": best.lift,
         "rounding": best.rounding,
         "shift": best.shift(first).tolist(),
     }
-    return best.places, cycle_search.in_words(first, best, look.tried) + "\n\n", told
+    return best.places, cycle_search.in_words(first, best, look.tried) + "\n\n", numbers
 
 
 def _write(path: str, motion: MotionFile) -> None:

@@ -28,6 +28,11 @@ class Interruption:
         """Whether somebody has asked for the end."""
         return self._asked
 
+    @property
+    def before_motion(self) -> bool:
+        """Whether somebody has asked for the end before anything moved."""
+        return self._asked and not self._moving
+
     def motion_begins(self) -> None:
         """From now on, what is asked is noted and interrupts nothing.
 
@@ -74,7 +79,10 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
         faults = job(mechanism, interruption)
     except PkmError as error:
         faults = (str(error),)
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
+        # a compiler that is interrupted where it was called from C swallows that, and fails later in its own way
+        if not isinstance(error, KeyboardInterrupt) and not interruption.before_motion:
+            raise
         print("\nended before the motion began; nothing was run, and there is no report", file=sys.stderr)
         return 130
     finally:

@@ -15,16 +15,19 @@ from pkm_control.command_line.one_process import Interruption, run_in_one_proces
 from pkm_control.command_line.outputs import check_report
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
+from pkm_control.hardware.drives import Drives
 from pkm_control.hardware.machine import Machine
 from pkm_control.hardware.machine_file import MachineFile, check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import LOOPBACK
 from pkm_control.hardware.machine_state import Lifecycle
-from pkm_control.hardware.make_machine import limits_of, make_machine
+from pkm_control.hardware.make_machine import limits_of, make_drives, make_machine
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.motion.files.default_motion import motion_named
+from pkm_control.motion.path_events import PathEventError
 from pkm_control.motion.planning import MotionPlanner
+from pkm_control.optional import NotInstalledError
 from pkm_control.realism import USUAL_RESERVE
-from pkm_control.report.recording import Recording
+from pkm_control.report.recording import ENDING_OTHERS, Recording
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import Robot, plan_cycle, run_motion
@@ -32,6 +35,8 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics.making import KERNELS, making
 
+_REMEDIES = ("rate: {rate} in the machine's file", ENDING_OTHERS)
+_REHEARSAL = 0.1  # s
 _LINGER = 0.5  # s after the motion, before the drives are let go
 
 
@@ -47,7 +52,10 @@ def parser() -> argparse.ArgumentParser:
     machine = p.add_argument_group("machine")
     machine.add_argument("--hardware-file", default="", required=True, metavar="FILE", help=options.HARDWARE_FILE)
     machine.add_argument(
-        "--dry", action=options.Switch, default=False, help="no device: what is commanded is what is read"
+        "--dry",
+        action=options.Switch,
+        default=False,
+        help="no device: what is commanded is what is read; the file is checked, and what servos would be sent is told",
     )
     motion = p.add_argument_group("motion")
     options.add_motion(motion)
@@ -89,14 +97,17 @@ def play(
     check_kind(kind, file)
     with making(KERNELS):
         robot = Robot(mechanism, file.rate)
+        drives = _rest_of_the_file(robot, file) if dry else None
         limits = limits_of(mechanism, file)
-        controller = make_controller(POSITION, robot.dynamics, limits, 1.0 / file.rate)
-        robot.drive(make_machine(kind, robot.kinematics, file), controller)
+        machine = make_machine(kind, robot.kinematics, file)
+        _rehearse(robot, file)
+        robot.drive(machine, make_controller(POSITION, robot.dynamics, limits, 1.0 / file.rate))
     with making("planning the motion"):
         planner = MotionPlanner(robot.kinematics, robot.dynamics, limits, reserve=USUAL_RESERVE)
         waypoints = motion_named(motion, robot.kinematics, tool_file)
         job = plan_cycle(planner, waypoints)
     robot.require_outputs(job.cycle.events.names)
+    _require_outputs(drives, job.cycle.events.names)
     rest = planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), _LINGER)
     gc.collect()
     gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
@@ -109,12 +120,53 @@ def play(
         run_motion(robot, rest, realtime=realtime, stopped=interruption.is_set, recorded=False)
         run_motion(robot, job.approach, realtime=realtime, stopped=interruption.is_set, recorded=False)
         recording = run_motion(robot, job.cycle, cycles, realtime, stopped=interruption.is_set)
-        return robot, recording.about(waypoints.source, (f"commanded by position at {file.rate:g} Hz; {kind}",))
+        notes = (f"commanded by position at {file.rate:g} Hz; {kind}", *_sent(drives, recording))
+        return robot, recording.about(waypoints.source, notes, _REMEDIES)
     finally:
         gc.unfreeze()
         robot.stop()
         if robot.machine.lifecycle is Lifecycle.INACTIVE:
             robot.machine.cleanup()
+
+
+def _rest_of_the_file(robot: Robot, file: MachineFile) -> Drives | None:
+    """Read what the file's own driver reads, without opening a device; None where the driver's library is missing."""
+    try:
+        return make_drives(file.kind, robot.kinematics, file)
+    except NotInstalledError as error:
+        print(f"pkm play: what the file says to the driver alone is not checked: {error}", file=sys.stderr)
+        return None
+
+
+def _require_outputs(drives: Drives | None, names: Sequence[str]) -> None:
+    """Refuse outputs that the file does not have: a loopback takes every name."""
+    if drives is None:
+        return
+    for name in names:
+        if problem := drives.driver.output_problem(name):
+            raise PathEventError(problem)
+
+
+def _sent(drives: Drives | None, recording: Recording) -> tuple[str, ...]:
+    """Return what the device would have been sent: ends and home, of each actuator whose axis has a name."""
+    if drives is None or not len(recording):
+        return ()
+    ends = np.stack([drives.scale.to_device(recording.tally.lowest), drives.scale.to_device(recording.tally.highest)])
+    home = drives.scale.to_device(drives.home)
+    rows = zip(drives.axes, recording.limits.names, ends.min(axis=0), ends.max(axis=0), home, strict=False)
+    return tuple(
+        f"{name} ({axis}) would be sent {low:.0f} to {high:.0f} {drives.unit}; at home {rest:.0f}"
+        for axis, name, low, high, rest in rows
+    )
+
+
+def _rehearse(robot: Robot, file: MachineFile) -> None:
+    """Run a few periods without the drives: to them, kernels that are compiled meanwhile would be a silent computer."""
+    machine = make_machine(LOOPBACK, robot.kinematics, file)
+    robot.drive(machine, make_controller(POSITION, robot.dynamics, machine.limits, 1.0 / file.rate))
+    robot.start()
+    run_motion(robot, robot.planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), _REHEARSAL))
+    robot.stop()
 
 
 def _home(machine: Machine, interruption: Interruption) -> None:

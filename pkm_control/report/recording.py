@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 
 _AT_ONCE = 128  # rows that are stored together
 MOST_MARKS = 20_000  # of a run
+ENDING_OTHERS = "ending other programs"  # of `Run.remedies`
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Run:
     """What was to be done: a motion, `cycles` times, each of `cycle_duration` [s], at `rate` [Hz].
 
     `notes` are conditions that a reader of the figures must know, in words; `begun` is when, s since 1970, NaN where
-    that is not known.
+    that is not known. `remedies` are what helps a computer that is too slow for it, as its command takes them; `{rate}`
+    stands for a rate [Hz] that it keeps.
     """
 
     robot: str
@@ -35,6 +37,12 @@ class Run:
     cycle_duration: float
     notes: tuple[str, ...] = ()
     begun: float = math.nan
+    remedies: tuple[str, ...] = (
+        "--rate {rate}",
+        "--no-page",
+        ENDING_OTHERS,
+        "--realtime-priority 40 where that is permitted",
+    )
 
     @property
     def date(self) -> str:
@@ -82,25 +90,27 @@ class Recording:
         """Whether it ran on the clock."""
         return bool(np.isfinite(self.tally.first_wake))
 
-    def about(self, motion: str, notes: tuple[str, ...]) -> Recording:
+    def about(self, motion: str, notes: tuple[str, ...], remedies: tuple[str, ...] = ()) -> Recording:
         """The same, of a run with a motion's name and notes.
 
         Args:
             motion: its name.
             notes: conditions that a reader must know.
+            remedies: as in `Run`; without, those that it has.
 
         Returns:
             The recording.
         """
-        return replace(self, run=replace(self.run, motion=motion, notes=notes))
+        remedies = remedies or self.run.remedies
+        return replace(self, run=replace(self.run, motion=motion, notes=notes, remedies=remedies))
 
     def _outputs(self, times: Array) -> dict[str, Array]:
         """Return what each output was set to at some times (n,), NaN before it was set."""
         found = {}
         for name in dict.fromkeys(mark.name for mark in self.marks):
-            mine = [mark for mark in self.marks if mark.name == name]
-            values = np.array([math.nan, *(mark.value for mark in mine)])
-            found[name] = values[np.searchsorted([mark.time for mark in mine], times + 1e-9, side="right")]
+            marks = [mark for mark in self.marks if mark.name == name]
+            values = np.array([math.nan, *(mark.value for mark in marks)])
+            found[name] = values[np.searchsorted([mark.time for mark in marks], times + 1e-9, side="right")]
         return found
 
     def save(self, path: Path) -> None:

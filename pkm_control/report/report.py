@@ -179,12 +179,14 @@ class Report:
             return []
         easy = max([rate for rate in _RATES if rate <= _EASY * self.loop.rate], default=_RATES[0])
         ended = " That may be why the run ended early." if self.faults else ""
+        pace = longer = ""  # where it caught up
+        if self.loop.rate < _SLOW * self.run.rate:
+            pace = f"ran at {self.loop.rate:.0f} Hz instead of {self.run.rate:.0f} Hz and "
+            longer = ", and the motion of a simulated machine took longer"
         return [
-            f"The computer was too slow for the loop, which ran at {self.loop.rate:.0f} Hz instead of "
-            f"{self.run.rate:.0f} Hz and missed {self.loop.missed} of {self.loop.deadlines} deadlines.{ended} "
-            "Commands came late: errors and efforts are larger than the "
-            f"controller's own, and the motion of a simulated machine took longer. What helps: --rate {easy}, "
-            "--no-page, ending other programs, --realtime-priority 40 where that is permitted."
+            f"The computer was too slow for the loop, which {pace}missed {self.loop.missed} of {self.loop.deadlines} "
+            f"deadlines.{ended} Commands came late: errors and efforts are larger than the controller's own{longer}. "
+            f"What helps: {', '.join(self.run.remedies).replace('{rate}', str(easy))}."
         ]
 
     def lines(self) -> list[tuple[str, str]]:
@@ -206,13 +208,13 @@ class Report:
                 if what == "effort" and self.saturated_periods[i]:
                     text += f"; saturated in {self.saturated_periods[i]} periods"
                 elif not self.has_efforts and self.saturated_periods[i]:
-                    text += f"; held back by speed or acceleration in {self.saturated_periods[i]} periods"
+                    text += f"; held back by its limits in {self.saturated_periods[i]} periods"
                 rows.append((f"{what} of {name}", text))
         rows += self._margin_lines()
         for output in dict.fromkeys(mark.name for mark in self.marks):
-            mine = [mark for mark in self.marks if mark.name == output]
-            times = "once" if len(mine) == 1 else f"{len(mine)} times, last"
-            rows.append((f"output {output}", f"set {times} to {mine[-1].value:g} at {mine[-1].time:.3f} s"))
+            marks = [mark for mark in self.marks if mark.name == output]
+            times = "once" if len(marks) == 1 else f"{len(marks)} times, last"
+            rows.append((f"output {output}", f"set {times} to {marks[-1].value:g} at {marks[-1].time:.3f} s"))
         if self.recorded < _WHOLE * self.passed:
             text = f"{self.recorded} of {self.passed} periods were heard of; the figures are of these"
             rows.append(("recording", text))

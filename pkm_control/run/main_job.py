@@ -212,7 +212,16 @@ class Robot:
         self.machine.deactivate()
 
     def period(self, time: float, reference: Reference, dt: float) -> Period | None:
-        """Do one control period of `dt` seconds; None where the machine or its readings failed."""
+        """Do one control period.
+
+        Args:
+            time: of the motion [s].
+            reference: where the platform is to be.
+            dt: how long the period is [s].
+
+        Returns:
+            What was done; None where the machine or its readings failed.
+        """
         machine = self.machine
         state = machine.read()
         measured = self.observer.observe(state.positions, state.velocities) if not state.fault else None

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import ctypes
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -19,6 +20,7 @@ import re
 import signal
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 from collections.abc import Iterable, Sequence
@@ -34,6 +36,7 @@ from pkm_control.command_line.outputs import leave_terminal
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
 from pkm_description import PkmError
+from pkm_description.gallery import robot_names
 from pkm_description.progress import progress
 from pkm_description.ros.transport import transport_environment
 
@@ -46,6 +49,7 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: read the knobs, expand the robot's file, run the nodes, end them."""
+    gc.disable()  # what is made until the nodes run stays: nobody need look through it
     values = read_knobs(arguments)
     specs = [*([bringup.DESCRIPTION] if values["description"] == "own" else []), *bringup.nodes(values)]
     set_up_discovery()
@@ -88,6 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prepare(dynamics, needed, values)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, group.ask_to_stop)
+            gc.enable()
             gate.open()
             for spec in needed:
                 start(spec)
@@ -182,7 +187,9 @@ def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
         "run",
         "Bring a robot to life over ROS: simulated machine, kinematics, dynamics, controller, browser page,\n"
         "motion. Ctrl-C ends everything, and reports what was done.",
-        "The same settings are launch arguments, with underscores: ros2 launch pkm_control pkm.launch.py robot:=delta",
+        "The same settings are launch arguments, with underscores: ros2 launch pkm_control pkm.launch.py robot:=delta\n"
+        + "\n"
+        + textwrap.fill(f"The robots of the gallery: {', '.join(robot_names())}.", 100),
     )
     groups = {name: p.add_argument_group(name) for name in dict.fromkeys(knob.group for knob in bringup.KNOBS[2:])}
     options.add_robot(p, "delta")
@@ -302,6 +309,7 @@ def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> NoR
             os.dup2(nothing.fileno(), 0)
         sys.argv = [spec.executable, *arguments]
         module = importlib.import_module(spec.module)
+        gc.enable()
         gate.wait()
         code = module.main()
     except SystemExit as end:

@@ -12,6 +12,7 @@ from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.optional import PAGE, PAGE_REMEDY, NotInstalledError, need
 from pkm_control.realism import NOTE, payload_note
+from pkm_control.report.recording import ENDING_OTHERS
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import Period, Robot, plan_cycle, run_motion
@@ -67,13 +68,15 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
                 viewer = _open_page(robot, options, job.cycle.sampled(250.0).pose[:, :3])
         watch = _Watcher(viewer) if viewer is not None else None
         times = f"{options.cycles} cycle" + "s" * (options.cycles != 1)
-        print(f"running {times} at {options.rate:.0f} Hz; Ctrl-C ends the run", flush=True)
+        long = f"{options.cycles * job.cycle.duration:.3g} s"
+        print(f"running {times} at {options.rate:.0f} Hz, which takes {long}; Ctrl-C ends the run", flush=True)
         stopped = interruption.is_set
         interruption.motion_begins()
         run_motion(robot, job.approach, realtime=True, watch=watch, stopped=stopped, recorded=False)
         recording = run_motion(robot, job.cycle, options.cycles, True, watch, stopped)
         if len(recording):
-            recording = recording.about(motion.source, _conditions(options))
+            remedies = ("--rate {rate}", *(("--no-page",) if viewer is not None else ()), ENDING_OTHERS)
+            recording = recording.about(motion.source, _conditions(options), remedies)
             publish_report(recording, Report.of(recording, robot.kinematics), options.report)
         else:
             print("ended on the way to the start of the motion; not a period of it was run, and there is no report")

@@ -61,6 +61,7 @@ class Scene:
         self._points: Array = np.empty((0, 3))  # the corners of what was seen then, and of what left that box
         self._reached: Array = np.zeros(len(_DIRECTIONS))  # how far the robot has reached in each of these [m]
         self._planned: Array = np.empty((0, 3))
+        self._handles: Array = np.empty((0, 3))  # the ends of what the platform is dragged by
         self._placed_clients: dict[int, tuple[Array, int, int]] = {}
         self._eyes: dict[int, deque[Array]] = {}  # where cameras were put lately: a browser tells its own place late
         self._shown_poses: dict[str, Array] = {}
@@ -97,6 +98,14 @@ class Scene:
         positions = np.asarray(positions, dtype=np.float64).reshape(-1, 3)
         self._planned = positions[np.isfinite(positions).all(axis=1)]
         self._lines("/planned", self._planned, _PLANNED_COLOUR, 2.0)
+        for client in self._server.get_clients().values():
+            self._fit(client)
+
+    def hold_in_view(self, points: Array) -> None:
+        """Have the picture hold points (n, 3) [m] besides the robot: the ends of handles that it is dragged by."""
+        if np.array_equal(points, self._handles):
+            return
+        self._handles = np.array(points, dtype=np.float64).reshape(-1, 3)
         for client in self._server.get_clients().values():
             self._fit(client)
 
@@ -203,8 +212,8 @@ class Scene:
             self._fit(client)
 
     def _shown(self) -> Array:
-        """Points (n, 3) around the robot, and on the way that it is to take."""
-        return np.vstack((self._points, self._planned))
+        """Points (n, 3) around the robot and its handles, and on the way that it is to take."""
+        return np.vstack((self._points, self._handles, self._planned))
 
     def _welcome(self, client: Any) -> None:
         """Place a browser's camera, and again when its picture has another size and nobody has moved it."""

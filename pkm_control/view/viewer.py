@@ -28,8 +28,9 @@ from pkm_control.view.panels import markup
 from pkm_control.view.panels.asking import Desk
 from pkm_control.view.panels.capture import Capture
 from pkm_control.view.panels.distance_bars import LimitsPanel
-from pkm_control.view.panels.jogging import JogPanel
+from pkm_control.view.panels.jogging import JogPanel, handle_ends
 from pkm_control.view.panels.joints import JointsPanel
+from pkm_control.view.panels.open_pages import OpenPages
 from pkm_control.view.panels.plots import PlotsPanel
 from pkm_control.view.panels.record import RecordPanel
 from pkm_control.view.panels.run import RunPanel
@@ -43,7 +44,7 @@ Array = NDArray[np.float64]
 
 _TEXTS_EVERY, _PLOTS_EVERY = 0.2, 0.4  # s
 _UNSEEN_EVERY = 1.0  # s, between two pictures that no browser shows
-_ORDER = {"status": 0.0, "run": 1.0, "jog": 2.0, "record": 3.0, "layers": 4.0}
+_ORDER = {"status": 0.0, "pages": 0.5, "run": 1.0, "jog": 2.0, "record": 3.0, "layers": 4.0}
 _WIDTH, _WIDTH_MEASURED = 320, 310  # pixels
 _WATCHES = "This browser may watch. Commands are taken from others: see the argument operate."
 _TAKES_JOGS = (*IDLE, "")  # modes in which there are handles: while a motion runs they would trail behind, of no use
@@ -86,6 +87,7 @@ class RobotViewer:
         self._next_texts = self._next_plots = self._next_unseen = 0.0  # s, monotonic
         self._desk: Desk | None = None
         self._space: JogSpace | None = None
+        self._pages: OpenPages | None = None
         self._modes: tuple[Sequence[str], str] = ((), "")
         self._controls: dict[int, tuple[RunPanel, JogPanel]] = {}
         self._lock = threading.Lock()  # of the controls, which browsers come to and leave
@@ -225,6 +227,7 @@ class RobotViewer:
         of_home = (home.type1, home.type2, home.constraint_hold, home.limb_regularity)
         self.limits.compare_with(tuple(float(distance) for distance in of_home))
         self._desk = Desk(self.server, operations, self.status.answer)
+        self._pages = OpenPages(self._desk, _ORDER["pages"])
         self.status.make_room()
         self._space = space
         self._seed = [self._column[name] for name in space.kinematics.joint_names]
@@ -232,13 +235,17 @@ class RobotViewer:
         self.server.on_client_disconnect(self._farewell)
 
     def _welcome(self, client: Any) -> None:
-        if self._desk is None or self._space is None:
+        if self._desk is None or self._space is None or self._pages is None:
             return
-        if not self.server.may_operate(client.client_id):
+        operates = self.server.may_operate(client.client_id)
+        with self._lock:
+            self._pages.welcome(client, operates)
+        if not operates:
             client.gui.add_html(markup.block(_WATCHES), order=_ORDER["run"])
             return
         run = RunPanel(client, self._desk, _ORDER["run"])
         jog = JogPanel(client, self._desk, self._space, self._seeds, self.scene.size, _ORDER["jog"])
+        self.scene.hold_in_view(handle_ends(self._space, self.scene.size))
         RecordPanel(client, self._desk, self.capture, f"{self._mechanism.name}.csv", _ORDER["record"])
         run.show_modes(*self._modes)
         with self._lock:
@@ -247,6 +254,8 @@ class RobotViewer:
     def _farewell(self, client: Any) -> None:
         with self._lock:
             self._controls.pop(client.client_id, None)
+            if self._pages is not None:
+                self._pages.farewell(client)
 
     def _seeds(self) -> Array:
         """Where the joints of the kinematics are."""
@@ -257,6 +266,9 @@ class RobotViewer:
             return list(self._controls.values())
 
     def _show_controls(self, readings: Readings) -> None:
+        if self._pages is not None:
+            with self._lock:
+                self._pages.draw()
         for run, jog in self._panels():
             with contextlib.suppress(KeyError):  # a browser that leaves meanwhile
                 run.show(readings)

@@ -41,6 +41,9 @@ _OPTIONS = (
     "--remote-debugging-port=0",
 )
 
+# a second download is asked about, unless it follows a click within seconds, which a slow picture may not let it
+_PREFERENCES = {"profile": {"default_content_setting_values": {"automatic_downloads": 1}}}
+
 
 def program() -> str | None:
     """The browser's program; None where there is none."""
@@ -63,6 +66,8 @@ class Chromium:
         assert found is not None
         self._profile = tempfile.TemporaryDirectory(prefix="pkm_browser_", ignore_cleanup_errors=True)
         folder = Path(self._profile.name)
+        (folder / "Default").mkdir()
+        (folder / "Default" / "Preferences").write_text(json.dumps(_PREFERENCES))
         options = (*_OPTIONS, f"--user-data-dir={folder}", f"--window-size={width},{height}")
         self._process = subprocess.Popen(
             [found, *options, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -26,7 +26,7 @@ from pkm_kinematics import Kinematics
 from .chromium import Chromium, program
 from .page_driver import SLOW, PageDriver
 
-DESKTOP, PHONE = (1280, 800), (390, 844)
+DESKTOP, PHONE = (1280, 800), (400, 800)
 
 
 class FakeRobot:
@@ -42,6 +42,7 @@ class FakeRobot:
         self.pose = np.array(kinematics.home)
         self.joints = np.array(kinematics.home_joints)
         self.space = JogSpace(kinematics)
+        self.effort_share: float | None = None  # of every drive's limit; None: efforts that swing
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
@@ -102,7 +103,7 @@ class FakeRobot:
             error=1e-4,
             rotation_error=1e-4,
             speed=0.1,
-            efforts=np.sin(self.time + np.arange(n)),
+            efforts=np.sin(self.time + np.arange(n)) if self.effort_share is None else self.effort_share * self.limits,
             speed_override=self.speed,
             distances=(float(margins.type1), float(margins.type2), float(margins.constraint_hold), None),
             units=("m/s per rad/s", "rad/s per m/s", "", ""),
@@ -123,6 +124,12 @@ class FakeRobot:
     def mechanism(self) -> Mechanism:
         """The robot's description."""
         return self.kinematics.mechanism
+
+    @property
+    def limits(self) -> np.ndarray:
+        """What each drive can give, (n,) [N or N m]."""
+        joints = self.mechanism.joint_named
+        return np.array([joints[name].limits.effort for name in self.kinematics.actuated_names])
 
     @property
     def rigid(self) -> bool:
@@ -148,8 +155,14 @@ class Page(PageDriver):
 
     def __init__(self, browser: Chromium, robot: FakeRobot) -> None:
         self.robot = robot
+        before = set(robot.viewer.server.get_clients())
         super().__init__(browser, robot.viewer.url, robot.wait)
-        robot.wait(robot.viewer.server.get_clients)
+        (self.client,) = robot.wait(lambda: set(robot.viewer.server.get_clients()) - before)
+
+    @property
+    def camera(self) -> Any:
+        """The page's."""
+        return self.robot.viewer.server.get_clients()[self.client].camera
 
     def resize(self, size: tuple[int, int]) -> None:
         """Give the page a size, and wait until the camera has followed."""
@@ -157,21 +170,18 @@ class Page(PageDriver):
 
         def followed() -> bool:
             left, top, right, bottom = self.canvas()
-            placed = list(self.robot.viewer.scene._placed_clients.values())
-            cameras = [client.camera for client in self.robot.viewer.server.get_clients().values()]
-            return bottom - top == size[1] and all(
-                # viser counts pixels as it draws them, fewer than there are while it is slow
-                abs(width / height - (right - left) / (bottom - top)) < 0.01
-                and np.allclose(camera.position, eye, atol=1e-3 * self.robot.viewer.scene.size)
-                for (eye, width, height), camera in zip(placed, cameras, strict=True)
-            )
+            scene = self.robot.viewer.scene
+            eye, width, height = scene._placed_clients[self.client]
+            # viser counts pixels as it draws them, fewer than there are while it is slow
+            shaped = abs(width / height - (right - left) / (bottom - top)) < 0.01
+            there = np.allclose(self.camera.position, eye, atol=1e-3 * scene.size)
+            return bool(bottom - top == size[1] and shaped and there)
 
         self.robot.wait(followed)
 
     def seen_at(self, point: np.ndarray) -> tuple[float, float]:
         """Where a point (3,) [m] is on the screen."""
-        (client,) = self.robot.viewer.server.get_clients().values()
-        camera = client.camera
+        camera = self.camera
         R = Rotation.from_quat(np.roll(camera.wxyz, -1)).as_matrix()
         x, y, z = R.T @ (np.asarray(point) - camera.position)  # right, down, forward
         left, top, right, bottom = self.canvas()

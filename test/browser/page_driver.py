@@ -17,7 +17,7 @@ FIND = """(() => {
   const shown = e => e.getClientRects().length > 0;
   const text = e => [...e.childNodes].filter(n => n.nodeType === 3).map(n => n.textContent).join('').trim();
   const label = %s, wanted = %s;
-  for (const e of document.querySelectorAll('label, div, span, button, legend')) {
+  for (const e of document.querySelectorAll('label, div, span, button, legend, p')) {
     if (text(e) !== label || !shown(e)) continue;
     for (let row = e; row && row !== document.body; row = row.parentElement) {
       const found = row.matches(wanted) ? row : [...row.querySelectorAll(wanted)].filter(shown).pop();
@@ -54,9 +54,19 @@ class PageDriver:
         """Where the control with a label is, after scrolling to it; None where there is none."""
         return self.browser.run(FIND % (json.dumps(label), json.dumps(kind)))
 
-    def press(self, label: str) -> None:
-        """Press a button."""
-        self.browser.click(*self._wait(lambda: self.find(label, "button")))
+    def press(self, label: str, kind: str = "button") -> None:
+        """Press a button, or what is one without being called so."""
+        self.browser.click(*self._wait(lambda: self.at_rest(label, kind)))
+
+    def at_rest(self, label: str, kind: str) -> tuple[float, float] | None:
+        """Where a control is, once it stays there and nothing lies over it: folders take time to unfold."""
+        place = self.find(label, kind)
+        time.sleep(0.1)
+        if place is None or self.find(label, kind) != place:
+            return None
+        x, y = place
+        on_top = f"document.elementFromPoint({x}, {y})?.closest({json.dumps(kind)}) != null"
+        return place if self.browser.run(on_top) else None
 
     def type(self, label: str, text: str) -> None:
         """Type into the field of a control, and leave it."""
@@ -92,7 +102,7 @@ class PageDriver:
 
     def tick(self, label: str) -> None:
         """Press a box to tick."""
-        self.browser.click(*self._wait(lambda: self.find(label, "input[type=checkbox]")))
+        self.browser.click(*self._wait(lambda: self.at_rest(label, "input[type=checkbox]")))
 
     def open_folder(self, label: str, control: str, kind: str = "button") -> None:
         """Open a folder that holds a control of a kind, if it is closed."""

@@ -21,6 +21,8 @@ from pkm_control.view.jog_space import JogSpace  # noqa: E402
 from pkm_control.view.page_server import free_port  # noqa: E402
 from pkm_control.view.viewer import RobotViewer  # noqa: E402
 
+pytestmark = pytest.mark.timed  # devices and clients that live beside the test, in real time
+
 CAMERA: dict[str, Any] = {
     "type": "ViewerCameraMessage",
     "wxyz": [1.0, 0.0, 0.0, 0.0],
@@ -210,7 +212,8 @@ def test_a_browser_gets_controls_only_where_it_may_command(served: tuple[RobotVi
     assert bool(inputs) is may
 
     def texts() -> list[str]:
-        return [one.content for one in client.gui._container_handle_from_uuid["root"]._children.values()]
+        shown = [one for one in client.gui._container_handle_from_uuid["root"]._children.values() if one.visible]
+        return [one.content for one in shown]
 
     if not may:
         until(texts)  # in a thread of its own, after the browser is listed

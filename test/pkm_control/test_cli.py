@@ -47,7 +47,7 @@ def test_what_there_is_is_listed_and_near_words_are_named(capsys: pytest.Capture
 
 def test_a_command_gets_its_options_and_gives_its_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "nonsense"]) == 1
-    assert "no such robot" in capsys.readouterr().out
+    assert "no such robot" in capsys.readouterr().err
     assert main(["run", "nonsense"]) == 2
 
 

@@ -109,12 +109,31 @@ def test_what_a_robot_cannot_do_is_one_line(arguments: list[str], said: str, cap
         ["--payload", "-1"],
         ["--reserve", "1"],
         [*ACROSS, "--motion", "circle"],
+        [*ACROSS, "--tool-file", "tools.yaml"],
     ],
 )
 def test_wrong_command_lines_are_refused(arguments: list[str], capsys) -> None:
     with pytest.raises(SystemExit) as end:
         main(["delta", *arguments])
     assert end.value.code == 2
+
+
+def test_a_motion_of_a_tool_has_its_weight(tmp_path, capsys) -> None:
+    (tmp_path / "tools.yaml").write_text("tools:\n  gripper: {xyz: [0, 0, -0.05], mass: 2.0}\n")
+    motion = tmp_path / "motion.csv"
+    lines = "# frame: home\nx [m], y [m], z [m]\n-0.1,0,0\n0.1,0,0\n"
+    files = ["delta", "--motion", str(motion), "--tool-file", str(tmp_path / "tools.yaml"), "--json"]
+    found = []
+    for first, more in (("", ["--payload", "2"]), ("# tool: gripper\n", [])):  # a platform that does not turn: the same
+        motion.write_text(first + lines)
+        assert main([*files, *more]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[1]["duration"] == pytest.approx(found[0]["duration"], rel=1e-6)
+    for loaded, tooled in zip(found[0]["actuators"], found[1]["actuators"], strict=True):
+        assert tooled["effort_peak"] == pytest.approx(loaded["effort_peak"], rel=1e-6)
+    motion.write_text("# tool: griper\n" + lines)
+    assert main(files) == 1
+    assert "did you mean 'gripper'?" in capsys.readouterr().err
 
 
 def test_the_fastest_lift_is_found_and_written(tmp_path, capsys, dynamics) -> None:

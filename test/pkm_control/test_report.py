@@ -97,7 +97,7 @@ def test_drives_that_take_positions_tell_of_no_efforts() -> None:
     recording = made_up(silent=True)
     text = str(Report.of(recording))
     assert "effort" not in text
-    assert re.search(r"speed of a +peak 2.*; held back by speed or acceleration in \d+ periods", text)
+    assert re.search(r"speed of a +peak 2.*; held back by its limits in \d+ periods", text)
     with style():
         drawn = page(recording, Report.of(recording))
     words = " ".join(found.get_text() for found in drawn.findobj(Text))
@@ -143,6 +143,12 @@ def test_a_computer_that_is_too_slow_is_told_in_words(tmp_path: Path) -> None:
         assert words in remark
     assert "ended early" not in Report.of(replace(slow, faults=())).remarks()[0]
     assert remark in str(Report.of(slow))
+    (late,) = Report.of(replace(made_up(), missed=100)).remarks()  # now and then, and caught up
+    assert "missed 100 of" in late
+    assert "instead of" not in late
+    assert "took longer" not in late
+    played = replace(slow, run=replace(slow.run, remedies=("rate: {rate} in the machine's file",)))
+    assert Report.of(played).remarks()[0].endswith("What helps: rate: 250 in the machine's file.")
     publish_report(slow, Report.of(slow), tmp_path)
     assert "--no-page" in (tmp_path / "made_up_sway.html").read_text(encoding="utf-8")
     with style():
@@ -368,6 +374,7 @@ def test_warming_up_leaves_no_first_report_to_wait_for(tmp_path: Path) -> None:
     assert list(tmp_path.glob("fontlist*.json"))
 
 
+@pytest.mark.timed
 def test_ten_minutes_at_a_kilohertz_are_bounded_and_written_in_seconds(tmp_path: Path) -> None:
     n, part = 600_000, 1000
     recorder = Recorder(LIMITS, n)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command without ROS, as a user types it."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from pkm_control.command_line.one_process import Interruption
+from pkm_control.command_line.one_process import Interruption, run_in_one_process
 from pkm_control.run.simulate_command import main
 from pkm_control.run.simulate_options import parser
 from pkm_description import progress
+from pkm_description.mechanism import Mechanism
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -161,3 +163,22 @@ def test_what_takes_long_says_so(monkeypatch, capfd) -> None:
     with progress.progress("waiting", lambda: "for kernels"):
         time.sleep(0.3)
     assert capfd.readouterr().err == "pkm: waiting (for kernels): 0 s ...\n"
+
+
+def test_a_compiler_that_fails_of_the_interruption_is_no_failure_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where C calls back, an interruption is swallowed, and what follows from it comes as another error."""
+
+    def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
+        with contextlib.suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.0)
+        raise RuntimeError("no compiled object yet")
+
+    assert run_in_one_process("five_bar", "", job) == 130
+    assert "nothing was run" in capsys.readouterr().err
+
+    def broken(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
+        raise RuntimeError("a fault of ours")
+
+    with pytest.raises(RuntimeError, match="ours"):
+        run_in_one_process("five_bar", "", broken)

@@ -194,7 +194,7 @@ def _tiles(report: Report) -> list[tuple[str, str, str, bool]]:
     drives = (f"{100 * effort:.0f} %", "of limit", "highest effort" + (", saturated" if saturated else ""), saturated)
     if not report.has_efforts:
         held = int(report.saturated_periods.max())
-        drives = (f"{held}", "periods", "held back by speed or acceleration", saturated)
+        drives = (f"{held}", "periods", "held back by their limits", saturated)
     return [
         (
             reached,

@@ -25,10 +25,14 @@ class Desk:
         self.operations = operations
         self._server = server
         self._answered = answered
+        self.last_client: int | None = None  # the browser whose request was admitted last
 
     def admits(self, event: Any) -> bool:
         """Whether an event of viser comes from a browser that may command, not from the page itself or from others."""
-        return event.client_id is not None and self._server.may_operate(event.client_id)
+        admitted = event.client_id is not None and self._server.may_operate(event.client_id)
+        if admitted:
+            self.last_client = event.client_id
+        return admitted
 
     def ask(self, request: Callable[[], Answer]) -> Answer:
         """Make a request, and have its answer shown; what it raises is an answer too."""

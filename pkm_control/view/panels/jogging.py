@@ -19,11 +19,26 @@ from pkm_control.view.panels.asking import Desk, Newest
 
 Array = NDArray[np.float64]
 
-_GIZMO_SHARE = 0.16  # of the robot's size
+GIZMO_SHARE = 0.16  # of the robot's size: how long the arrows and how wide the rings are
 HANDS_OFF = 3.0  # s, after the last touch, before sliders and gizmo follow the robot again: people type slowly
 _SETTLED = 0.4  # s without a change, after which a slider's value is meant: each key of a number is a change
 _STEPS = 200  # of a slider, about
 _UNITS = {True: ("mm", 1e3), False: ("deg", 180.0 / np.pi)}
+
+
+def handle_ends(space: JogSpace, size: float) -> Array:
+    """How far the handles reach at home.
+
+    Args:
+        space: the robot's task coordinates.
+        size: of the robot, m.
+
+    Returns:
+        The ends of the arrows and rings, (n, 3) [m], base frame.
+    """
+    moves, turns = space.translations, space.rotations
+    ends = [axis for k, axis in enumerate(np.eye(3)) if moves[k] or any(turns[:k] + turns[k + 1 :])]
+    return np.asarray(space.kinematics.home[:3] + GIZMO_SHARE * size * np.array(ends).reshape(-1, 3))
 
 
 class JogPanel:
@@ -62,7 +77,7 @@ class JogPanel:
         with client.gui.add_folder("Jog", order=order):
             self._sliders = {k: self._slider(client, one) for k, one in self._rows.items()}
             shown = client.gui.add_checkbox("Handles in the picture", True)
-        self._gizmos = self._add_gizmos(client, _GIZMO_SHARE * size)
+        self._gizmos = self._add_gizmos(client, GIZMO_SHARE * size)
         for k, slider in self._sliders.items():
             slider.on_update(partial(self._slider_moved, k))
         for gizmo in self._gizmos:

@@ -67,6 +67,6 @@ def bar_row(name: str, share: float, colour: str, text: str, marker: bool = Fals
         f'title="{escaped(name)}">{escaped(name)}</span>'
         f'<span style="flex:1 1 auto;position:relative;height:0.75em;background:#dfe5ea;border-radius:3px;'
         f'overflow:hidden"><span style="position:absolute;top:0;bottom:0;{inner}"></span></span>'
-        f'<span style="flex:0 0 5.6em;text-align:right;font-variant-numeric:tabular-nums;color:'
+        f'<span style="flex:0 0 5.6em;text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums;color:'
         f'{RED if colour == RED else "inherit"}">{escaped(text)}</span></div>'
     )

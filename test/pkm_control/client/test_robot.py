@@ -13,6 +13,7 @@ import pytest
 from pkm_control.client import MotionEndedError, NoRobotError, RefusedError, Robot, Setup, Task
 from pkm_control.control_errors import MotionFileError, UnreachableMotionError
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.space.tool import ToolError
 from pkm_kinematics import ShapeError
 
 from .conftest import FREQUENCY, RATE, running_nodes
@@ -247,6 +248,7 @@ def test_verbs_with_nothing_to_do(robot: Robot) -> None:
         (lambda r: r.move_to([0.0, 0.0, HOME], speed=0.0), RefusedError, "greater than zero"),
         (lambda r: r.move_to([0.0, 0.0, -30.0], nearest=True), RefusedError, "no pose near to that one"),
         (lambda r: r.follow("no_such_file"), MotionFileError, "cannot be read"),
+        (lambda r: r.move_to([0.0, 0.0, HOME], tool="griper"), ToolError, "no file of tools was given"),
         (lambda r: r.follow("auto", cycles=0), RefusedError, "cycles is 0"),
         (lambda r: r.follow("auto", cycles=1.5), RefusedError, "cycles is 1.5"),
         (lambda r: r.jog(linear=(0.0, float("inf"), 0.0)), RefusedError, "finite"),

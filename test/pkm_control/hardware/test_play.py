@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pkm_control.command_line.one_process import Interruption
-from pkm_control.command_line.play import main, play
+from pkm_control.command_line.play import _REMEDIES, main, play
 from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
 from pkm_control.hardware.machine_file import read_machine_file
 from pkm_control.motion.path_events import PathEventError
@@ -24,7 +25,13 @@ MOTION = str(EXAMPLES / "hobby_hexapod_greeting.csv")
 
 
 def test_from_motion_file_to_pulses(hexapod: Kinematics, board: SimulatedServoBoard, hexapod_file: Path) -> None:
-    """Period after period, not by the clock: a stall of the computer would leave out corners."""
+    """Period after period, not by the clock: a stall of the computer would leave out corners, or be a fault."""
+    text = (
+        hexapod_file.read_text("utf-8")
+        .replace("silence: 0.3", "silence: 5.0")
+        .replace("watchdog: 0.5", "watchdog: 5.0")
+    )
+    hexapod_file.write_text(text, "utf-8")
     file = read_machine_file(hexapod_file)
     _, recording = play(hexapod.mechanism, file, MOTION, 1, False, Interruption(), realtime=False)
     assert not recording.faults
@@ -78,6 +85,67 @@ def test_without_the_device(hexapod_file: Path, tmp_path: Path) -> None:
         str(tmp_path),
     ]
     assert main([*words, "--dry"]) == 0
+
+
+def dry(machine_file: Path, report: Path, motion: str = MOTION) -> int:
+    words = [ROBOT, "--hardware-file", str(machine_file), "--motion", motion, "--cycles", "1", "--report", str(report)]
+    return main([*words, "--dry"])
+
+
+def test_without_the_device_it_says_which_pulses(
+    hexapod: Kinematics, hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    motion = tmp_path / "up.csv"
+    motion.write_text("# frame: home\nx [mm], y [mm], z [mm]\n0,0,0\n0,0,8\n0,0,0\n")
+    assert dry(hexapod_file, tmp_path / "report", str(motion)) == 0
+    found = re.findall(
+        r"limb(\d)_arm \(channel (\d)\) would be sent (\d+) to (\d+) us; at home 1500", capsys.readouterr().out
+    )
+    assert [(limb, channel) for limb, channel, *_ in found] == [(str(i + 1), str(i)) for i in range(6)]
+    top = np.array(hexapod.home)
+    top[2] += 0.008
+    lifted = 637.0 * np.abs(hexapod.inverse(top).actuated)
+    for i, (_, _, low, high) in enumerate(found):  # negative angles lift a horn; every second servo turns the other way
+        ends = (1500 - lifted[i], 1500) if i % 2 == 0 else (1500, 1500 + lifted[i])
+        np.testing.assert_allclose((float(low), float(high)), ends, atol=2.0)
+
+
+def test_without_the_device_the_whole_file_is_checked(
+    hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    text = hexapod_file.read_text(encoding="utf-8")
+    hexapod_file.write_text(text.replace("pulse_zero", "pulse_zer"), encoding="utf-8")
+    assert dry(hexapod_file, tmp_path) == 1
+    assert "did you mean 'pulse_zero'?" in capsys.readouterr().err
+    hexapod_file.write_text(text, encoding="utf-8")
+    motion = tmp_path / "grip.csv"
+    motion.write_text("# frame: home\nx [mm], y [mm], z [mm], output:gripper\n0,0,0,0\n0,0,5,1\n0,0,0,0\n")
+    assert dry(hexapod_file, tmp_path, str(motion)) == 1
+    assert "the machine has no output 'gripper'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("pulse_min: 800", "pulse_min: 1300"),  # a servo that goes less far
+        ("offset: 0.0", "lower: -0.3\n  upper: 0.3\n  offset: 0.0"),
+    ],
+)
+def test_what_the_machine_does_not_reach_is_not_planned(
+    hexapod_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture, old: str, new: str
+) -> None:
+    text = hexapod_file.read_text(encoding="utf-8")
+    assert old in text
+    hexapod_file.write_text(text.replace(old, new), encoding="utf-8")
+    assert dry(hexapod_file, tmp_path) == 1
+    assert re.search(r"limb\d_arm would be at -?0\.\d+ rad, its range is -0\.3", capsys.readouterr().err)
+
+
+def test_what_helps_a_slow_computer_is_what_the_command_has() -> None:
+    """It has neither a rate nor a page: these are the machine file's, and of other commands."""
+    remedies = " ".join(_REMEDIES)
+    assert "machine's file" in remedies
+    assert "--" not in remedies
 
 
 def test_trouble_on_the_way_is_told(

@@ -20,6 +20,8 @@ from pkm_kinematics import Kinematics
 
 from .conftest import run_until
 
+pytestmark = pytest.mark.timed  # devices and clients that live beside the test, in real time
+
 SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
 
 
@@ -43,7 +45,7 @@ def test_servos_stay_off_until_the_machine_is_active(machine: DrivenMachine, boa
     assert machine.lifecycle is Lifecycle.INACTIVE
     assert not any(board.pulses)
     machine.activate()
-    run_until(machine, lambda: any(board.pulses), 1.0)
+    run_until(machine, lambda: any(board.pulses) and board.brake_open, 1.0)  # two lines to the board
     assert board.pulses == [1500] * 6 + [0, 0]  # home of this robot: horns level
     assert board.brake_open
 
