@@ -14,11 +14,13 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from bench.tables import table
+from pkm_control.controllers.controller import Controller
 from pkm_control.controllers.law_settings import (
     ADMITTANCE,
     DAMPING,
@@ -47,13 +49,15 @@ EXACT, HEAVY, PAYLOAD, ENCODERS, LATE = "exact", "inertia", "payload", "encoders
 MACHINES = (EXACT, HEAVY, PAYLOAD, ENCODERS, LATE)
 LAWS = (*EFFORT_LAWS, IMPEDANCE, ADMITTANCE, POSITION)
 PERIOD = 1e-3  # s
+LONGEST = 2.0  # s, of a cycle
+RESERVE_UNKNOWN = 1.0 - (1.0 - RESERVE) / 1.5  # for half as much again to accelerate and to carry
 JOURNAL = Path("reports/tracking.jsonl")
 _LOST, _TURNED = 0.5, 0.5  # of the characteristic length, and rad: an error that is no tracking any more
 
 PREFACE = """# Tracking
 
 Every law on every robot, at 1 kHz: {rate:g} rad/s and critical damping, lowered to what the delay carries, on one cycle
-of the robot's default motion, planned to {left:.0%} of efforts and speeds. Made by
+of the robot's default motion, or its first {longest:g} s, planned to {left:.0%} of efforts and speeds. Made by
 `python -m bench.tracking --write docs/tracking.md`; {done} of {all} cells were run{missing}.
 
 Each cell has RMS and maximum of the error of position [mm], then of orientation [mrad] where the platform turns: the
@@ -70,9 +74,12 @@ or the machine stopped.
 | delay | commands act one period late; the controller is told |
 
 `impedance` is a spring of 2 kN/m, which gives way to what it does not know of. `position` commands the drives' own
-loops, which carry the weight of the machine as it is, so hidden masses cost it little. What is lost here is lost to
-saturation: drives that the plan keeps below 60 % have no more for a payload that it does not know of, and a platform on
-legs turns away where one of them gives less than it is asked for. Say the payload, or leave more reserve.
+loops, which carry the weight of the machine as it is, so hidden masses cost it little; what its drives saturate at is
+not marked. `hybrid` needs something to press on: [force.md](force.md). Who may carry what the controller is not told
+of leaves reserve for it: motions with the payload are planned to {less:.0%}. Planned to {left:.0%}, as the others are,
+they saturate the drives of gough_stewart, which loses its platform by `pd_gravity` and by `position`: a platform on
+legs turns away where one of them gives less than it is asked for. Nobody knows of it before it moves;
+`following_error` ends it.
 """
 
 
@@ -92,7 +99,7 @@ class Cell:
     def __str__(self) -> str:
         """For the table."""
         if self.refused or self.lost:
-            return f"refused: {self.refused}" if self.refused else f"**lost**: {self.lost}"
+            return f"refused: {self.refused}" if self.refused else f"**lost**: {self.lost}{' *s*' * self.saturated}"
         parts = [f"{_fine(1e3 * self.position[0])}, {_fine(1e3 * self.position[1])}"]
         if self.rotation[1] > 1e-7:
             parts.append(f"{_fine(1e3 * self.rotation[0])}, {_fine(1e3 * self.rotation[1])}")
@@ -110,11 +117,11 @@ def try_out(name: str, law: str, kind: str) -> Cell:
     Returns:
         What came of it.
     """
-    mechanism = load_mechanism(name)
+    mechanism = _robot(name)
     delay = 1 if kind == LATE else 0
     highest = highest_natural_frequency(PERIOD, DAMPING, 0.5 + delay)
     try:
-        plan: Plan = planned(mechanism, "auto", RESERVE)
+        plan: Plan = planned(mechanism, "auto", RESERVE_UNKNOWN if kind == PAYLOAD else RESERVE)
         dynamics = shared_dynamics(mechanism)
         robot = Robot(mechanism, 1.0 / PERIOD, dynamics.kinematics, dynamics)
         controller = make_controller(
@@ -134,22 +141,42 @@ def try_out(name: str, law: str, kind: str) -> Cell:
     for trajectory in (plan.job.approach, plan.job.cycle):
         errors.clear()
         recording = run_motion(
-            robot, trajectory, watch=watch, recorded=False, stopped=lambda: bool(errors) and _strays(errors[-1], lost)
+            robot,
+            trajectory,
+            watch=watch,
+            recorded=False,
+            stopped=lambda: bool(errors) and (_strays(errors[-1], lost) or len(errors) * PERIOD >= LONGEST),
         )
         if recording.faults:
             return Cell(name, law, kind, lost=recording.faults[0])
         if errors and _strays(errors[-1], lost):
-            return Cell(name, law, kind, lost=f"{1e3 * errors[-1][0]:.0f} mm, {errors[-1][1]:.2f} rad astray")
+            away = f"{1e3 * errors[-1][0]:.0f} mm, {errors[-1][1]:.2f} rad astray"
+            return Cell(name, law, kind, saturated=_saturated(controller), lost=away)
     found = np.array(errors)
     rms, most = np.sqrt(np.mean(found**2, axis=0)), found.max(axis=0)
-    saturated = bool(controller.saturations.sum()) and law != POSITION
-    return Cell(name, law, kind, (rms[0], most[0]), (rms[1], most[1]), saturated)
+    return Cell(name, law, kind, (rms[0], most[0]), (rms[1], most[1]), _saturated(controller))
+
+
+def _saturated(controller: Controller) -> bool:
+    """Whether an effort was cut to the limit by the law; drives that take positions do not tell."""
+    return bool(controller.saturations.sum()) and controller.commands == "effort"
+
+
+@lru_cache(maxsize=1)
+def _robot(name: str) -> Mechanism:
+    """Return the same object for all cells of a robot: its dynamics are compiled and its motion planned once."""
+    return load_mechanism(name)
+
+
+@lru_cache(maxsize=1)
+def _heavy(mechanism: Mechanism) -> Dynamics:
+    return Dynamics(heavier(mechanism, HEAVIER))
 
 
 def machine_of(mechanism: Mechanism, kind: str, law: str) -> SimulatedMachine:
     """The machine of a kind, as a law commands it."""
     limits = ActuatorLimits.of(mechanism)
-    dynamics = Dynamics(heavier(mechanism, HEAVIER)) if kind == HEAVY else shared_dynamics(mechanism)
+    dynamics = _heavy(mechanism) if kind == HEAVY else shared_dynamics(mechanism)
     platform = next(link for link in mechanism.links if link.name == mechanism.platform_link)
     machine = SimulatedMachine(
         dynamics,
@@ -172,10 +199,17 @@ def _fine(value: float) -> str:
     return "0" if value < 5e-5 else f"{value:.2g}" if value < 100.0 else f"{value:.0f}"
 
 
-def of_robot(job: tuple[str, tuple[tuple[str, str], ...], float]) -> list[Cell]:
-    """Cells of a robot, until a time [s, of the clock]."""
-    name, wanted, until = job
-    return [try_out(name, law, kind) for law, kind in wanted if time.time() < until]
+def of_robot(job: tuple[str, tuple[tuple[str, str], ...], float, Path]) -> list[Cell]:
+    """Cells of a robot, until a time [s, of the clock]; each is in the journal as soon as it is done."""
+    name, wanted, until, journal = job
+    cells = []
+    for law, kind in wanted:
+        if time.time() >= until:
+            break
+        cells.append(try_out(name, law, kind))
+        with journal.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(asdict(cells[-1])) + "\n")
+    return cells
 
 
 def known(journal: Path) -> dict[tuple[str, str, str], Cell]:
@@ -188,19 +222,17 @@ def known(journal: Path) -> dict[tuple[str, str, str], Cell]:
     return cells
 
 
-def run(names: Sequence[str], journal: Path, minutes: float) -> Iterator[Cell]:
-    """Run what the journal does not have, robots in two processes, and write it there."""
+def run(names: Sequence[str], journal: Path, minutes: float, processes: int) -> Iterator[Cell]:
+    """Run what the journal does not have, each robot in one process, in which it is planned and compiled once."""
     done, until = known(journal), time.time() + 60.0 * minutes
     jobs = []
     for name in names:
         wanted = tuple((law, kind) for kind in MACHINES for law in LAWS if (name, law, kind) not in done)
         if wanted:
-            jobs.append((name, wanted, until))
+            jobs.append((name, wanted, until, journal))
     journal.parent.mkdir(parents=True, exist_ok=True)
-    with multiprocessing.get_context("spawn").Pool(min(2, os.cpu_count() or 1), maxtasksperchild=1) as pool:
+    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=1) as pool:
         for cells in pool.imap_unordered(of_robot, jobs):
-            with journal.open("a", encoding="utf-8") as out:
-                out.writelines(json.dumps(asdict(cell)) + "\n" for cell in cells)
             yield from cells
 
 
@@ -213,6 +245,8 @@ def page(cells: dict[tuple[str, str, str], Cell], names: Sequence[str]) -> str:
     text = PREFACE.format(
         rate=NATURAL_FREQUENCY,
         left=1.0 - RESERVE,
+        less=1.0 - RESERVE_UNKNOWN,
+        longest=LONGEST,
         done=len(there),
         all=total,
         missing=missing,
@@ -236,9 +270,10 @@ def main() -> None:
     parser.add_argument("--robots", nargs="*", default=list(robot_names()), help="which; all by default")
     parser.add_argument("--minutes", type=float, default=1e6, help="when to end")
     parser.add_argument("--journal", type=Path, default=JOURNAL, help="where cells are kept")
+    parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1), help="robots at once")
     parser.add_argument("--write", type=Path, help="the page to write")
     given = parser.parse_args()
-    for cell in run(given.robots, given.journal, given.minutes):
+    for cell in run(given.robots, given.journal, given.minutes, given.processes):
         print(f"{cell.robot:20} {cell.law:16} {cell.machine:9} {cell}", flush=True)
     if given.write is not None:
         given.write.write_text(page(known(given.journal), list(robot_names())), "utf-8")

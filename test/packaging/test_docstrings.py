@@ -39,7 +39,7 @@ def modules() -> dict[str, ast.Module]:
 def exported() -> set[str]:
     """Names that the packages' `__init__.py` import: what users begin with."""
     trees = [ast.parse((ROOT / package / "__init__.py").read_text()) for package in PACKAGES]
-    imports = [node for tree in trees for node in tree.body if isinstance(node, ast.ImportFrom)]
+    imports = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     return {alias.name for node in imports for alias in node.names}
 
 

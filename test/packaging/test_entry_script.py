@@ -94,6 +94,8 @@ def test_progress_does_not_repeat_itself(script: ModuleType, tmp_path: Path, cap
     ticker.tick("compiling kernels")
     ticker.tick("drawing")
     assert capfd.readouterr().err == "    20 s: compiling kernels\n    20 s: drawing\n"
+    log.write_text("pkm: compiling kernels, once on this computer: for proofs, about 12% done: 12 s ...\n")
+    assert script.last_line(log) == "compiling kernels: for proofs, about 12% done"
     time.sleep(0.3)
     ticker.tick("drawing")
     ticker.tick("drawing")
