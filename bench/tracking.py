@@ -19,12 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.pressing import PRESS, SLIDE, Pressing, pressing
 from bench.tables import table
 from pkm_control.controllers.controller import Controller
 from pkm_control.controllers.law_settings import (
     ADMITTANCE,
     DAMPING,
     EFFORT_LAWS,
+    HYBRID,
     IMPEDANCE,
     NATURAL_FREQUENCY,
     POSITION,
@@ -47,7 +49,7 @@ from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 EXACT, HEAVY, PAYLOAD, ENCODERS, LATE = "exact", "inertia", "payload", "encoders", "delay"
 MACHINES = (EXACT, HEAVY, PAYLOAD, ENCODERS, LATE)
-LAWS = (*EFFORT_LAWS, IMPEDANCE, ADMITTANCE, POSITION)
+LAWS = (*EFFORT_LAWS, IMPEDANCE, ADMITTANCE, POSITION, HYBRID)
 PERIOD = 1e-3  # s
 LONGEST = 2.0  # s, of a cycle
 RESERVE_UNKNOWN = 1.0 - (1.0 - RESERVE) / 1.5  # for half as much again to accelerate and to carry
@@ -75,7 +77,11 @@ or the machine stopped.
 
 `impedance` is a spring of 2 kN/m, which gives way to what it does not know of. `position` commands the drives' own
 loops, which carry the weight of the machine as it is, so hidden masses cost it little; what its drives saturate at is
-not marked. `hybrid` needs something to press on: [force.md](force.md). Who may carry what the controller is not told
+not marked. `hybrid` presses on a plane with {press:g} N, along the axis along which the robot is freest, and slides on
+it by {slide:.0%} of the characteristic length, there and back in all its other freedoms at once. Its errors are those
+beside the pressed axis while it slides; behind them stands the error of the force, RMS and maximum.
+
+Who may carry what the controller is not told
 of leaves reserve for it: motions with the payload are planned to {less:.0%}. Planned to {left:.0%}, as the others are,
 they saturate the drives of gough_stewart, which loses its platform by `pd_gravity` and by `position`: a platform on
 legs turns away where one of them gives less than it is asked for. Nobody knows of it before it moves;
@@ -95,6 +101,7 @@ class Cell:
     saturated: bool = False
     refused: str = ""
     lost: str = ""
+    force: tuple[float, float] | None = None  # N: RMS and maximum of the error of what is pressed with
 
     def __str__(self) -> str:
         """For the table."""
@@ -103,6 +110,8 @@ class Cell:
         parts = [f"{_fine(1e3 * self.position[0])}, {_fine(1e3 * self.position[1])}"]
         if self.rotation[1] > 1e-7:
             parts.append(f"{_fine(1e3 * self.rotation[0])}, {_fine(1e3 * self.rotation[1])}")
+        if self.force is not None:
+            parts.append(f"{_fine(self.force[0])}, {_fine(self.force[1])} N")
         return "; ".join(parts) + (" *s*" if self.saturated else "")
 
 
@@ -117,18 +126,12 @@ def try_out(name: str, law: str, kind: str) -> Cell:
     Returns:
         What came of it.
     """
+    if law == HYBRID:
+        return _press(name, kind)
     mechanism = _robot(name)
-    delay = 1 if kind == LATE else 0
-    highest = highest_natural_frequency(PERIOD, DAMPING, 0.5 + delay)
     try:
         plan: Plan = planned(mechanism, "auto", RESERVE_UNKNOWN if kind == PAYLOAD else RESERVE)
-        dynamics = shared_dynamics(mechanism)
-        robot = Robot(mechanism, 1.0 / PERIOD, dynamics.kinematics, dynamics)
-        controller = make_controller(
-            law, dynamics, robot.limits, PERIOD, min(NATURAL_FREQUENCY, highest), DAMPING, delay * PERIOD
-        )
-        robot.drive(machine_of(mechanism, kind, law), controller)
-        robot.start()
+        robot = _started(mechanism, law, kind)
     except (PkmError, ValueError) as error:
         return Cell(name, law, kind, refused=str(error))
     errors: list[tuple[float, float]] = []
@@ -137,7 +140,7 @@ def try_out(name: str, law: str, kind: str) -> Cell:
         error = displacement_between(period.measured.pose, period.reference.pose)
         errors.append((float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))))
 
-    lost = dynamics.kinematics.characteristic_length * _LOST
+    lost = robot.kinematics.characteristic_length * _LOST
     for trajectory in (plan.job.approach, plan.job.cycle):
         errors.clear()
         recording = run_motion(
@@ -151,10 +154,56 @@ def try_out(name: str, law: str, kind: str) -> Cell:
             return Cell(name, law, kind, lost=recording.faults[0])
         if errors and _strays(errors[-1], lost):
             away = f"{1e3 * errors[-1][0]:.0f} mm, {errors[-1][1]:.2f} rad astray"
-            return Cell(name, law, kind, saturated=_saturated(controller), lost=away)
+            return Cell(name, law, kind, saturated=_saturated(robot.controller), lost=away)
     found = np.array(errors)
     rms, most = np.sqrt(np.mean(found**2, axis=0)), found.max(axis=0)
-    return Cell(name, law, kind, (rms[0], most[0]), (rms[1], most[1]), _saturated(controller))
+    return Cell(name, law, kind, (rms[0], most[0]), (rms[1], most[1]), _saturated(robot.controller))
+
+
+def _started(mechanism: Mechanism, law: str, kind: str, pressed: Pressing | None = None) -> Robot:
+    """A robot at home, with a law on a machine of a kind.
+
+    Raises:
+        PkmError, ValueError: it is refused.
+    """
+    dynamics = shared_dynamics(mechanism)
+    delay = 1 if kind == LATE else 0
+    highest = highest_natural_frequency(PERIOD, DAMPING, 0.5 + delay)
+    rate = min(NATURAL_FREQUENCY, highest)
+    robot = Robot(mechanism, 1.0 / PERIOD, dynamics.kinematics, dynamics)
+    task = pressed.task if pressed else None
+    controller = make_controller(law, dynamics, robot.limits, PERIOD, rate, DAMPING, delay * PERIOD, task)
+    machine = machine_of(mechanism, kind, law)
+    if pressed:
+        machine.surround(pressed.surroundings)
+    robot.drive(machine, controller)
+    robot.start()
+    return robot
+
+
+def _press(name: str, kind: str) -> Cell:
+    """Try hybrid control, which needs something to press on."""
+    mechanism = _robot(name)
+    try:
+        pressed = pressing(shared_dynamics(mechanism).kinematics, PERIOD)
+        robot = _started(mechanism, HYBRID, kind, pressed)
+    except (PkmError, ValueError) as error:
+        return Cell(name, HYBRID, kind, refused=str(error))
+    lost = robot.kinematics.characteristic_length * _LOST
+    errors, forces = [], []
+    for k, wanted in enumerate(pressed.references):
+        done = robot.period(k * PERIOD, wanted, PERIOD)
+        if done is None:
+            return Cell(name, HYBRID, kind, lost=robot.fault)
+        error = pressed.across(displacement_between(done.measured.pose, wanted.pose))
+        errors.append((float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))))
+        forces.append(abs(float(done.measured.wrench @ pressed.normal) - PRESS))
+        if _strays(errors[-1], lost):
+            return Cell(name, HYBRID, kind, lost=f"{1e3 * errors[-1][0]:.0f} mm, {errors[-1][1]:.2f} rad astray")
+    found = np.column_stack([np.array(errors), forces])[pressed.slides :]
+    rms, most = np.sqrt(np.mean(found**2, axis=0)), found.max(axis=0)
+    by = [(float(a), float(b)) for a, b in zip(rms, most, strict=True)]
+    return Cell(name, HYBRID, kind, by[0], by[1], _saturated(robot.controller), force=by[2])
 
 
 def _saturated(controller: Controller) -> bool:
@@ -247,6 +296,8 @@ def page(cells: dict[tuple[str, str, str], Cell], names: Sequence[str]) -> str:
         left=1.0 - RESERVE,
         less=1.0 - RESERVE_UNKNOWN,
         longest=LONGEST,
+        press=PRESS,
+        slide=SLIDE,
         done=len(there),
         all=total,
         missing=missing,

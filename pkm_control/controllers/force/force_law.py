@@ -63,6 +63,19 @@ class ForceLaw(Controller):
         """Find the gains of the contact, which follow from those without."""
         return
 
+    def weight_along(self, directions: Array) -> Array:
+        """What holds the robot's weight at home, along directions.
+
+        Args:
+            directions: (6, k), unit twists that are possible there.
+
+        Returns:
+            (k,) [N or N m].
+        """
+        still, home = np.zeros(6), self.kinematics.home
+        effort = np.asarray(self.dynamics.inverse(home, still, still).effort)
+        return np.asarray(effort @ (self.kinematics.inverse_jacobian(home) @ directions))
+
     def advance(self, passed: float) -> None:
         """Take the time [s] that passed since the last command."""
         self._passed = min(max(passed, self._period), _LONGEST)

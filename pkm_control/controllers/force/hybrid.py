@@ -15,7 +15,8 @@ Array = NDArray[np.float64]
 
 _SLOWER = 4.0  # the integral of the force's error against the contact's own frequency
 _IN_TOUCH = 0.1  # of the wanted force: less is no contact yet, and nothing is integrated
-_STEADY = 0.5  # of the wanted force, and a bit: the most that the integral adds
+_STEADY = 0.5  # of the wanted force, what nobody knows of the weight, and a bit: the most that the integral adds
+_UNKNOWN = 0.6  # of the weight along the axis: half the platform as a payload, links a fifth heavier
 _A_BIT = 2.0  # N, N m
 
 
@@ -51,6 +52,8 @@ class Hybrid(ForceLaw):
         own = np.minimum(np.sqrt(contact / self._masses), self.natural_frequency)
         self._pressed = pressed
         self._wanted = self.task.wrench[self.task.selected]
+        at_rest = self.weight_along(pressed)
+        self._most = _STEADY * np.abs(self._wanted) + _UNKNOWN * np.abs(at_rest) + _A_BIT
         self._damper = 2.0 * self.damping * self._masses * own
         self._slope = own / _SLOWER
         self._across: dict[bytes, Array] = {}
@@ -113,8 +116,7 @@ class Hybrid(ForceLaw):
 
     def _integrate(self, pushes: Array, ruled: NDArray[np.bool_]) -> None:
         """Let the sum follow the error of the force where it rules in contact."""
-        most = _STEADY * np.abs(self._wanted) + _A_BIT
-        grown = np.clip(self._sum + self._passed * self._slope * (self._wanted - pushes), -most, most)
+        grown = np.clip(self._sum + self._passed * self._slope * (self._wanted - pushes), -self._most, self._most)
         self._sum = np.where(ruled, grown, 0.0)
 
     def _beside(self, chosen: NDArray[np.bool_], measured: Measured) -> Array:

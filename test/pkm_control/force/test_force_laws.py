@@ -14,6 +14,7 @@ from pkm_control.controllers.law_settings import ADMITTANCE, FORCE_LAWS, HYBRID,
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware.contact.surroundings import Hole, Plane, Surroundings, peg
 from pkm_control.hardware.machine_state import CommandMode
+from pkm_control.hardware.simulated.imperfections import heavier
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.modes import Mode, Outcome
@@ -22,7 +23,9 @@ from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.loop.watches.guard import guard_of
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
+from pkm_control.realism import HEAVIER
 from pkm_description.mechanism import Array
+from pkm_dynamics import Dynamics
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 
 DT = 1e-3
@@ -62,7 +65,7 @@ class Run:
 class Bench:
     """A robot above a plane that it can be pressed against, with a law."""
 
-    def __init__(self, built, law: str, friction: float = 0.2, **task) -> None:
+    def __init__(self, built, law: str, friction: float = 0.2, machine=None, **task) -> None:
         self.kinematics, dynamics = built.kinematics, built.dynamics
         space = np.asarray(self.kinematics.subspace(self.kinematics.home))
         onto = space @ np.linalg.pinv(space)
@@ -80,7 +83,7 @@ class Bench:
         )
         limits = ActuatorLimits.of(self.kinematics.mechanism)
         self.controller = make_controller(law, dynamics, limits, DT, task=chosen)
-        self.machine = SimulatedMachine(dynamics, limits)
+        self.machine = SimulatedMachine(machine or dynamics, limits)
         at = self.home[:3] - self.gap * self.normal[:3]
         self.machine.surround(Surroundings([Plane(tuple(at), tuple(self.normal[:3]), friction=friction)]))
         self.machine.configure()
@@ -133,6 +136,14 @@ def test_holds_a_force(name: str, of_gallery) -> None:
     run = bench.run(SETTLES.get(name, 1.0), bench.down(2.0 * bench.gap))
     assert np.abs(run.forces[-50:] - PRESS).max() < 0.5
     assert_calms_down(run)
+
+
+@pytest.mark.parametrize("name", ["delta", pytest.param("gough_stewart", marks=pytest.mark.slow)])
+def test_holds_a_force_on_a_machine_heavier_than_described(name: str, of_gallery) -> None:
+    machine = Dynamics(heavier(of_gallery[name].kinematics.mechanism, HEAVIER), friction=False)
+    bench = Bench(of_gallery[name], HYBRID, machine=machine)
+    run = bench.run(2.0, bench.down(2.0 * bench.gap))
+    assert np.abs(run.forces[-50:] - PRESS).max() < 0.5
 
 
 def assert_calms_down(run: Run) -> None:
