@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real-time scheduling for the thread of a control loop, where somebody asks for it and the system allows it."""
+"""Scheduling of the thread of a control loop: short slices, and real time where somebody asks and the system allows."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+import platform
+import struct
 import sys
 import threading
 
@@ -13,6 +16,28 @@ from rclpy.node import Node
 from pkm_description.ros.parameters import declare
 
 _SWITCH_INTERVAL = 2e-4  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
+
+
+_SLICE = 100_000  # ns: what a loop computes in a period is two or three of them
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # number of the system call, which libc does not wrap everywhere
+_SCHED_ATTR = struct.Struct("IIQiIQQQII")  # struct sched_attr of linux/sched/types.h, with size and policy before all
+
+
+def ask_for_short_slices() -> bool:
+    """Have the thread that calls go before ordinary ones as soon as it wakes, for short turns; needs no permission.
+
+    The scheduler of Linux 6.12 and later (EEVDF) lets who asks for short slices preempt those with longer ones, and
+    gives nobody more time for it. Before, a thread that woke waited for the end of somebody's slice of 3 ms.
+
+    Returns:
+        Whether this system takes the request; older ones ignore it.
+    """
+    call = _SCHED_SETATTR.get(platform.machine()) if sys.platform == "linux" else None
+    if call is None:
+        return False
+    niceness = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    attributes = _SCHED_ATTR.pack(_SCHED_ATTR.size, os.SCHED_OTHER, 0, niceness, 0, _SLICE, 0, 0, 0, 0)
+    return bool(ctypes.CDLL(None).syscall(call, 0, ctypes.create_string_buffer(attributes), 0) == 0)
 
 
 class RealTime:
@@ -37,11 +62,12 @@ class RealTime:
         gc.freeze()
 
     def request(self) -> None:
-        """Run the thread that calls before all ordinary ones.
+        """Run the thread that calls before all ordinary ones; in short slices where no priority is asked for.
 
         Without the permission (`ulimit -r`; see the docs of ros2_control on real-time kernels) it runs as any other,
         and the node says so.
         """
+        ask_for_short_slices()
         if self._priority == 0 or (os.cpu_count() or 1) < 2:  # on a single core nobody else would get any time
             return
         policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
