@@ -24,17 +24,19 @@ _DOWN, _SETTLE, _SIDE = 0.3, 1.5, 0.5  # s: to behind the plane, until the force
 class Pressing:
     """A task, what is touched, and where the platform shall be.
 
-    `normal` (6,) is the direction out of the plane, `references` one for each period; those from `slides` on slide.
+    `normal` (6,) is the direction out of the plane, `straight` (6,) how the platform leaves it by as much, which may
+    turn or shift it besides. `references`: one for each period; those from `slides` on slide.
     """
 
     task: ForceTask
     surroundings: Surroundings
     normal: Array
+    straight: Array
     references: tuple[Reference, ...]
     slides: int
 
     def across(self, error: Array) -> Array:
-        """An error (6,) without what is along the normal, where the force is controlled.
+        """An error (6,) without the way along the normal, where the force is controlled.
 
         Args:
             error: of position, then of orientation.
@@ -42,7 +44,7 @@ class Pressing:
         Returns:
             (6,), the same.
         """
-        return np.asarray(error - self.normal * (self.normal @ error))
+        return np.asarray(error - self.straight * (self.normal @ error))
 
 
 def pressing(kinematics: Kinematics, period: float) -> Pressing:
@@ -64,9 +66,10 @@ def pressing(kinematics: Kinematics, period: float) -> Pressing:
     solid = Surroundings([Plane(tuple(home[:3] - gap * normal[:3]), tuple(normal[:3]))])
     drives = np.asarray(kinematics.inverse(home).actuated)
     jacobian = kinematics.inverse_jacobian(home)
-    down = -2.0 * gap * (jacobian @ normal)
-    rest = space - np.outer(normal, normal @ space)  # the freedoms that are left, all of them at once
-    twist = rest.sum(axis=1)
+    straight = onto @ normal / max(float(normal @ onto @ normal), 1e-9)  # which may turn the platform besides
+    down = -2.0 * gap * (jacobian @ straight)
+    # the freedoms that are left, all of them at once
+    twist = (space - np.outer(straight, normal @ space)).sum(axis=1)
     size = float(np.hypot(np.linalg.norm(twist[:3]) / kinematics.characteristic_length, np.linalg.norm(twist[3:])))
     side = SLIDE / size * (jacobian @ twist) if size > 1e-9 else np.zeros_like(drives)
     times = np.arange(0.0, _DOWN + _SETTLE + 2.0 * _SIDE, period)
@@ -82,7 +85,7 @@ def pressing(kinematics: Kinematics, period: float) -> Pressing:
         raise ValueError(f"the motion that slides leaves the motion space: {observer.reason}")
     accelerations = np.gradient(twists, period, axis=0)
     references = tuple(Reference(*one) for one in zip(poses, twists, accelerations, strict=True))
-    return Pressing(task, solid, normal, references, round(begins / period))
+    return Pressing(task, solid, normal, straight, references, round(begins / period))
 
 
 def _smooth(shares: Array) -> Array:

@@ -67,14 +67,16 @@ class ForceLaw(Controller):
         """What holds the robot's weight at home, along directions.
 
         Args:
-            directions: (6, k), unit twists that are possible there.
+            directions: (6, k), unit twists; each is taken with what the robot cannot but do besides.
 
         Returns:
             (k,) [N or N m].
         """
+        ways = self._inside @ directions
+        ways /= np.maximum(np.sum(directions * ways, axis=0), 1e-9)
         still, home = np.zeros(6), self.kinematics.home
         effort = np.asarray(self.dynamics.inverse(home, still, still).effort)
-        return np.asarray(effort @ (self.kinematics.inverse_jacobian(home) @ directions))
+        return np.asarray(effort @ (self.kinematics.inverse_jacobian(home) @ ways))
 
     def advance(self, passed: float) -> None:
         """Take the time [s] that passed since the last command."""

@@ -105,7 +105,9 @@ class Hybrid(ForceLaw):
         follows = self._masses * (self._pressed.T @ acceleration) - self._pressed.T @ carried
         way = np.sign(self._wanted)
         chosen = way * force <= way * follows
-        self._integrate(pushes, chosen & touching)
+        # a weight that the model does not know of presses too hard, and keeps the position's push below the force's
+        hard = way * pushes > np.abs(self._wanted)
+        self._integrate(pushes, (chosen | hard) & touching)
         if not chosen.any():
             self._aside[:] = 0.0
             return self.efforts(acceleration, carried, measured)

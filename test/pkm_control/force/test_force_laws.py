@@ -24,7 +24,7 @@ from pkm_control.loop.watches.guard import guard_of
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.realism import HEAVIER
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics import Dynamics
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 
@@ -65,7 +65,7 @@ class Run:
 class Bench:
     """A robot above a plane that it can be pressed against, with a law."""
 
-    def __init__(self, built, law: str, friction: float = 0.2, machine=None, **task) -> None:
+    def __init__(self, built, law: str, friction: float = 0.2, machine=None, payload=None, **task) -> None:
         self.kinematics, dynamics = built.kinematics, built.dynamics
         space = np.asarray(self.kinematics.subspace(self.kinematics.home))
         onto = space @ np.linalg.pinv(space)
@@ -83,7 +83,7 @@ class Bench:
         )
         limits = ActuatorLimits.of(self.kinematics.mechanism)
         self.controller = make_controller(law, dynamics, limits, DT, task=chosen)
-        self.machine = SimulatedMachine(machine or dynamics, limits)
+        self.machine = SimulatedMachine(machine or dynamics, limits, payload=payload)
         at = self.home[:3] - self.gap * self.normal[:3]
         self.machine.surround(Surroundings([Plane(tuple(at), tuple(self.normal[:3]), friction=friction)]))
         self.machine.configure()
@@ -142,6 +142,16 @@ def test_holds_a_force(name: str, of_gallery) -> None:
 def test_holds_a_force_on_a_machine_heavier_than_described(name: str, of_gallery) -> None:
     machine = Dynamics(heavier(of_gallery[name].kinematics.mechanism, HEAVIER), friction=False)
     bench = Bench(of_gallery[name], HYBRID, machine=machine)
+    run = bench.run(2.0, bench.down(2.0 * bench.gap))
+    assert np.abs(run.forces[-50:] - PRESS).max() < 0.5
+
+
+@pytest.mark.parametrize("name", ["delta_rr", pytest.param("gough_stewart", marks=pytest.mark.slow)])
+def test_a_hidden_payload_does_not_press_the_path_into_the_surface(name: str, of_gallery) -> None:
+    """It hangs below the path, so that position control wants to push less than the force does."""
+    mechanism = of_gallery[name].kinematics.mechanism
+    platform = next(link for link in mechanism.links if link.name == mechanism.platform_link)
+    bench = Bench(of_gallery[name], HYBRID, payload=Inertial(mass=0.5 * platform.inertial.mass))
     run = bench.run(2.0, bench.down(2.0 * bench.gap))
     assert np.abs(run.forces[-50:] - PRESS).max() < 0.5
 
