@@ -292,10 +292,16 @@ def page(tallies: list[Tally]) -> str:
         )
     text = PREFACE.format(motions=MOTIONS, looks=LOOKS, share=SHARE, seed=SEED)
     text += "\n" + table(HEADER, rows) + "\n"
-    notes = [f"- {one.robot}: {note}" for one in wholes for note in dict.fromkeys(one.notes)]
+    notes = [(one.robot, *said) for one in wholes for said in _of_all_times(one.notes).most_common()]
     if notes:
-        text += "\nWhat the judge did not agree with:\n\n" + "\n".join(notes) + "\n"
+        text += "\nWhat the judge did not agree with:\n\n"
+        text += "".join(f"- {robot}: {note} ({count} of those noted)\n" for robot, note, count in notes)
     return text
+
+
+def _of_all_times(notes: list[str]) -> Counter[str]:
+    """How often each is there, whenever it was."""
+    return Counter(re.sub(r"at [-0-9.einf]+ s: ", "", note) for note in notes)
 
 
 def main() -> None:
