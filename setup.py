@@ -145,6 +145,7 @@ setup(
             "kinematics_node = pkm_kinematics.ros.kinematics_node:main",
             "dynamics_node = pkm_dynamics.ros.dynamics_node:main",
             "layers_node = pkm_analysis.ros.layers_node:main",
+            "joystick_node = pkm_control.nodes.joystick.joystick_node:main",
             "page_node = pkm_control.nodes.page_node:main",
             "motion_player_node = pkm_control.nodes.motion_player_node:main",
             "controller_node = pkm_control.nodes.controller_node:main",

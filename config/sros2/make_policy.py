@@ -31,6 +31,7 @@ OFFERED = {  # to people: what a client may publish or ask of these nodes
     "controller": ("topics", "services", "actions"),
     "kinematics": ("services",),
     "dynamics": ("services", "topics"),
+    "joystick": ("topics",),
     "motion_player": ("services",),
 }
 SAFETY = {"/hardware/emergency_stop", "/hardware/reset"}  # may be asked for by every client
@@ -53,6 +54,7 @@ def robot() -> Iterator[None]:
         "--rate=200",
         "--report=",
         "--browser=false",
+        "--joystick",
     ]
     command = [sys.executable, "-m", "pkm_control.run.runner", *options]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)

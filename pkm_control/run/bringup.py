@@ -125,6 +125,9 @@ KNOBS = (
         group="output",
     ),
     Knob("browser", "false", "open the page in a browser, where there is a display", SWITCH, group="output"),
+    Knob(
+        "joystick", "false", "steer the platform by what a node of the package joy publishes", SWITCH, group="control"
+    ),
     Knob("namespace", "", "namespace of all nodes and topics"),
     Knob("frame_prefix", "", "before the name of every frame of the robot, such as left/"),
     Knob(
@@ -242,6 +245,13 @@ NODES = (
             "layers": "layers",
         },
         wanted=_is("page", "true"),
+        needed=False,
+    ),
+    NodeSpec(
+        "joystick",
+        "joystick_node",
+        "pkm_control.nodes.joystick.joystick_node",
+        wanted=_is("joystick", "true"),
         needed=False,
     ),
     NodeSpec(

@@ -56,7 +56,8 @@ def test_knobs_explain_themselves() -> None:
 
 
 def test_values_choose_the_nodes() -> None:
-    assert {n.name for n in bringup.nodes(bringup.defaults())} == {n.name for n in bringup.NODES}
+    assert {n.name for n in bringup.nodes(bringup.defaults(joystick="true"))} == {n.name for n in bringup.NODES}
+    assert "joystick" not in {n.name for n in bringup.nodes(bringup.defaults())}
     bare = bringup.defaults(hardware="none", controller="none", page="false")
     assert {n.name for n in bringup.nodes(bare)} == {"kinematics", "dynamics"}
     with pytest.raises(KeyError, match="colour"):
@@ -230,7 +231,7 @@ def test_a_picture_does_not_end_the_run(capfd: pytest.CaptureFixture[str]) -> No
 
 def test_which_nodes_end_the_run_is_declared() -> None:
     ends = {node.name: (node.stops_run(0), node.stops_run(1)) for node in ALL_NODES}
-    assert ends.pop("page") == (False, False)
+    assert ends.pop("page") == ends.pop("joystick") == (False, False)
     assert ends.pop("motion_player") == (False, True)
     assert set(ends.values()) == {(True, True)}
     assert all(node.stops_run(0, leads=True) for node in ALL_NODES)

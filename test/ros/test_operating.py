@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.action import ActionClient
+from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
 
 from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.nodes.joystick.joystick_node import JoystickNode
 from pkm_control.nodes.motion_messages import duration_message
 from pkm_control.run.runner import ProcessGroup
 from pkm_description.ros import messages, topics
@@ -214,3 +216,30 @@ def test_another_working_mode_is_refused_with_the_reason(robot: Robot) -> None:
     assert not other.success
     assert "limb1_arm" in other.message  # whose limits forbid the arm that is turned inwards
     assert robot.states[-1].mode == Mode.HOLDING
+
+
+def test_a_joystick_moves_the_platform_while_its_button_is_held(robot: Robot) -> None:
+    robot.graph.start(JoystickNode, silence=0.3)
+    stick = robot.graph.client.create_publisher(Joy, topics.JOY, topics.EVENTS)
+    robot.graph.wait(lambda: stick.get_subscription_count() == 1)
+    robot.graph.wait(lambda: len(robot.graph.client.get_publishers_info_by_topic(stick_target(robot))) >= 1)
+    pushed = [0.0] * 8
+    pushed[4] = 1.0  # along z
+    before = robot.here()
+    stick.publish(Joy(axes=pushed, buttons=[0] * 11))
+    time.sleep(0.3)
+    assert robot.states[-1].mode == Mode.HOLDING
+    np.testing.assert_array_equal(robot.here(), before)
+    held = [0] * 11
+    held[4] = 1
+    stick.publish(Joy(axes=pushed, buttons=held))  # once: the node renews it until it counts as silent
+    wait_for(robot, Mode.JOGGING)
+    robot.graph.wait(lambda: robot.states[-1].reference.twist.linear.z > 0.02)
+    wait_for(robot, Mode.HOLDING)
+    moved = robot.here()[2] - before[2]
+    assert 0.005 < moved < 0.2  # m: 0.1 m/s for 0.3 s and what it takes to come to rest
+    back_home(robot)
+
+
+def stick_target(robot: Robot) -> str:
+    return f"{robot.graph.namespace}/{topics.JOG_TWIST}"
