@@ -106,7 +106,7 @@ def choose_drives(
 
 def _choice(p: Prediction, k: int, joint: str, motor: Motor, gear: Gear, rest: float) -> Choice:
     torque, lost = _motor_torque(p, k, motor, gear)
-    held = abs(p.load[-1, k]) * gear.efficiency / gear.ratio  # friction in the gear helps to hold
+    held = abs(p.holding[k]) * gear.efficiency / gear.ratio  # friction in the gear helps to hold
     squares = p.rms(torque) ** 2 * p.duration + held**2 * rest
     speed = gear.ratio * np.abs(p.velocity[:, k]).max()
     uses = {

@@ -55,6 +55,7 @@ class Prediction(Pictured):
     acceleration: Array  # (n, m)
     effort: Array  # (n, m) N m, N: what the actuators exert on their joints, rotors accelerated
     load: Array  # (n, m) the same without the rotors of the description
+    holding: Array  # (m,) N m, N: what holds the last pose, at rest there
     effort_limits: Array  # (m,)
     velocity_limits: Array  # (m,)
     exceeded: tuple[Exceeded, ...]  # of all joints, the passive ones' positions too
@@ -138,7 +139,7 @@ class Prediction(Pictured):
         Returns:
             (m,).
         """
-        squares = self.rms_effort**2 * self.duration + self.effort[-1] ** 2 * rest
+        squares = self.rms_effort**2 * self.duration + self.holding**2 * rest
         return np.asarray(squares / (self.duration + rest) / np.asarray(continuous, dtype=float) ** 2)
 
     def integral(self, values: Array) -> Array:
@@ -159,6 +160,7 @@ class Prediction(Pictured):
                 "unit": self.units[k],
                 "peak_effort": float(self.peak_effort[k]),
                 "rms_effort": float(self.rms_effort[k]),
+                "holding_effort": float(self.holding[k]),
                 "effort_limit": float(self.effort_limits[k]),
                 "peak_speed": float(self.peak_velocity[k]),
                 "rms_speed": float(self.rms_velocity[k]),
@@ -242,6 +244,11 @@ def predict(
     effort = dynamics.inverse(
         poses, twists, accelerations, wrench, payload=payload, seed=found.joints, distribution=distribution
     ).effort
+    # the last sample may still move or decelerate; in a rest after it nothing does
+    still, pressed = np.zeros(6), None if wrench is None else np.broadcast_to(wrench, (len(at), 6))[-1]
+    holding = dynamics.inverse(
+        np.asarray(poses)[-1], still, still, pressed, payload=payload, seed=found.joints[-1], distribution=distribution
+    ).effort
     mechanism = k.mechanism
     joints = [mechanism.joint_named[name] for name in k.actuated_names]
     armature = np.array([0.0 if joint.drive is None else joint.drive.armature for joint in joints])
@@ -265,6 +272,7 @@ def predict(
         acceleration=acceleration,
         effort=effort,
         load=effort - armature * acceleration,
+        holding=holding,
         effort_limits=effort_limits,
         velocity_limits=velocity_limits,
         exceeded=tuple(beyond),

@@ -61,8 +61,19 @@ def test_peaks_and_means_are_those_of_the_dynamics(delta, motion):
     assert found.force[arm] == pytest.approx(np.linalg.norm(loads.of("limb1_arm")[:, :3], axis=1).max())
     still = found.duty(found.rms_effort)
     np.testing.assert_allclose(still, 1.0)
+
+
+def test_a_rest_asks_for_what_holds_the_weight_not_for_what_decelerates(delta, motion):
+    found = predict(delta, *motion)
+    pose, still = motion[1][-1], np.zeros(6)
+    weight = delta.inverse(pose, still, still).effort
+    np.testing.assert_allclose(found.holding, weight)
+    assert (np.abs(found.effort[-1] - weight) > 1.0).any()  # the motion ends while it decelerates
     longer = found.duty(found.rms_effort, rest=found.duration)
-    np.testing.assert_allclose(longer, 0.5 + 0.5 * found.effort[-1] ** 2 / found.rms_effort**2)
+    np.testing.assert_allclose(longer, 0.5 + 0.5 * weight**2 / found.rms_effort**2)
+    motor = Motor("any", continuous=10.0, peak=20.0, speed=1e4, inertia=2e-4)
+    use = {c.joint: c.uses["continuous torque"] for c in choose_drives(found, [motor], [Gear("55", 55.0)], rest=1e6)}
+    np.testing.assert_allclose([use[n] for n in found.names], np.abs(weight) / 55.0 / 10.0, rtol=1e-3)
 
 
 def test_means_of_unevenly_spaced_samples():
