@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
+from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range
 from pkm_analysis.loci.loci import Loci, loci
 from pkm_analysis.maps.map import Map, quantity_map
@@ -119,6 +120,10 @@ class Analysis(Introduced):
             AnalysisError: no such coordinate, one held outside of its limits, or a requirement that cannot be read.
         """
         names = [c.name for c in self.robot.coordinates.free[:3]] if vary is None else list(vary)
+        found = [self.robot.coordinates.find(name).name for name in names]
+        twice = next((name for name, one in zip(names, found, strict=True) if found.count(one) > 1), None)
+        if twice is not None:
+            raise AnalysisError(f"coordinate {twice}", "it is named twice", "name each that varies once")
         domain = Domain(self.robot.coordinates, dict.fromkeys(names, ANY), hold)
         if platform_limits:
             domain.check_held()

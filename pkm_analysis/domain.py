@@ -30,6 +30,7 @@ from pkm_kinematics import Kinematics
 Range = tuple[float, float]
 UNLIMITED = 1e12  # rad or m
 SLACK = 1e-9  # m or rad beyond a limit: rounding
+MOST_NODES = 50_000_000  # of a grid
 INDEPENDENT = 1e-6  # of unit velocities
 
 
@@ -175,6 +176,24 @@ class TaskCoordinates:
         return found
 
 
+def check_resolution(about: str, resolution: int | None, dimension: int) -> None:
+    """Raise where a grid of so many nodes along each of its coordinates is none, or too large.
+
+    Args:
+        about: what asks for it.
+        resolution: nodes along a coordinate; None where the asker chooses.
+        dimension: how many coordinates.
+
+    Raises:
+        AnalysisError: it is.
+    """
+    if resolution is not None and resolution < 2:
+        raise AnalysisError(about, f"{resolution} nodes along a coordinate are no grid", "give two at least")
+    if resolution is not None and float(resolution) ** dimension > MOST_NODES:
+        problem = f"the grid would have {float(resolution) ** dimension:.3g} nodes"
+        raise AnalysisError(about, problem, "lower the resolution")
+
+
 class Domain:
     """Points of some task coordinates, the others held or following.
 
@@ -277,6 +296,15 @@ class Domain:
         vary = {self.task.find(name).name for name in ranges}
         kept = {name: value for name, value in self.held.items() if name not in vary}
         return Domain(self.task, ranges, {**kept, **{self.task.find(name).name: v for name, v in (held or {}).items()}})
+
+    def check_surface(self) -> None:
+        """Raise where the border of what is over it is no surface, which a mesh could be of.
+
+        Raises:
+            AnalysisError: other than three coordinates vary.
+        """
+        if self.dimension != 3:
+            raise AnalysisError("mesh", f"the border is no surface in {self.dimension} coordinates", "vary three")
 
     def grid(self, shape: Iterable[int]) -> list[Array]:
         """Values of each coordinate at the nodes of a grid.

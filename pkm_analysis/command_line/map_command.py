@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def answer(sweeps: Sweeps) -> Found:
         analysis = question.asked(given, sweeps)
-        found = analysis.map(given.quantity, **question.where(analysis, given))
+        found = analysis.map(given.quantity, **question.where(analysis, given, slices=True))
         if given.layer:
             found.save(given.layer)
         return Found(analysis.robot.name, found.quantity.name, [found])

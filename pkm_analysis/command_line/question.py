@@ -114,12 +114,13 @@ def asked(given: argparse.Namespace, sweeps: Sweeps) -> Analysis:
     return analysis
 
 
-def where(analysis: Analysis, given: argparse.Namespace) -> dict[str, Any]:
+def where(analysis: Analysis, given: argparse.Namespace, slices: bool = False) -> dict[str, Any]:
     """The domain and the conditions of a command line, as `Analysis` takes them.
 
     Args:
         analysis: of the robot.
         given: the arguments.
+        slices: True where coordinates that have a range vary alone, as in a map.
 
     Returns:
         Arguments by name.
@@ -130,6 +131,10 @@ def where(analysis: Analysis, given: argparse.Namespace) -> dict[str, Any]:
     ranges = ranges_of(analysis, given.range)
     hold = values_of(analysis, given.hold)
     vary = given.vary.split(",") if given.vary else list(ranges) or None
+    if not given.vary and not slices:
+        usual = [c.name for c in analysis.robot.coordinates.free[:3]]
+        if set(usual).issuperset(ranges):  # a range of one leaves the others free, but for what is held
+            vary = [name for name in usual if name not in hold] if hold.keys() & set(usual) else None
     return {"ranges": ranges, "vary": vary, "hold": hold, "requirements": given.require, "resolution": given.resolution}
 
 

@@ -56,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 resolution=where["resolution"],
             )
         else:
+            if given.mesh:
+                analysis.conditions(where["vary"], where["hold"], platform_limits=False).domain.check_surface()
             found = analysis.workspace(
                 **where,
                 tolerance=given.tolerance,

@@ -66,7 +66,8 @@ class Loci(Pictured):
         return self.graph.domain
 
     def _summary(self) -> str:
-        return f"{self.graph.membership.robot.name}: {len(self.loci)} kinds, at {measure(self.graph.pitch)} m"
+        kinds = "1 kind" if len(self.loci) == 1 else f"{len(self.loci)} kinds"
+        return f"{self.graph.membership.robot.name}: {kinds}, at {measure(self.graph.pitch)} m"
 
     def _details(self) -> list[str]:
         sizes = self.sizes

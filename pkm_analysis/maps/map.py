@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Domain
+from pkm_analysis.domain import Domain, check_resolution
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED
 from pkm_analysis.layers.layer_file import write_layer
 from pkm_analysis.maps.asked import asked
@@ -163,6 +163,7 @@ def quantity_map(
     """
     if conditions.domain.dimension > 3:
         raise AnalysisError("map", "it has more than three coordinates", "hold the others")
+    check_resolution("map", resolution, conditions.domain.dimension)
     membership = conditions.over(conditions.domain.within(extent(conditions, given)))
     domain, robot = membership.domain, membership.robot
     length = robot.kinematics.characteristic_length

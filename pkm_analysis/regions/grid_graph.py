@@ -12,6 +12,7 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.domain import check_resolution
 from pkm_analysis.regions.measures import TYPE_2, Measured, Measures
 from pkm_analysis.requirements.membership import Membership
 from pkm_analysis.sweeps.chunks import slices
@@ -57,6 +58,7 @@ class GridGraph:
         domain = membership.domain
         if domain.dimension > max(NODES):
             raise AnalysisError("regions", f"it has {domain.dimension} coordinates", "hold some of them")
+        check_resolution("regions", resolution, domain.dimension)
         self.wraps = domain.closes
         ranges = {
             c.name: (c.home - np.pi, c.home + np.pi) if wraps else (low, high)

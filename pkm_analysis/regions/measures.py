@@ -25,7 +25,7 @@ BETWEEN = {
     TYPE_2: "type 2",
     CONSTRAINT: UNSIGNED[HOLD],
     LIMB: UNSIGNED[REGULARITY],
-    TURN: "a turn of a joint between its limits",
+    TURN: "a turn that a joint cannot make for its limits",
     JUMP: "a jump of the coordinates that follow",
 }
 NOTHING = 1e-7  # of the margin of type 2: rounding

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which regions touch, and through which singularity."""
+"""Which regions touch, and through what."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 
 from pkm_analysis.kernels.pose_quantities import WIDTH
 from pkm_analysis.regions.grid_graph import GridGraph, Indices
-from pkm_analysis.regions.measures import CONSTRAINT, LIMB, TYPE_2
+from pkm_analysis.regions.measures import CONSTRAINT, LIMB, TURN, TYPE_2
 from pkm_analysis.requirements.membership import INSIDE
 from pkm_analysis.workspace.border import bisect
 from pkm_description.mechanism import Array
 
 MEETING = 0.02  # rad, m: limbs of two modes at a border that are no further apart are one there
-SINGULAR = (TYPE_2, CONSTRAINT, LIMB)
+APART = (TYPE_2, CONSTRAINT, LIMB, TURN)  # what regions of one mode lie side by side at
 TRIED = 8  # places of the border at most where that is looked at
 FINE = 1e-9  # of a step: how near to the border
 
 
 @dataclass(frozen=True, eq=False)
 class Touch:
-    """Two regions with a singularity between them.
+    """Two regions with a singularity between them, or with a turn that a joint's limits do not allow.
 
     Attributes:
         first: number of a region.
@@ -63,11 +63,11 @@ def touches_within(graph: GridGraph, numbers: NDArray[np.int32]) -> list[Touch]:
         numbers: of the region at each node.
 
     Returns:
-        One for each pair of regions and each singularity between them.
+        One for each pair of regions and each singularity, or turn of a joint, between them.
     """
     edges = graph.edges
     a, b = numbers[edges.first], numbers[edges.second]
-    apart = np.flatnonzero((a != b) & (a > 0) & (b > 0) & np.isin(edges.between, SINGULAR))
+    apart = np.flatnonzero((a != b) & (a > 0) & (b > 0) & np.isin(edges.between, APART))
     groups: dict[tuple[int, int, int], list[int]] = {}
     for k in apart:
         key = (min(int(a[k]), int(b[k])), max(int(a[k]), int(b[k])), int(edges.between[k]))

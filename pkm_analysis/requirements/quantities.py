@@ -61,6 +61,9 @@ def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quant
 
     Returns:
         The quantities, without the positions of joints and without what is asked for one direction.
+
+    Raises:
+        AnalysisError: a stiffness that is none.
     """
     stiffness = assumed.stiffness
     unit, length = robot.actuator_unit, robot.kinematics.characteristic_length
@@ -114,6 +117,8 @@ def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quant
         meaning = f"type2 with the sign of the determinant, positive at home: it changes at type 2 alone{at}"
         found.append(Quantity("type2_signed", per[1], meaning, lambda b: b.number(TYPE2), (TYPE2,), signed=True))
     if stiffness is not None:
+        if not 0.0 < stiffness < np.inf:
+            raise AnalysisError("stiffness", f"{stiffness:g} is none", "give one above zero")
         text = f"lowest natural frequency on drives of stiffness {stiffness:g} {'N/m' if unit == 'm' else 'N m/rad'}"
         version = repr(stiffness)
         found.append(Quantity("natural_frequency", "Hz", text, lambda b: _frequencies(b, stiffness), version=version))

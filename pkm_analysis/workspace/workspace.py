@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.domain import Domain, Range, size_unit
+from pkm_analysis.domain import Domain, Range, check_resolution, size_unit
 from pkm_analysis.layers.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.optional_library import optional_library
 from pkm_analysis.pictured import Pictured
@@ -24,6 +24,7 @@ from pkm_analysis.workspace.contour import first_border
 from pkm_analysis.workspace.grid import codes_on_grid, extent
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
+from pkm_analysis.workspace.weld import welded
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
@@ -157,10 +158,7 @@ class Workspace(Pictured):
         Raises:
             AnalysisError: it is no surface.
         """
-        if self.domain.dimension != 3:
-            raise AnalysisError(
-                "mesh", f"the border is no surface in {self.domain.dimension} coordinates", "vary three"
-            )
+        self.domain.check_surface()
         if Path(path).suffix == ".glb":
             mechanism = self.membership.robot.mechanism
             colours = np.tile(np.array(BORDER, dtype=np.uint8), (len(self.corners), 1))
@@ -168,7 +166,7 @@ class Workspace(Pictured):
             write_layer(path, f"workspace of {mechanism.name}", "1", mechanism.base_link, [border])
             return
         trimesh = optional_library("trimesh", "trimesh", "files of meshes")
-        trimesh.Trimesh(self.corners, self.simplices, process=False).export(str(path))
+        trimesh.Trimesh(*welded(self.corners, self.simplices), process=False).export(str(path))
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""
@@ -218,6 +216,9 @@ def workspace(
     given = {task.find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
     if conditions.domain.dimension > 3:
         raise AnalysisError("workspace", "it has more than three coordinates", "hold some of them")
+    check_resolution("workspace", resolution, conditions.domain.dimension)
+    if tolerance is not None and not 0.0 < tolerance < np.inf:
+        raise AnalysisError("workspace", f"{tolerance:g} m is no tolerance", "give a length above zero")
     return measured(conditions.over(conditions.domain.within(extent(conditions, given))), tolerance, resolution)
 
 

@@ -139,3 +139,38 @@ def test_regions_of_home_by_word(tmp_path: Path, capsys: pytest.CaptureFixture[s
     words = ["two_rpr", "regions", "--modes", "home", "--resolution", "12", "--report", str(tmp_path), "--json"]
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["robot"] == "two_rpr"
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["workspace", "--tolerance", "0"], "0 m is no tolerance; give a length above zero"),
+        (["workspace", "--tolerance", "-1"], "-1 m is no tolerance"),
+        (["workspace", "--tolerance", "nan"], "nan m is no tolerance"),
+        (["workspace", "--resolution", "100000"], "1e+10 nodes; lower the resolution"),
+        (["workspace", "--resolution", "0"], "0 nodes along a coordinate are no grid"),
+        (["map", "--resolution", "-3"], "-3 nodes along a coordinate are no grid"),
+        (["map", "--resolution", "1000000"], "1e+12 nodes; lower the resolution"),
+        (["regions", "--resolution", "-3"], "-3 nodes along a coordinate are no grid"),
+        (["map", "--vary", "x,x"], "coordinate x: it is named twice"),
+        (["map", "--quantity", "natural_frequency", "--stiffness", "-5"], "-5 is none; give one above zero"),
+        (["map", "--quantity", "natural_frequency", "--stiffness", "nan"], "nan is none; give one above zero"),
+        (["workspace", "--mesh", "border.stl"], "the border is no surface in 2 coordinates; vary three"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused_in_words(
+    words: list[str], answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["five_bar", *words]) == 1
+    assert answer in capsys.readouterr().err
+
+
+def test_a_range_of_one_coordinate_leaves_the_others_free(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["five_bar", "workspace", "--range", "x=-0.1:0.1", "--json"]) == 0
+    numbers = json.loads(capsys.readouterr().out)
+    assert numbers["coordinates"] == ["x", "y"]
+    assert (numbers["lower"][0], numbers["upper"][0]) == (pytest.approx(-0.1), pytest.approx(0.1))
+    assert main(["delta", "workspace", "--range", "x=-0.1:0.1", "--hold", "z=-0.9", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["coordinates"] == ["x", "y"]
+    assert main(["gough_stewart", "workspace", "--range", "yaw=-10deg:10deg", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["coordinates"] == ["yaw"]

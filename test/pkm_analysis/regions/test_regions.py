@@ -215,3 +215,16 @@ def test_the_prototype_of_capaman_is_one_region() -> None:
     found = analysis("capaman").regions(resolution=9)
     assert [(one.sign, one.home) for one in found.regions] == [(1, True)]
     assert not found.touches
+
+
+def test_regions_that_a_joint_parts_say_so() -> None:
+    # The legs of a 2-RPR turn no further than half a turn and a little from home: across the line of one leg straight
+    # away from home lies no singularity, and still no way.
+    found = analysis("two_rpr").regions(resolution=60)
+    parted = [t for t in found.touches if "turn that a joint cannot make" in t.through]
+    signs = {one.number: one.sign for one in found.regions}
+    assert len(found.regions) == 4
+    assert len(parted) == 2
+    assert all(signs[t.first] == signs[t.second] == -1 for t in parted)
+    free = analysis("two_rpr").regions(resolution=60, joint_limits=False)
+    assert [t.through for t in free.touches] == ["type 2"]

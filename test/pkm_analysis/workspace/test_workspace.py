@@ -229,3 +229,16 @@ def test_an_angle_that_closes_on_itself_has_no_border_there() -> None:
     part = a.workspace({"x": (0.3, 0.7), "y": (0.1, 0.5), "yaw": (-3.0, 3.0)}, resolution=15)
     assert any(stop.kind == "range" for stop, _ in part.stopped_by)
     assert "no border" not in str(part)
+
+
+@pytest.mark.parametrize("name", ["orthoglide", "delta"])
+def test_a_mesh_is_closed_also_for_those_who_know_corners_by_their_places(name: str, tmp_path: Path) -> None:
+    trimesh = pytest.importorskip("trimesh")
+    found = analysis(name).workspace(resolution=12)
+    for ending in ("stl", "ply", "obj"):
+        found.save(tmp_path / f"border.{ending}")
+        mesh = trimesh.load(tmp_path / f"border.{ending}")
+        assert mesh.is_watertight, ending
+        assert mesh.is_winding_consistent, ending
+        assert abs(mesh.volume) == pytest.approx(found.size, rel=1e-4)
+        assert mesh.area_faces.min() > 0.0
