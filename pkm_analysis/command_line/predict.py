@@ -37,7 +37,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Times in the motion file are kept, whatever they ask for; without times it is run as fast as limits\n"
         "allow. Tables are CSV: name, continuous [N m], peak [N m], speed [rpm], inertia [kg cm^2] of motors;\n"
         "name, ratio, and efficiency, inertia [kg cm^2], peak [N m], speed [rpm] of gears.\n"
-        f"Exit status: 0 within all limits, {EXCEEDED} beyond some, 1 no answer, 2 wrong command line.",
+        f"Exit status: 0 within all limits, {EXCEEDED} beyond some or too hot, 1 no answer, 2 wrong command line.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_robot(p)
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 0, 3 beyond a limit, 1 where there is no answer."""
+    """Entry point: exit status 0, 3 beyond a limit or the effort of `--continuous`, 1 where there is no answer."""
     command = parser()
     given = command.parse_args(arguments)
     if given.gears and not given.motors:
@@ -81,17 +81,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             robot.dynamics, *motion[:4], payload=None if pushed else payload, wrench=motion.wrench
         )
         numbers: dict[str, Any] = {**found.to_dict(), "notes": list(motion.notes)}
-        lines = list(motion.notes)
+        lines, hot = list(motion.notes), False
         if given.continuous:
             duty = found.duty(given.continuous, given.rest)
             numbers["thermal_duty"] = dict(zip(found.names, duty.tolist(), strict=True))
+            hot = bool((duty > 1.0).any())
             verdicts = ("too hot" if one > 1.0 else "fits" for one in duty)
             lines += [f"{n}: duty {d:.3g}, {v}" for n, d, v in zip(found.names, duty, verdicts, strict=True)]
         choices = prediction.choose_drives(found, motors, gears, given.rest)
         if choices:
             numbers["choices"] = [_listed(one) for one in choices]
             lines += _table(choices, gears)
-        return Found(robot.name, "what a motion asks for", [found], numbers, lines, EXCEEDED if found.exceeded else 0)
+        status = EXCEEDED if found.exceeded or hot else 0
+        return Found(robot.name, "what a motion asks for", [found], numbers, lines, status)
 
     return answered("predict", given, answer)
 

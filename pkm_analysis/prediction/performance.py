@@ -185,7 +185,7 @@ class Prediction(Pictured):
 
     def _summary(self) -> str:
         use = int(np.nanargmax(np.maximum(self.effort_use, self.velocity_use)))
-        limits = f"{len(self.exceeded)} limits exceeded" if self.exceeded else "within all limits"
+        limits = f"{len(self.exceeded)} limits exceeded" if self.exceeded else "within all limits of the description"
         return f"{self.duration:.4g} s, {limits}, {self.names[use]} is loaded most"
 
     def _details(self) -> list[str]:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pkm_control.control_errors import LimitError, UnreachableMotionError
 from pkm_control.controllers.weight import Carried, pulling
 from pkm_control.motion.actuator_path import ActuatorPath
+from pkm_control.motion.files.frame_hint import HINT, meant_from_home
 from pkm_control.motion.files.motion_events import events_of, payloads_of
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
@@ -125,10 +126,17 @@ class MotionPlanner:
             UnreachableMotionError: the path leaves the workspace.
             LimitError: given times cannot be kept, or no speed, however low, is within the limits.
         """
-        motion = motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64))
-        limits = self.platform.lowered_by(motion.limits)
-        if motion.times is not None:
-            return self._plan_timed(motion, limits)
+        in_base = motion.in_base(np.asarray(self.kinematics.home, dtype=np.float64))
+        limits = self.platform.lowered_by(in_base.limits)
+        try:
+            return self._plan_untimed(in_base, limits) if in_base.times is None else self._plan_timed(in_base, limits)
+        except UnreachableMotionError as error:
+            if not meant_from_home(self.kinematics, motion, self.mode):
+                raise
+            raise UnreachableMotionError(error.where, error.position, f"{error.reason}; {HINT}") from error
+
+    def _plan_untimed(self, motion: MotionFile, limits: PlatformLimits) -> Trajectory:
+        """Return the trajectory of a motion without times, in the base frame."""
         pieces: list[Piece] = []
         notes: list[str] = []
         arrivals, now = [0.0], float(motion.dwells[0])

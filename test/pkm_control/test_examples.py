@@ -90,6 +90,19 @@ def test_the_delta_follows_from_its_numbers(numbers: dict[str, float], tmp_path:
     assert check.examine(str(path), modes=False).usable
 
 
+def test_a_delta_whose_arms_turn_past_upright_gets_as_high_as_its_rods_let_it(tmp_path: Path) -> None:
+    """Arms of +-100 degrees: highest where the rods fold back along the arms, lowest where they continue them."""
+    text = (EXAMPLES / "packaging_delta.urdf.xacro").read_text()
+    for name, value in (("arm_lower", "-1.75"), ("arm_upper", "1.75")):
+        text, count = re.subn(rf'(name="{name}" value=)"[^"]*"', rf'\1"{value}"', text)
+        assert count == 1
+    path = tmp_path / "delta.urdf.xacro"
+    path.write_text(text)
+    ends = load_mechanism(path).joint_named["platform_z"].limits
+    np.testing.assert_allclose(ends.upper, -np.sqrt((0.8 - 0.3) ** 2 - 0.15**2), atol=1e-12)
+    np.testing.assert_allclose(ends.lower, -np.sqrt((0.8 + 0.3) ** 2 - 0.15**2), atol=1e-12)
+
+
 def test_hexapod_by_hand() -> None:
     """With level horns every rod has its length, and the platform stands where Pythagoras puts it."""
     kinematics = Dynamics(load_mechanism(EXAMPLES / "hobby_hexapod.urdf.xacro")).kinematics

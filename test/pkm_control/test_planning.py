@@ -198,6 +198,17 @@ def test_waypoints_out_of_the_workspace_are_refused_with_the_reason(planner, row
     assert "far.csv, line 4" in str(caught.value)
 
 
+def test_waypoints_that_are_meant_from_home_are_told_so(planner) -> None:
+    text = "x [mm], y [mm], z [mm]\n0, 0, 0\n50, 0, 20\n"
+    with pytest.raises(UnreachableMotionError, match="# frame: home") as caught:
+        planner.plan(parse_motion(text, source="bare.csv"))
+    assert "bare.csv, line 3" in str(caught.value)
+    for far in ("# frame: home\nx [mm], y [mm], z [mm]\n0, 0, -2000", "x [mm], y [mm], z [mm]\n0, 0, 0\n0, 0, -2000"):
+        with pytest.raises(UnreachableMotionError) as caught:
+            planner.plan(parse_motion(f"{far}\n0, 0, 0\n"))
+        assert "# frame: home" not in str(caught.value)
+
+
 def test_a_turn_that_the_delta_cannot_do_is_refused(planner) -> None:
     text = "# frame: home\nx [m], y [m], z [m], roll [deg], pitch [deg], yaw [deg]\n0,0,0,0,0,0\n0,0,0,0,0,30\n"
     with pytest.raises(UnreachableMotionError, match="motion space"):

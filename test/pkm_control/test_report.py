@@ -254,6 +254,28 @@ def test_nothing_runs_over_or_out_of_its_panel() -> None:
                     assert box.x1 <= tile.x1, text.get_text()
 
 
+def test_notes_are_whole_on_the_sheet_and_the_others_counted() -> None:
+    """Three lines hold no seven notes: those that are there are whole, and the sheet says that there are more."""
+    notes = tuple(f"leg{k}_arm (channel {k}) would be sent 1302 to 1809 us; at home 1573" for k in range(1, 8))
+    recording = made_up()
+    for given in (notes, notes[:2], ("word " * 200,)):
+        recording = replace(recording, run=replace(recording.run, notes=given))
+        with style():
+            figure = page(recording, Report.of(recording))
+            words = " ".join(text.get_text() for text in figure.texts)
+        kept = [note for note in given if note in words]
+        more = f"{len(given) - len(kept)} more in the table of figures"
+        if given == notes[:2]:
+            assert len(kept) == 2
+            assert "more in" not in words
+        elif given == notes:
+            assert more in words
+            assert all(note in kept for note in notes[:3])
+            assert words.count("would be sent") == len(kept)
+        else:
+            assert "all in the table of figures" in words
+
+
 def test_limbs_that_do_the_same_are_all_seen() -> None:
     t = np.linspace(0.0, 1.0, 1000)
     one, other = np.sin(6.0 * t), np.cos(6.0 * t)

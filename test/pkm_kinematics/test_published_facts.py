@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_description import load_mechanism
+from pkm_description import DescriptionError, load_mechanism
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.status import closes
 
@@ -149,6 +149,11 @@ def test_limbs_of_pru_3_move_in_two_planes(of_gallery):
     first, second = (z + np.sqrt(length**2 - (mast - along - side * y) ** 2) for side in (1.0, -1.0))
     third = z - out * np.sin(pitch) + np.sqrt(length**2 - (mast - out * np.cos(pitch)) ** 2 - y**2)
     assert solved.actuated == pytest.approx(np.column_stack([first, second, third]), abs=1e-9)
+
+
+def test_navaro_has_no_third_place_for_a_drive():
+    with pytest.raises(DescriptionError, match="actuator"):
+        load_mechanism("navaro", {"actuation": "129"})
 
 
 def test_navaro_is_followed_in_each_of_its_working_modes(of_gallery):

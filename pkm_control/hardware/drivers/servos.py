@@ -8,6 +8,7 @@ what pulse each channel is to have; the board acknowledges each such line by its
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ Array = NDArray[np.float64]
 PROTOCOL = 1
 _GREETING_PATIENCE = 4.0  # s: a board that resets when its port is opened takes two of them
 _GREETING_EVERY = 0.25  # s
+_MOST_TURN, _MOST_STROKE = 50.0, 5.0  # rad, m: winch servos take up to eight turns
 _NUMBERS = 256  # acknowledgements count modulo that
 RELEASE, HOLD = "release", "hold"
 
@@ -264,7 +266,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
         if channel in channels:
             raise section.wrong("channel", f"{channel} is another actuator's too", "give each its own")
         channels.append(channel)
-    pulses, scale = _pulses_and_scale(sections)
+    pulses, scale = _pulses_and_scale(sections, mechanism)
     for section, pulse, (shortest, longest) in zip(sections, scale.to_device(home), pulses, strict=True):
         section.finish()
         if not shortest <= pulse <= longest:
@@ -292,17 +294,17 @@ def ends(file: MachineFile, mechanism: Mechanism) -> tuple[Array, Array]:
     Raises:
         MachineFileError: a key is missing or wrong.
     """
-    pulses, scale = _pulses_and_scale(file.of(mechanism))
+    pulses, scale = _pulses_and_scale(file.of(mechanism), mechanism)
     both = np.stack([scale.to_joints(pulses[:, 0]), scale.to_joints(pulses[:, 1])])
     return both.min(axis=0), both.max(axis=0)
 
 
-def _pulses_and_scale(sections: Sequence[Section]) -> tuple[Array, Scale]:
+def _pulses_and_scale(sections: Sequence[Section], mechanism: Mechanism) -> tuple[Array, Scale]:
     """Return shortest and longest pulse of each servo (n_actuated, 2) [us], and the scale of joints to pulses."""
     pulses: list[tuple[float, float]] = []
     units: list[float] = []
     zero: list[float] = []
-    for section in sections:
+    for section, name in zip(sections, mechanism.actuated_joints, strict=True):
         shortest = section.number("pulse_min", 1000.0, (200.0, 3000.0))
         longest = section.number("pulse_max", 2000.0, (200.0, 3000.0))
         if not shortest < longest:
@@ -310,7 +312,17 @@ def _pulses_and_scale(sections: Sequence[Section]) -> tuple[Array, Scale]:
         pulses.append((shortest, longest))
         zero.append(section.number("pulse_zero", 1500.0, (shortest, longest)))
         units.append(section.number("pulse_per_unit", bounds=(1e-3, 1e7)))
+        _check_reach(section, (longest - shortest) / units[-1], units[-1], mechanism.joint_named[name].unit)
     return np.array(pulses), scale_of(sections, units, zero)
+
+
+def _check_reach(section: Section, reach: float, per_unit: float, unit: str) -> None:
+    """Refuse pulses that no servo follows: written for each degree or mm, they move joints by next to nothing."""
+    most, small, factor = (_MOST_TURN, "degree", 180.0 / math.pi) if unit == "rad" else (_MOST_STROKE, "mm", 1000.0)
+    if reach > most:
+        problem = f"{per_unit:g} us for each {unit} lets pulses reach over {reach:.3g} {unit}: no servo does"
+        remedy = f"it is for each {unit}: {per_unit:g} us for each {small} are {per_unit * factor:.4g}"
+        raise section.wrong("pulse_per_unit", problem, remedy)
 
 
 def _outputs_of(top: Section) -> dict[str, ServoOutput]:

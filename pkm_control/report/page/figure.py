@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -128,6 +128,17 @@ def _place(figure: Figure, axes: list, rows: Rows) -> None:
         panels.components(axes[1], rows, places[0] - start, places[1] - start, (title, "mm", names))
 
 
+def _in_lines(notes: Sequence[str], width: int = 130, lines: int = 3) -> list[str]:
+    """Whole notes in the lines that the head has room for; how many more there are is said, not cut off."""
+    for kept in range(len(notes), 0, -1):
+        left = len(notes) - kept
+        rest = [f"{left} more in the table of figures"] if left else []
+        wrapped = textwrap.wrap("  ·  ".join([*notes[:kept], *rest]), width)
+        if len(wrapped) <= lines:
+            return wrapped
+    return textwrap.wrap("  ·  ".join(notes), width, max_lines=lines, placeholder=" ... (all in the table of figures)")
+
+
 def _head(figure: Figure, report: Report) -> float:
     """Name, conditions, key figures, and in red why the run ended early; returns where the panels may begin."""
     run = report.run
@@ -137,7 +148,7 @@ def _head(figure: Figure, report: Report) -> float:
     done += f"  ·  {run.date}" if run.date else ""
     figure.text(0.965, 0.97, run.motion, fontsize=10, color=INK, ha="right", va="center")
     figure.text(0.965, 0.955, done, fontsize=8, color=SOFT, ha="right", va="center")
-    notes = textwrap.wrap("  ·  ".join(run.notes), 130)[:3]
+    notes = _in_lines(run.notes)
     y = 0.938
     for line in notes:
         figure.text(0.06, y, line, fontsize=7.5, color=SOFT, va="center")
