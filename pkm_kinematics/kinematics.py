@@ -501,8 +501,7 @@ class Kinematics(Introduced):
         poses, shape = self.engine.poses(pose)
         if not names:
             return np.broadcast_to(np.eye(6), (*shape, 6, 6))
-        found = np.array([self.engine.branch_twists(one) for one in poses]).reshape(*shape, 6, len(names))
-        return found
+        return self.engine.branch_twists(poses).reshape(*shape, 6, len(names))
 
     def motion_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
         """Actuated rates per independent velocity: `inverse_jacobian @ subspace`, the K_a of the equations of motion.

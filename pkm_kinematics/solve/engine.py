@@ -19,7 +19,13 @@ from pkm_description.introduction import listed
 from pkm_description.joint_geometry import home_positions
 from pkm_description.loops.mobility import beside_home, check_gears
 from pkm_description.mechanism import Array, Mechanism
-from pkm_description.rotations import pose_distance, pose_from_transform, transform_from_pose, with_unit_quaternions
+from pkm_description.rotations import (
+    pose_distance,
+    pose_from_transform,
+    rotation_from_quaternion,
+    transform_from_pose,
+    with_unit_quaternions,
+)
 from pkm_kinematics.batch import (
     BATCH,
     ShapeError,
@@ -702,15 +708,28 @@ class Engine:
 
     def allowed_at(self, pose: Array) -> Array:
         """Twists (6, c) that the platform's own branch allows at a pose."""
-        return self.task.subspace if self.task.constant else self.branch_twists(pose)
+        return self.task.subspace if self.task.constant else self.branch_twists(pose[None])[0]
 
-    def branch_twists(self, pose: Array) -> Array:
-        """Twists (6, k) of the platform at a pose (7,) per rate of each joint of its branch; NaN at unusable ones."""
+    def branch_twists(self, poses: Array) -> Array:
+        """Twists of the platform per rate of each joint of its branch.
+
+        Args:
+            poses: (n, 7).
+
+        Returns:
+            (n, 6, k); NaN at unusable poses.
+        """
+        found = np.full((len(poses), 6, len(self.task.names)), np.nan)
+        usable = np.flatnonzero(np.isfinite(poses).all(axis=1))
+        if not len(usable):
+            return found
         data = self.data()
-        if not np.isfinite(pose).all():
-            return np.full((6, len(self.task.names)), np.nan)
-        read_chain(self.model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
-        return np.asarray(allowed_twists(self.model, data, pose))
+        home = data.chain.copy()  # where each row begins: near a degenerate angle no row shall depend on others
+        for k in usable:
+            data.chain[:] = home
+            read_chain(self.model, data, rotation_from_quaternion(poses[k, 3:]), poses[k, :3])
+            found[k] = allowed_twists(self.model, data, poses[k])
+        return found
 
     def outside(self, poses: Array, rates: Array, choice: Choice) -> NDArray[np.bool_]:
         """Which rates the platform cannot have, or are too large to be squared, as no digit of them would tell.

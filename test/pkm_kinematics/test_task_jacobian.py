@@ -92,3 +92,22 @@ def test_an_ankle_moved_by_two_rods() -> None:
     at_home = kinematics.task_jacobian(np.zeros(2))
     assert at_home[0, 0] * at_home[1, 0] > 0.0  # both motors the same way to pitch
     assert at_home[0, 1] * at_home[1, 1] < 0.0  # against each other to roll
+
+
+def test_many_poses_are_one_call_with_one_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pose depends on those before it, upright pitch and NaN among them, and none makes the kernels' scratch anew."""
+    k = Kinematics(load_mechanism("gough_stewart"))
+    rng = np.random.default_rng(5)
+    poses = np.tile(k.home, (40, 1))
+    poses[:, 3:] = rng.normal(size=(40, 4))
+    poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1)[:, None]
+    poses[7, 3:] = [0.0, np.sqrt(0.5), 0.0, np.sqrt(0.5)]  # pitch of a quarter turn: yaw and roll are one
+    poses[20] = np.nan
+    alone = np.array([k.task_twists(pose) for pose in poses])
+    made = []
+    data = k.engine.data
+    monkeypatch.setattr(k.engine, "data", lambda *given: made.append(given) or data(*given))
+    together = k.task_twists(poses)
+    np.testing.assert_array_equal(together, alone)
+    assert np.isnan(together[20]).all()
+    assert len(made) == 1
