@@ -95,7 +95,7 @@ def test_an_ankle_moved_by_two_rods() -> None:
 
 
 def test_many_poses_are_one_call_with_one_scratch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pose depends on those before it, upright pitch and NaN among them, and none makes the kernels' scratch anew."""
+    """No pose depends on those before it, upright pitch and NaN among them; the scratch of the kernels is made once."""
     k = Kinematics(load_mechanism("gough_stewart"))
     rng = np.random.default_rng(5)
     poses = np.tile(k.home, (40, 1))
