@@ -6,13 +6,19 @@ from __future__ import annotations
 import time
 
 from pkm_control.hardware.devices.pseudo_terminal import SimulatedDevice
-from pkm_control.hardware.drivers.odrive import CLOSED_LOOP, IDLE, _xor
+from pkm_control.hardware.drivers.odrive import CLOSED_LOOP, IDLE, INDEX_SEARCH, _xor
 
 _FASTEST = 20.0  # turns/s
+_SEARCHING = 2.0  # turns/s, in the search for the index, upwards
+_PUSH = 5.0  # A, of a motor that runs against a stop
 
 
 class SimulatedAxis:
-    """A motor that goes where it is told, at most to its stops; its encoder counts from where it stood at power-on."""
+    """A motor that goes where it is told, at most to its stops; its encoder counts from where it stood at power-on.
+
+    `index` [turns, of the world]: where its encoder has an index; until the ODrive has found that, there is no closed
+    loop. None: an encoder without, which needs none.
+    """
 
     def __init__(self) -> None:
         self.place = 0.0  # turns, of the world
@@ -22,6 +28,9 @@ class SimulatedAxis:
         self.errors = 0
         self.stops = (-100.0, 100.0)  # turns, of the world
         self.switch_below = -100.0  # turns: closed there
+        self.index: float | None = None
+        self.index_found = False
+        self.current = 0.0  # A
 
     def step(self, dt: float) -> None:
         """Move towards the target.
@@ -29,10 +38,27 @@ class SimulatedAxis:
         Args:
             dt: time that passes [s].
         """
+        self.current = 0.0
+        if self.state == INDEX_SEARCH and self.index is not None:
+            before, self.place = self.place, min(self.place + _SEARCHING * dt, self.stops[1])
+            if before <= self.index <= self.place:
+                self.power_on = self.index
+                self.index_found, self.state = True, IDLE
         if self.state == CLOSED_LOOP:
             way = self.target + self.power_on - self.place
             self.place += max(-_FASTEST * dt, min(_FASTEST * dt, way))
+            wanted = self.place
             self.place = max(self.stops[0], min(self.stops[1], self.place))
+            self.current = _PUSH if wanted != self.place else 0.1
+
+    def request(self, state: int) -> None:
+        """Enter a state, where that is possible.
+
+        Args:
+            state: its number.
+        """
+        blind = self.index is not None and not self.index_found
+        self.state = IDLE if self.errors or (blind and state == CLOSED_LOOP) else state
 
 
 class SimulatedODrive(SimulatedDevice):
@@ -78,11 +104,15 @@ class SimulatedODrive(SimulatedDevice):
         elif words[0] in ("r", "w"):
             axis, name = self.axes[int(words[1][4])], words[1].partition(".")[2]
             if words[0] == "w" and name == "requested_state":
-                axis.state = IDLE if axis.errors else int(words[2])
+                axis.request(int(words[2]))
             elif name == "current_state":
                 return str(axis.state)
             elif name == "active_errors":
                 return str(axis.errors)
             elif name == "min_endstop.endstop_state":
                 return str(int(axis.place < axis.switch_below))
+            elif name == "encoder.index_found":
+                return str(int(axis.index_found))
+            elif name == "motor.current_control.Iq_measured":
+                return f"{axis.current:f}"
         return ""

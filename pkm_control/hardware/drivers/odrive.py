@@ -24,7 +24,8 @@ from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
-IDLE, CLOSED_LOOP = 1, 8  # states of an axis
+IDLE, INDEX_SEARCH, CLOSED_LOOP = 1, 6, 8  # states of an axis
+_AWAY = 1e-4  # turns: a target further from where an axis stands asks it to move
 _PATIENCE = 0.004  # s, for an answer within a period; a later one is taken in the next
 _ARMING = 1.0  # s, to be in closed loop
 _GREETING = 1.0  # s
@@ -102,31 +103,50 @@ class Board:
         return None
 
 
+@dataclass(frozen=True)
+class Properties:
+    """Names of what an ODrive is asked for besides position and velocity, one for each actuator; empty: nothing.
+
+    `switch`: 1 where the reference switch is closed. `index`: 1 once the encoder's index has been found, where the
+    ODrive sets its position to zero. `load`: what shows a stop, such as the current.
+    """
+
+    switch: tuple[str, ...]
+    index: tuple[str, ...]
+    load: tuple[str, ...]
+
+
 class ODriveDriver(Driver):
     """Positions out in turns, positions and velocities in.
 
+    An axis whose index has not been found since power-on cannot be in closed loop, for want of the rotor's angle. It
+    stays idle when the others are enabled; the first target away from where it stands has the ODrive search the index,
+    in its own manner, and then it is held where it came to rest.
+
     Args:
         boards: with their axes.
-        n: number of actuators.
         silence: of a board that is a fault [s].
         error: name of the property of an axis that is 0 while all is well.
-        switches: property of the reference switch of each actuator, empty where there is none.
+        properties: of the actuators.
     """
 
-    def __init__(
-        self, boards: Sequence[Board], n: int, silence: float, error: str, switches: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, boards: Sequence[Board], silence: float, error: str, properties: Properties) -> None:
+        n = len(properties.switch)
         self._boards = boards
         self._silence = silence
         self._error = error
-        self._switch_names = switches
+        self._properties = properties
         self._positions = np.full(n, np.nan)
         self._velocities = np.zeros(n)
         self._switches = np.zeros(n, dtype=bool)
+        self._loads = np.zeros(n)
+        self._blind = np.array([bool(name) for name in properties.index])  # without its index
+        self._searching = np.zeros(n, dtype=bool)
 
     def open(self, home: Array) -> None:
         """Open the lines, clear old errors, and read where every axis is."""
         self._positions = np.full(len(home), np.nan)
+        self._blind[:] = [bool(name) for name in self._properties.index]
         for board in self._boards:
             board.line.open()
             board.since, board.question, board.garbled = None, "", 0
@@ -150,18 +170,29 @@ class ODriveDriver(Driver):
 
     def enable(self, positions: Array) -> None:
         """Closed loop, at the positions; the ODrive releases its own mechanical brake, where it has one."""
-        for board in self._boards:
-            for actuator, axis in board.axes:
-                board.line.write(with_checksum(f"p {axis} {positions[actuator]:.6f} 0 0"))
-            self._set_state(board, CLOSED_LOOP)
-        for board in self._boards:
-            for _, axis in board.axes:
-                until = time.monotonic() + _ARMING
-                while self._asked(board, f"r axis{axis}.current_state", until) != str(CLOSED_LOOP):
-                    if time.monotonic() > until:
-                        answer = self._asked(board, f"r axis{axis}.{self._error}", until + self._silence)
-                        problem = f"does not enter closed loop ({self._error} {answer}): is it calibrated?"
-                        raise DeviceError(f"{board.line.port}: axis{axis} {problem}")
+        self._searching[:] = False
+        seeing = [(board, i, axis) for board in self._boards for i, axis in board.axes if self._sees(board, i)]
+        for board, actuator, axis in seeing:
+            board.line.write(with_checksum(f"p {axis} {positions[actuator]:.6f} 0 0"))
+            board.line.write(with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
+        for board, _, axis in seeing:
+            self._await_closed_loop(board, axis)
+
+    def _await_closed_loop(self, board: Board, axis: int) -> None:
+        until = time.monotonic() + _ARMING
+        while self._asked(board, f"r axis{axis}.current_state", until) != str(CLOSED_LOOP):
+            if time.monotonic() > until:
+                answer = self._asked(board, f"r axis{axis}.{self._error}", until + self._silence)
+                problem = f"does not enter closed loop ({self._error} {answer}): is it calibrated?"
+                raise DeviceError(f"{board.line.port}: axis{axis} {problem}")
+
+    def _sees(self, board: Board, actuator: int) -> bool:
+        """Whether an axis needs no index, or has found it."""
+        if self._blind[actuator]:
+            name = self._properties.index[actuator]
+            answer = self._asked(board, f"r {name}", time.monotonic() + self._silence)
+            self._blind[actuator] = not _true(answer)
+        return not self._blind[actuator]
 
     def disable(self) -> None:
         """Idle: no current; the ODrive closes its mechanical brake, where it has one. Every board is told."""
@@ -178,13 +209,28 @@ class ODriveDriver(Driver):
         """Send positions [turns], which also feeds the board's watchdog, and read."""
         if positions is not None:
             for board in self._boards:
-                rows = (f"p {axis} {positions[actuator]:.6f} 0 0" for actuator, axis in board.axes)
-                board.line.write(b"".join(with_checksum(row) for row in rows))
+                rows = [self._order(actuator, axis, positions) for actuator, axis in board.axes]
+                board.line.write(b"".join(with_checksum(row) for row in rows if row))
         self._look()
         garbled = sum(board.garbled for board in self._boards)
         self.notice = f"{garbled} answers of the ODrives made no sense" if garbled else ""
-        switches = self._switches.copy() if any(self._switch_names) else None
-        return Reading(self._positions.copy(), self._velocities.copy(), switches=switches)
+        asked = self._properties
+        return Reading(
+            self._positions.copy(),
+            self._velocities.copy(),
+            loads=self._loads.copy() if any(asked.load) else None,
+            switches=self._switches.copy() if any(asked.switch) else None,
+            indices=np.where(self._blind, np.nan, 0.0) if any(asked.index) else None,
+        )
+
+    def _order(self, actuator: int, axis: int, positions: Array) -> str:
+        """What an axis is told in a period: where to go, or to search its index; empty: nothing."""
+        if not self._blind[actuator]:
+            return f"p {axis} {positions[actuator]:.6f} 0 0"
+        if self._searching[actuator] or abs(positions[actuator] - self._positions[actuator]) < _AWAY:
+            return ""
+        self._searching[actuator] = True
+        return f"w axis{axis}.requested_state {INDEX_SEARCH}"
 
     def _look(self) -> None:
         """Ask every axis where it is, and one of each board whether all is well."""
@@ -193,13 +239,10 @@ class ODriveDriver(Driver):
                 seen = f"; {board.garbled} answers made no sense" if board.garbled else ""
                 raise DeviceError(f"the ODrive on {board.line.port} has not answered for {self._silence:g} s{seen}")
             for actuator, axis in board.axes:
+                self._ask_more(board, actuator, axis)  # before the position, which is then where the stop was met
                 answer = board.ask(f"f {axis}", _PATIENCE)
                 if answer is not None:
                     self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
-                name = self._switch_names[actuator] if self._switch_names else ""
-                state = board.ask(f"r {name}", _PATIENCE) if name else None
-                if state is not None:
-                    self._switches[actuator] = state in ("1", "True", "true")
             _, axis = board.axes[board.turn % len(board.axes)]
             error = board.ask(f"r axis{axis}.{self._error}", _PATIENCE)
             if error is None:
@@ -207,6 +250,37 @@ class ODriveDriver(Driver):
             board.turn += 1
             if error != "0":
                 raise DeviceError(f"the ODrive on {board.line.port} reports: axis{axis}.{self._error} is {error}")
+
+    def _ask_more(self, board: Board, actuator: int, axis: int) -> None:
+        """Ask an axis for what homing needs."""
+        asked = self._properties
+        switch = board.ask(f"r {asked.switch[actuator]}", _PATIENCE) if asked.switch[actuator] else None
+        if switch is not None:
+            self._switches[actuator] = _true(switch)
+        load = board.ask(f"r {asked.load[actuator]}", _PATIENCE) if asked.load[actuator] else None
+        if load is not None:
+            try:
+                self._loads[actuator] = float(load)
+            except ValueError:
+                raise DeviceError(
+                    f"the ODrive on {board.line.port} answers '{load}' for {asked.load[actuator]}, not a number"
+                ) from None
+        if self._searching[actuator] and _true(board.ask(f"r {asked.index[actuator]}", _PATIENCE)):
+            self._take_up(board, actuator, axis)
+
+    def _take_up(self, board: Board, actuator: int, axis: int) -> None:
+        """Hold an axis that has found its index where it is; its position is another one now."""
+        until = time.monotonic() + _ARMING
+        while self._asked(board, f"r axis{axis}.current_state", until) != str(IDLE) and time.monotonic() < until:
+            time.sleep(_PATIENCE)
+        answer = self._asked(board, f"f {axis}", until)
+        if answer is None:
+            return  # the next period asks anew
+        self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
+        board.line.write(with_checksum(f"p {axis} {self._positions[actuator]:.6f} 0 0"))
+        board.line.write(with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
+        self._await_closed_loop(board, axis)
+        self._searching[actuator] = self._blind[actuator] = False
 
     @staticmethod
     def _numbers(board: Board, answer: str) -> tuple[float, float]:
@@ -231,6 +305,11 @@ class ODriveDriver(Driver):
             board.line.write(with_checksum(f"w axis{axis}.requested_state {state}"))
 
 
+def _true(answer: str | None) -> bool:
+    """Whether a property is set."""
+    return answer in ("1", "True", "true")
+
+
 def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     """ODrives as a machine's file has them.
 
@@ -252,7 +331,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     top.finish()
     boards: dict[str, Board] = {}
     units: list[float] = []
-    switches: list[str] = []
+    asked: dict[str, list[str]] = {"switch": [], "index": [], "load": []}
     for actuator, section in enumerate(sections):
         port = section.text("port")
         board = boards.setdefault(port, Board(SerialLine(port, baud), []))
@@ -261,9 +340,11 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
             raise section.wrong("axis", f"axis{axis} on {port} is another actuator's too", "give each its own")
         board.axes.append((actuator, axis))
         units.append(section.number("gear", 1.0, (1e-6, 1e6)) / (2.0 * math.pi))
-        switches.append(section.text("switch", "-").replace("-", ""))
+        for name, named in asked.items():
+            named.append(section.text(name, "-").replace("-", ""))
     scale, homing = scale_of(sections, units, [0.0] * len(sections)), homing_of(sections)
     for section in sections:
         section.finish()
-    driver = ODriveDriver(tuple(boards.values()), len(sections), silence, error, switches)
+    properties = Properties(**{name: tuple(values) for name, values in asked.items()})
+    driver = ODriveDriver(tuple(boards.values()), silence, error, properties)
     return Drives(driver, scale, home, homing)

@@ -137,6 +137,58 @@ def test_an_index_that_the_device_does_not_tell(biglide: Kinematics, board: Simu
     assert "tells no index" in machine.fault
 
 
+INDEX = "index: axis{0}.encoder.index_found, "
+
+
+def test_homing_by_the_index_of_the_encoder(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    """The ODrive searches it, one axis after the other, and calls its place zero."""
+    first, second = board.axes
+    first.place = first.power_on = 3.0
+    first.index = 3.7
+    second.place = second.power_on = -2.0
+    second.index = -1.5  # the joint runs the other way
+    words = [INDEX.format(k) + HOMING.format(method="index", direction=1, at=at) for k, at in enumerate((0.05, 0.02))]
+    machine = machine_of(biglide, board, tmp_path, *words)
+    machine.activate()
+    assert [axis.state for axis in board.axes] == [1, 1]  # no closed loop before
+    run_until(machine, lambda: first.state == 6, 1.0, 0.01)
+    assert second.state == 1
+    run_until(machine, lambda: machine.readable or bool(machine.fault), 20.0, 0.01)
+    assert not machine.fault, machine.fault
+    run_until(machine, lambda: False, 0.3, 0.01)
+    assert [axis.state for axis in board.axes] == [8, 8]
+    places = np.array([0.05 + (first.place - 3.7) / TURNS, 0.02 - (second.place + 1.5) / TURNS])
+    np.testing.assert_allclose(machine.read().positions, places, atol=1e-6)
+    machine.deactivate()
+    machine.activate()  # it is still known
+    run_until(machine, lambda: False, 0.1, 0.01)
+    assert [axis.state for axis in board.axes] == [8, 8]
+    assert machine.readable
+
+
+def test_an_index_that_does_not_come_is_a_fault(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    board.axes[0].index = -5.0  # behind
+    words = INDEX.format(0) + HOMING.format(method="index", direction=1, at=0.05).replace("0.2", "0.03")
+    machine = machine_of(biglide, board, tmp_path, words)
+    machine.activate()
+    run_until(machine, lambda: bool(machine.fault), 10.0, 0.01)
+    assert "no index within 0.03" in machine.fault
+    run_until(machine, lambda: False, 0.1)
+    assert [axis.state for axis in board.axes] == [1, 1]
+
+
+def test_a_stop_shows_by_the_current(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    board.axes[0].stops = (-1.0, 100.0)
+    words = "load: axis0.motor.current_control.Iq_measured, " + HOMING.format(method="stop", direction=-1, at=0.05)
+    machine = machine_of(biglide, board, tmp_path, words.replace("lag: 0.01", "lag: 10, load: 3"))
+    machine.activate()
+    run_until(machine, lambda: machine.readable or bool(machine.fault), 20.0, 0.01)
+    assert not machine.fault, machine.fault
+    run_until(machine, lambda: False, 0.3, 0.01)
+    place = 0.05 + (board.axes[0].place + 1.0) / TURNS
+    np.testing.assert_allclose(machine.read().positions[0], place, atol=1e-6)
+
+
 def _silent(board: SimulatedODrive) -> None:
     board.silent = True
 
