@@ -17,6 +17,7 @@ from pkm_kinematics import Kinematics
 Array = NDArray[np.float64]
 
 _SLOW = 0.98  # of the rate that was wanted: below, the computer did not keep up
+_AT_LIMITS = 0.2  # of the periods: a drive that is saturated in more is not what a plan within limits meets
 _LATE = 0.05  # of the deadlines: above, likewise
 _WHOLE = 0.99  # of its periods: less is a recording with gaps
 _EASY = 0.7  # of the rate that was reached: what the computer keeps
@@ -175,6 +176,28 @@ class Report:
 
     def remarks(self) -> list[str]:
         """What a reader has to know to judge the figures, and what to do about it, in sentences."""
+        return [remark for _, remark in self._remarks()]
+
+    def _remarks(self) -> list[tuple[str, str]]:
+        """The remarks, each with what it is about."""
+        about_drives = [("drives", remark) for remark in self._of_drives()]
+        return about_drives + [("computer", remark) for remark in self._of_computer()]
+
+    def _of_drives(self) -> list[str]:
+        """Return that a drive gave all it can for much of the run, where one did."""
+        most = int(np.argmax(self.saturated_periods))
+        share = self.saturated_periods[most] / max(self.recorded, 1)
+        if share <= _AT_LIMITS:
+            return []
+        limits = "at its limit of effort" if self.has_efforts else "held back by its limits"
+        return [
+            f"{self.actuated_names[most]} was {limits} in {share:.0%} of the periods: the motion, or what is carried, "
+            f"asks for more than the drives give. The platform was up to {1e3 * self.position_max:.3g} mm and "
+            f"{1e3 * self.attitude_max:.3g} mrad off."
+        ]
+
+    def _of_computer(self) -> list[str]:
+        """Return that the computer was too slow for the loop, where it was."""
         if self.loop is None or not self.slow:
             return []
         easy = max([rate for rate in _RATES if rate <= _EASY * self.loop.rate], default=_RATES[0])
@@ -219,7 +242,7 @@ class Report:
             text = f"{self.recorded} of {self.passed} periods were heard of; the figures are of these"
             rows.append(("recording", text))
         rows.append(("loop", self.loop_line()))
-        rows += [("computer", remark) for remark in self.remarks()]
+        rows += self._remarks()
         rows += [("note", note) for note in self.run.notes]
         rows += [("fault", fault) for fault in self.faults]
         return [(name, value) for name, value in rows if value]

@@ -22,6 +22,7 @@ from pkm_control.control_errors import ReportError
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.margins import Margins
 from pkm_control.report.page.figure import page, style
+from pkm_control.report.page.html import html
 from pkm_control.report.page.panels import colour, line_styles
 from pkm_control.report.page.series import envelope, rotation_vectors, turns, widest_plane
 from pkm_control.report.recording import Recorder, Recording, Run
@@ -103,6 +104,21 @@ def test_drives_that_take_positions_tell_of_no_efforts() -> None:
     words = " ".join(found.get_text() for found in drawn.findobj(Text))
     assert "highest effort" not in words
     assert "Held back (drives tell of no efforts)" in words
+    text = html(drawn, Report.of(recording))
+    assert "effort, peak" not in text
+    assert "N m" not in text
+    assert "held back" in text
+    assert '<div class="wide"><table><tr><th class="number"></th>' in text  # of many columns: it scrolls on a phone
+
+
+def test_drives_that_gave_all_they_can_are_told_in_words() -> None:
+    recording = replace(made_up(), missed=0)
+    assert "drives" not in dict(Report.of(recording).lines())  # the first is saturated in a tenth of the periods
+    report = replace(Report.of(recording), saturated_periods=np.array([5, 400]))
+    (remark,) = report.remarks()
+    assert dict(report.lines())["drives"] == remark
+    assert remark.startswith("b was at its limit of effort in 40% of the periods")
+    assert "up to 5 mm and 2 mrad off" in remark
 
 
 def test_a_slow_computer_and_a_run_cut_short_show() -> None:

@@ -19,7 +19,7 @@ section, .sheet { background: #fff; border-radius: .5rem; padding: .3rem 1.4rem 
 .sheet { padding: 0; overflow: hidden; } .sheet svg { width: 100%; height: auto; display: block; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px solid #e4e9ee; vertical-align: top; }
-th { font-weight: 600; } td.number, th.number { text-align: right; }
+.wide { overflow-x: auto; } th { font-weight: 600; } td.number, th.number { text-align: right; }
 .fault { background: #fbe9ea; color: #c0182b; border: 1px solid #c0182b; border-radius: .5rem; padding: .6rem 1.2rem;
   font-weight: 600; } .remark { background: #fdf3e1; color: #8a5200; border: 1px solid #8a5200;
   border-radius: .5rem; padding: .6rem 1.2rem; } .bad { color: #c0182b; font-weight: 600; }
@@ -62,32 +62,22 @@ def html(figure: Figure, report: Report) -> str:
 
 
 def _actuators(report: Report) -> str:
-    head = (
-        "",
-        "effort, peak",
-        "RMS",
-        "limit",
-        "peak",
-        "RMS",
-        "saturated",
-        "speed, peak",
-        "RMS",
-        "limit",
-        "peak",
-        "RMS",
-    )
+    """What each actuator used of its limits; of efforts only where the drives tell of them."""
+    use = ("RMS", "limit", "peak", "RMS")
+    told = report.has_efforts
+    head = ("", *(("effort, peak", *use, "saturated") if told else ("held back",)), "speed, peak", *use)
     cells = "".join(f'<th class="number">{escape(text)}</th>' for text in head)
     rows = []
     for i, name in enumerate(report.actuated_names):
         saturated = int(report.saturated_periods[i])
-        effort, speed = _use(report.effort, i), _use(report.speed, i)
+        effort, speed = _use(report.effort, i) if told else [], _use(report.speed, i)
         numbers = [*effort, f"{saturated} periods" if saturated else "no", *speed]
         made = "".join(
             f'<td class="number{" bad" if k == len(effort) and saturated else ""}">{escape(number)}</td>'
             for k, number in enumerate(numbers)
         )
         rows.append(f"<tr><th>{escape(name)}</th>{made}</tr>")
-    return f"<table><tr>{cells}</tr>{''.join(rows)}</table>"
+    return f'<div class="wide"><table><tr>{cells}</tr>{"".join(rows)}</table></div>'
 
 
 def _use(use: Use, i: int) -> list[str]:
