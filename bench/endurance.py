@@ -132,7 +132,9 @@ def ask(executor: SingleThreadedExecutor, client: Any, request: Any) -> Any:
     return future.result() if future.done() else None
 
 
-def send_requests(executor: SingleThreadedExecutor, node: Node, kinematics: Kinematics, pid: int, count: int) -> Counter[str]:
+def send_requests(
+    executor: SingleThreadedExecutor, node: Node, kinematics: Kinematics, pid: int, count: int
+) -> Counter[str]:
     """Send requests; what became of them, and the node's memory on the way."""
     judge, found = Judge(kinematics.mechanism), Counter[str]()
     requests = Requests(kinematics, judge.model.length, 1)
