@@ -360,8 +360,16 @@ class Domain:
         poses, _ = self.task.poses(self.values(np.vstack([np.zeros(self.dimension), np.eye(self.dimension)])))
         return poses[0], poses[1:, :3] - poses[0, :3]
 
-    def in_words(self) -> str:
-        """What varies, and what is held."""
+    def in_words(self, but: Iterable[Coordinate] = ()) -> str:
+        """What varies, and what is held, but for some coordinates.
+
+        Args:
+            but: of which nothing is said.
+
+        Returns:
+            Names, ranges and values, with units.
+        """
+        unsaid = {c.name for c in but}
         vary = ", ".join(
             f"{c.label} {measure(low)} to {measure(high)} {c.unit}"
             for c, low, high in zip(self.coordinates, self.lower, self.upper, strict=True)
@@ -369,6 +377,7 @@ class Domain:
         held = ", ".join(
             f"{self.task.find(name).label} {measure(value)} {self.task.find(name).unit}"
             for name, value in self.held.items()
+            if name not in unsaid
         )
         return vary + (f"; held: {held}" if held else "")
 

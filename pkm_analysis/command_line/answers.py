@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pkm_analysis import sweeps as chunks
+from pkm_analysis.endings import MESHES, PICTURES, check_ending
 from pkm_analysis.proof.words import check_proved
 from pkm_analysis.requirements.names import check_coordinate, check_name
 from pkm_description import PkmError, load_mechanism
@@ -113,10 +114,13 @@ def answered(word: str, given: argparse.Namespace, answer: Callable[[Sweeps], Fo
 
 
 def _check_words(given: argparse.Namespace) -> None:
-    """Raise where the robot, a quantity or a coordinate is none, before anything heavy is imported."""
+    """Raise where the robot, a quantity, a coordinate or a file's ending is none, before anything heavy is imported."""
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
     asked = vars(given)
     proof = "most_boxes" in asked
+    for what, endings in (("picture", PICTURES), ("mesh", MESHES)):
+        if asked.get(what):
+            check_ending(what, asked[what], endings)
     if asked.get("quantity"):
         check_name(given.quantity)
     for text in asked.get("require") or ():

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Coordinate, Domain, TaskCoordinates
+from pkm_analysis.endings import PICTURES, check_ending
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import View, facets
 
@@ -23,7 +23,6 @@ DOTS = 130  # per inch
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bb5500", "#88aa00", "#7766cc", "#999999")
 INK = "#1d2733"
 LIGHT = np.array([0.35, -0.5, 0.79])
-ENDINGS = (".png", ".svg", ".pdf")
 
 
 def sheet(width: float, height: float) -> Figure:
@@ -58,10 +57,7 @@ def write(figure: Figure, path: str | Path) -> Path:
         AnalysisError: another ending.
     """
     path = Path(path)
-    if path.suffix not in ENDINGS:
-        raise AnalysisError(
-            f"picture {path.name}", "its ending is none that is known", f"use one of {', '.join(ENDINGS)}"
-        )
+    check_ending("picture", path, PICTURES)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=DOTS)
     return path

@@ -72,6 +72,11 @@ class Membership:
         """The same conditions over another domain."""
         return Membership(self.robot, domain, self.requirements, self.joint_limits, self.platform_limits)
 
+    @property
+    def in_words(self) -> str:
+        """Over what: ranges, and what is held."""
+        return self.domain.in_words()
+
     def codes(self, points: Array) -> NDArray[np.int32]:
         """Codes of points.
 

@@ -49,6 +49,25 @@ class OverOrientations(Membership):
         """The same conditions over another domain."""
         return OverOrientations(self._base.over(domain), self._orientations, self._every)
 
+    @property
+    def in_words(self) -> str:
+        """Over which positions, and in how many orientations at each."""
+        turned = [self.robot.coordinates.find(name) for name in self._orientations[0]]
+        ranges = []
+        for c in turned:
+            values = {one[c.name] for one in self._orientations}
+            ranges.append(f"{c.label} {min(values):.4g} to {max(values):.4g} {c.unit} in {len(values)} values")
+        of = "every one" if self._every else "one at least"
+        return f"{self.domain.in_words(turned)}; in {of} of {len(self._orientations)} orientations: {', '.join(ranges)}"
+
+    def why(self, code: int, point: Array) -> str:
+        """Why a point is outside, with the number that breaks the condition, and the orientation in which it does."""
+        for membership, angles in zip(self._at, self._orientations, strict=True):
+            if membership.codes(point[None])[0] == code:
+                where = (f"{self.robot.coordinates.find(name).label} {value:.4g}" for name, value in angles.items())
+                return f"{membership.why(code, point)}, at {', '.join(where)} rad"
+        return super().why(code, point)
+
     def codes(self, points: Array) -> NDArray[np.int32]:
         """Codes of points; of a point outside, what stops the robot in the first orientation that is not possible."""
         found = np.zeros(len(points), dtype=np.int32)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range, check_resolution, size_unit
+from pkm_analysis.endings import MESHES, check_ending
 from pkm_analysis.layers.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.optional_library import optional_library
 from pkm_analysis.pictured import Pictured
@@ -79,7 +80,10 @@ class Workspace(Pictured):
         return f"{self.membership.robot.name}: {measure(self.size)} +- {measure(self.error)} {self.unit}"
 
     def _details(self) -> list[str]:
-        lines = [self.domain.in_words(), f"border to {measure(1e3 * self.tolerance)} mm, {len(self.simplices)} facets"]
+        lines = [
+            self.membership.in_words,
+            f"border to {measure(1e3 * self.tolerance)} mm, {len(self.simplices)} facets",
+        ]
         lines += [f"{100.0 * share:.3g} % of the border: {stop.text}" for stop, share in self.stopped_by]
         if (self.stops == SEAM).any():
             lines.append(f"no border: {self.membership.stop(SEAM).text}")
@@ -156,9 +160,10 @@ class Workspace(Pictured):
                 page and RViz, in the base frame.
 
         Raises:
-            AnalysisError: it is no surface.
+            AnalysisError: it is no surface, or the file has another ending.
         """
         self.domain.check_surface()
+        check_ending("mesh", path, MESHES)
         if Path(path).suffix == ".glb":
             mechanism = self.membership.robot.mechanism
             colours = np.tile(np.array(BORDER, dtype=np.uint8), (len(self.corners), 1))
@@ -173,7 +178,7 @@ class Workspace(Pictured):
         low, high = self.bounds
         return {
             "robot": self.membership.robot.name,
-            "domain": self.domain.in_words(),
+            "domain": self.membership.in_words,
             "coordinates": list(self.domain.labels),
             "units": list(self.domain.units),
             "requirements": [str(one) for one in self.membership.requirements],

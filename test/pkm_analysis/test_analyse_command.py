@@ -155,6 +155,8 @@ def test_regions_of_home_by_word(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["map", "--vary", "x,x"], "coordinate x: it is named twice"),
         (["map", "--quantity", "natural_frequency", "--stiffness", "-5"], "-5 is none; give one above zero"),
         (["map", "--quantity", "natural_frequency", "--stiffness", "nan"], "nan is none; give one above zero"),
+        (["workspace", "--mesh", "border.foo"], "mesh border.foo: its ending is none that is known; use one of .stl"),
+        (["map", "--picture", "map.foo"], "picture map.foo: its ending is none that is known; use one of .png"),
         (["workspace", "--mesh", "border.stl"], "the border is no surface in 2 coordinates; vary three"),
     ],
 )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis, AnalysisError
+from pkm_analysis.requirements.over_orientations import over_orientations
 from pkm_description import load_mechanism
 
 BASES = ((0.0, 0.0), (1.0, 0.0), (0.5, sqrt(3.0) / 2.0))
@@ -65,3 +66,22 @@ def test_kinds_lie_in_each_other() -> None:
 def test_kinds_without_an_answer(name: str, kind: str, angles: dict[str, tuple[float, float]], answer: str) -> None:
     with pytest.raises(AnalysisError, match=answer):
         analysis(name).positions(kind, angles)
+
+
+def test_what_is_said_of_orientations_is_true_of_them() -> None:
+    found = analysis("planar_3rrr").positions("total", {"yaw": (-0.4, 0.4)}, steps=5, resolution=20)
+    words = found.to_dict()["domain"]
+    assert words in str(found)
+    assert words.endswith("in every one of 5 orientations: yaw -0.4 to 0.4 rad in 5 values")
+    assert "held" not in words
+
+
+def test_why_a_position_is_outside_is_said_of_the_orientation_that_is_not_possible() -> None:
+    a = analysis("planar_3rrr")
+    bound = a.requirement("joint:limb1_arm < 2.4 rad")  # at home it stands at 2.387 rad
+    membership = over_orientations(a.robot, "dexterous", None, 9, [bound])
+    home = np.array([c.home for c in membership.domain.coordinates])
+    said = membership.why(int(membership.codes(home[None])[0]), home)
+    assert "joint:limb1_arm <= 2.4 rad does not hold, it is " in said
+    assert ", at yaw " in said
+    assert float(said.partition("it is ")[2].split()[0]) > 2.4
