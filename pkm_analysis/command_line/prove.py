@@ -74,9 +74,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         robot = pkm_analysis.Robot(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))
         found = _proof(given, robot, sweeps)
         status = {"proved": PROVED, "refuted": REFUTED}.get(found.verdict, UNDECIDED)
-        return Found(robot.name, " and ".join(found.that), [found], status=status)
+        more = _outside(given, robot, found) if found.violated == "inside" else []
+        return Found(robot.name, " and ".join(found.that), [found], more=more, status=status)
 
     return answered("prove", given, answer, NO_ANSWER)
+
+
+def _outside(given: argparse.Namespace, robot: Robot, found: Proof) -> list[str]:
+    """What stops the robot at the point of a proof, in a line; none where points find nothing that does."""
+    at = found.by_name()
+    conditions = pkm_analysis.Analysis(robot.kinematics, given.mode or None).conditions(
+        [c.name for c in robot.coordinates.free]
+    )
+    around = {c.name: (at[c.name] - 1.0, at[c.name] + 1.0) for c in conditions.domain.coordinates}
+    membership = conditions.over(conditions.domain.within(around))
+    point = np.array([at[c.name] for c in membership.domain.coordinates])
+    stopped = not membership.inside(point[None])[0]
+    return [f"  there: {membership.why(int(membership.codes(point[None])[0]), point)}"] if stopped else []
 
 
 def _proof(given: argparse.Namespace, robot: Robot, sweeps: Sweeps) -> Proof:

@@ -144,6 +144,14 @@ def _values(found: Map) -> str:
     return "surfaces of " + ", ".join(measure(one.value) for one in found.surfaces) + unit
 
 
+def round_levels(low: float, high: float) -> Array:
+    """Round values (k,) of contours between two values, about `LEVELS` of them."""
+    from matplotlib.ticker import MaxNLocator
+
+    levels = np.asarray(MaxNLocator(LEVELS, steps=[1, 2, 5, 10]).tick_values(low, high))
+    return levels[(levels >= low) & (levels <= high)]
+
+
 def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
     """Draw the part of the grid that is chosen along each axis; return what has the colours."""
     varying = [k for k, part in enumerate(chosen) if isinstance(part, slice)]
@@ -155,8 +163,8 @@ def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
         x, y, values, cmap="viridis", vmin=low, vmax=high, shading="nearest", rasterized=True, zorder=1
     )
     if high > low and values.count() > 0:
-        levels = np.linspace(low, high, LEVELS)
-        if values.min() < levels[-1] and values.max() > levels[0]:
+        levels = round_levels(low, high)
+        if len(levels) and values.min() < levels[-1] and values.max() > levels[0]:
             lines = axes.contour(x, y, values, levels=levels, colors="white", linewidths=0.5, zorder=2)
             axes.clabel(lines, fontsize=6, fmt=lambda level: measure(level))
     for locus, colour in zip(found.loci.values(), LOCI, strict=False):

@@ -115,7 +115,8 @@ class Proof(Pictured):
     def _details(self) -> list[str]:
         lines = []
         for box in self.undecided[:SHOWN]:
-            ranges = (f"{n} {a:.6g} to {b:.6g}" for n, (a, b) in zip(self.names, box, strict=True) if a < b)
+            sides = zip(self.names, box, self.units, strict=True)
+            ranges = (f"{n} {a:.6g} to {b:.6g} {unit}" for n, (a, b), unit in sides if a < b)
             lines.append(f"undecided: {', '.join(ranges)}")
         return lines
 
@@ -124,7 +125,8 @@ class Proof(Pictured):
         if self.verdict == "proved":
             return f"proved everywhere: {what} ({self.boxes} boxes, {self.seconds:.2g} s)"
         if self.verdict == "refuted":
-            there = ", ".join(f"{name} {x:.9g}" for name, x in self.by_name().items())
+            values = zip(self.by_name().items(), self.units, strict=True) if self.point is not None else ()
+            there = ", ".join(f"{name} {x:.9g} {unit}" for (name, x), unit in values)
             way = "" if self.way is None else f", {100.0 * self.way:.4g} % of the way"
             return f"refuted: '{self.violated}' does not hold at {there}{way}"
         return (

@@ -54,7 +54,8 @@ def read_requirement(robot: Robot, text: str, sensors: tuple[float, ...] = ()) -
         raise AnalysisError(about, f"{form['number']} is no number", "write one") from None
     per = {"m": ("1", "1"), "rad": ("m/rad", "rad/m")}.get(robot.actuator_unit, ("m/(m or rad)", "(m or rad)/m"))
     if name in ("type1", "psi", "type2"):
-        return Margin(name, in_si(number, form["unit"], per[name == "type2"], about), above)
+        unit = per[name == "type2"]
+        return Margin(name, in_si(number, form["unit"], unit, about), above, "" if unit == "1" else unit)
     if name == "margin":  # the smaller of two numbers whose units are each other's inverse
         return Margin(name, in_si(number, form["unit"], "1", about), above)
     if name not in ("position_error", "turning_error", "effort_at_rest"):

@@ -210,6 +210,7 @@ class Margin(_WithoutSuspects):
     name: str
     bound: float
     above: bool  # whether the quantity must be larger than the bound, or smaller
+    unit: str = ""  # of the bound, to be said
     constraints = False
 
     def __post_init__(self) -> None:
@@ -225,7 +226,7 @@ class Margin(_WithoutSuspects):
 
     def __str__(self) -> str:
         """As it is asked for."""
-        return f"{self.name} {'>' if self.above else '<'} {self.bound:g}"
+        return f"{self.name} {'>' if self.above else '<'} {self.bound:g} {self.unit}".rstrip()
 
     @property
     def _of_largest(self) -> bool:

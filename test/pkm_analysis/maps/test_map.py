@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pkm_analysis import Analysis, AnalysisError, user_quantity
+from pkm_analysis.drawing.map_picture import round_levels
 from pkm_analysis.layers.layer_file import read_layer
 from pkm_description import load_mechanism
 
@@ -155,3 +156,8 @@ def test_notes_are_of_the_poses_where_all_conditions_hold() -> None:
     (share,) = (note for note in found.notes if note.endswith("the figures are of these"))
     assert 0.0 < float(share.split()[4]) < 100.0
     assert float(share.split()[4]) == pytest.approx(100.0 * found.inside.mean(), rel=1e-2)
+
+
+def test_contours_are_at_round_values() -> None:
+    np.testing.assert_allclose(round_levels(-2.716, 4.804), np.arange(-2.0, 5.0), atol=1e-12)
+    np.testing.assert_allclose(round_levels(551.0, 880.0), np.arange(600.0, 900.0, 50.0))

@@ -79,7 +79,10 @@ def test_boxes_that_are_none(ranges: list[str], said: str, capsys: pytest.Captur
 
 def test_a_box_outside_of_everything_is_refuted(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["delta", "prove", "--box", "x=5:6"]) == 1
-    assert "'inside' does not hold at platform_x" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "'inside' does not hold at platform_x" in said
+    assert " m, platform_y" in said
+    assert "\n  there: " in said
 
 
 def test_a_path_needs_two_ends(capsys: pytest.CaptureFixture[str]) -> None:
