@@ -343,6 +343,7 @@ class MotionPlayer(Node):
         if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
             where = "before the robot moved" if run is None else "on the way to the start of the motion"
             self.get_logger().info(f"ended {where}: nothing of the motion was run, and there is no report")
+            self.exit_code = 1 if self._failed or said_fault() else 130
         if run is not None and run.recorder is not None and self.exit_code is None:
             fault, cut_off = said_fault(), not run.ended_at
             if cut_off and not fault:

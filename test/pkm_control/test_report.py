@@ -24,6 +24,7 @@ from pkm_control.report.margins import Margins
 from pkm_control.report.page.figure import page, style
 from pkm_control.report.page.html import html
 from pkm_control.report.page.panels import colour, line_styles
+from pkm_control.report.page.panels import path as path_panel
 from pkm_control.report.page.series import envelope, rotation_vectors, turns, widest_plane
 from pkm_control.report.recording import Recorder, Recording, Run
 from pkm_control.report.report import Report
@@ -290,6 +291,21 @@ def test_notes_are_whole_on_the_sheet_and_the_others_counted() -> None:
             assert words.count("would be sent") == len(kept)
         else:
             assert "all in the table of figures" in words
+
+
+def test_a_platform_that_left_its_path_is_seen() -> None:
+    """A platform that fell half a metre: the panel of the path shows all of the way that it took."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 100)
+    wanted = np.stack([150.0 * np.cos(angle), np.zeros(100), 20.0 * np.sin(angle)], axis=1)
+    measured = wanted - np.outer(np.linspace(0.0, 1.0, 100), [0.0, 0.0, 500.0])
+    with style():
+        figure = Figure(figsize=(8.27, 11.69))
+        axes = figure.add_axes((0.1, 0.7, 0.4, 0.15))
+        path_panel(figure, axes, wanted, measured, ("Path", "mm", ("x", "y", "z")))
+        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    corners = np.array([[left, bottom], [right, top]])
+    assert (corners[0] <= measured[:, [0, 2]]).all()
+    assert (measured[:, [0, 2]] <= corners[1]).all()
 
 
 def test_limbs_that_do_the_same_are_all_seen() -> None:

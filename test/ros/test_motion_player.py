@@ -184,14 +184,18 @@ def test_the_death_of_a_node_is_a_fault_of_the_run(graph: Graph, monkeypatch: py
     assert player.exit_code == (1 if fault else 130)
 
 
-def test_who_ends_the_run_before_it_begins_is_told_that_nothing_was_run(graph: Graph) -> None:
+@pytest.mark.parametrize("fault", ["", "controller ended with code -9"], ids=["asked", "died"])
+def test_who_ends_the_run_before_it_begins_is_told_that_nothing_was_run(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    monkeypatch.setattr(motion_player_node, "said_fault", lambda: fault)
     told = graph.listen(Log, "/rosout")
     graph.describe(load_mechanism("delta").urdf)
     player = graph.start(MotionPlayer, motion="circle", wait_for=["hardware"])
     graph.wait(lambda: player._order is not None)
     player.wind_up()
     graph.wait(lambda: any("nothing of the motion was run, and there is no report" in log.msg for log in told))
-    assert player.exit_code is None
+    assert player.exit_code == (1 if fault else 130)
 
 
 def test_the_first_motion_waits_for_the_page_but_not_for_long(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,8 @@ def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tupl
     axes.set_aspect("equal", adjustable="datalim")
     spans = np.ptp(wanted, axis=0)
     spatial = spans[third] > _SPATIAL * spans.max()
-    low, high = wanted[:, [across, up]].min(axis=0), wanted[:, [across, up]].max(axis=0)
+    both = np.concatenate([wanted, measured])[:, [across, up]]  # a platform that left its path is seen, too
+    low, high = np.nanmin(both, axis=0), np.nanmax(both, axis=0)
     box = axes.get_position()
     right, top = _fit(axes, low, high, float(box.width * _A4[0] / (box.height * _A4[1])), spatial)
     axes.legend(loc="lower left", ncols=3, borderaxespad=0.2)
