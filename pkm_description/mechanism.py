@@ -324,6 +324,27 @@ class Mechanism(Introduced):
         return {joint.name: joint for joint in self.joints}
 
     @cached_property
+    def effort_range(self) -> tuple[Array, Array]:
+        """The least and the largest effort of each actuated joint, both (n_actuated,) [N m or N].
+
+        Minus and plus its limit, unless the description says otherwise: of one sign where an actuator only pulls, or
+        only pushes. Infinite where there is no limit.
+        """
+        joints = [self.joint_named[name] for name in self.actuated_joints]
+        limits = np.array([joint.limits.effort for joint in joints])
+        ranges = np.array([(-np.inf, np.inf) if joint.drive is None else joint.drive.effort_range for joint in joints])
+        found = np.maximum(ranges[:, 0], -limits), np.minimum(ranges[:, 1], limits)
+        for one in found:
+            one.setflags(write=False)
+        return found
+
+    @cached_property
+    def one_way_actuators(self) -> NDArray[np.bool_]:
+        """Which actuated joints (n_actuated,) cannot be both pushed and pulled, as by a winch."""
+        least, most = self.effort_range
+        return ((least >= 0.0) & (most > 0.0)) | ((most <= 0.0) & (least < 0.0))
+
+    @cached_property
     def loop_named(self) -> dict[str, Loop]:
         """Loop closures by name."""
         return {loop.name: loop for loop in self.loops}

@@ -14,7 +14,7 @@ choices offered here: pseudo-inverse, minimax, and the norms between them. In z 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,8 +48,9 @@ class Distribution:
     strong actuators take more.
 
     `bounds` are lower and upper efforts (n_actuated,) [N m] or [N], infinite where there is none; "limits" stands for
-    the effort limits of the description. Equal bounds prescribe an effort: zero for an actuator that has failed. A
-    positive lower bound keeps cables taut that a positive effort shortens, a negative upper bound those it pays out.
+    those of the description, of one sign where an actuator only pulls or pushes. Equal bounds prescribe an effort: zero
+    for an actuator that has failed. A positive lower bound keeps cables taut that a positive effort shortens, a
+    negative upper bound those it pays out.
     """
 
     norm: float = 2.0
@@ -59,7 +60,8 @@ class Distribution:
 
 def distribute(
     distribution: Distribution,
-    limits: Mapping[str, float],
+    names: Sequence[str],
+    limits: tuple[Array, Array],
     jacobians: Array,
     efforts: Array,
     status: NDArray[np.int64],
@@ -68,7 +70,8 @@ def distribute(
 
     Args:
         distribution: which efforts to take.
-        limits: effort limit [N m] or [N] of each actuated joint, by name.
+        names: of the actuated joints.
+        limits: the least and the largest effort [N m] or [N] of each, as described.
         jacobians: actuated joint rates per velocity in the motion space (k, n_actuated, n).
         efforts: (k, n_actuated), some that do the work; NaN afterwards where none do within the bounds.
         status: (k,), EFFORT_LIMIT afterwards at the same rows.
@@ -76,7 +79,7 @@ def distribute(
     Raises:
         DistributionError: the distribution means nothing for this robot, or the method for its norm does not converge.
     """
-    weights, lower, upper = _numbers(distribution, limits)
+    weights, lower, upper = _numbers(distribution, names, limits)
     m, n = jacobians.shape[1:]
     if distribution.norm == 2.0 and m > n:
         _share_squares(weights, (lower, upper), jacobians, efforts, status)
@@ -110,25 +113,26 @@ def _share_squares(
     efforts[short], status[short] = np.nan, Status.EFFORT_LIMIT
 
 
-def _numbers(distribution: Distribution, limit_of: Mapping[str, float]) -> tuple[Array, Array, Array]:
+def _numbers(
+    distribution: Distribution, names: Sequence[str], limits: tuple[Array, Array]
+) -> tuple[Array, Array, Array]:
     """Weights and bounds (n_actuated,) of a distribution. Raises `DistributionError`."""
-    names = tuple(limit_of)
     m = len(names)
-    limits = np.array([limit_of[name] for name in names])
+    strength = np.maximum(-limits[0], limits[1])
     if not distribution.norm >= 1.0:
         raise DistributionError(f"norm: expected a number of at least 1, got {distribution.norm}")
     if isinstance(distribution.weights, str):
-        for name, limit in zip(names, limits, strict=True):
+        for name, limit in zip(names, strength, strict=True):
             if not 0.0 < limit < np.inf:
                 raise DistributionError(f"weights: joint '{name}' has no positive effort limit in the description")
-        weights = 1.0 / limits
+        weights = 1.0 / strength
     else:
         weights = _vector(1.0 if distribution.weights is None else distribution.weights, m, "weights")
     if not ((weights > 0.0) & np.isfinite(weights)).all():
         raise DistributionError(f"weights: expected positive numbers, got {weights.tolist()}")
     if distribution.bounds is None:
         return weights, np.full(m, -np.inf), np.full(m, np.inf)
-    pair = (-limits, limits) if isinstance(distribution.bounds, str) else distribution.bounds
+    pair = limits if isinstance(distribution.bounds, str) else distribution.bounds
     lower, upper = _vector(pair[0], m, "lower bound"), _vector(pair[1], m, "upper bound")
     for name, a, b in zip(names, lower, upper, strict=True):
         if not a <= b:

@@ -48,7 +48,7 @@ def efforts_of(problem: Problem, distribution: Distribution | None = None) -> Ar
     kernel = problem.robot.prepared(inverse_dynamics_many, motions, efforts, status)
     problem.solve(kernel, efforts, code=(straight_inverse_many, record_inverse))
     if distribution is not None:
-        mechanism = problem.robot.kinematics.mechanism
-        limits = {name: mechanism.joint_named[name].limits.effort for name in problem.robot.kinematics.actuated_names}
-        distribute(distribution, limits, problem.motion_jacobians(), efforts, status)
+        kinematics = problem.robot.kinematics
+        names, limits = kinematics.actuated_names, kinematics.mechanism.effort_range
+        distribute(distribution, names, limits, problem.motion_jacobians(), efforts, status)
     return efforts

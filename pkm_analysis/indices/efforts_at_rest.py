@@ -7,25 +7,17 @@ drives than freedoms. Winches can only pull, so that there may be none at all, w
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from pkm_analysis.indices.performance import effort_range
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
 from pkm_dynamics.efforts import Efforts
 from pkm_kinematics.kinematics import Kinematics
 
 
-def one_sided(kinematics: Kinematics) -> bool:
-    """Whether there is a drive that cannot both push and pull, as a winch."""
-    least, most = effort_range(kinematics, np.inf)
-    return bool(((least >= 0.0) | (most <= 0.0)).any())
-
-
 def shared(kinematics: Kinematics) -> bool:
     """Whether what the drives exert at rest depends on their ranges: they are redundant, or one-sided."""
-    return len(kinematics.actuated_names) > kinematics.mobility or one_sided(kinematics)
+    return len(kinematics.actuated_names) > kinematics.mobility or bool(kinematics.mechanism.one_way_actuators.any())
 
 
 def efforts_at_rest(dynamics: Dynamics, poses: ArrayLike, mode: int | None = None) -> Efforts:
@@ -41,5 +33,5 @@ def efforts_at_rest(dynamics: Dynamics, poses: ArrayLike, mode: int | None = Non
         within their ranges.
     """
     kinematics = dynamics.kinematics
-    distribution = Distribution(bounds=effort_range(kinematics, np.inf)) if shared(kinematics) else None
+    distribution = Distribution(bounds=kinematics.mechanism.effort_range) if shared(kinematics) else None
     return dynamics.inverse(poses, mode=mode, distribution=distribution)

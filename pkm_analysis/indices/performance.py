@@ -285,7 +285,7 @@ def limits_of(kinematics: Kinematics, what: Literal["velocity", "effort"]) -> Ar
 
 
 def effort_range(kinematics: Kinematics, without: float = 1.0) -> tuple[Array, Array]:
-    """The least and the largest effort of each actuator: of one sign where it only pulls, or only pushes.
+    """The least and the largest effort of each actuator, as described.
 
     Args:
         kinematics: of the robot.
@@ -294,11 +294,8 @@ def effort_range(kinematics: Kinematics, without: float = 1.0) -> tuple[Array, A
     Returns:
         Both (m,) [N m, N].
     """
-    limits = limits_of(kinematics, "effort")
-    limits = np.where(np.isfinite(limits), limits, without)
-    drives = [kinematics.mechanism.joint_named[name].drive for name in kinematics.actuated_names]
-    ranges = np.array([(-np.inf, np.inf) if drive is None else drive.effort_range for drive in drives])
-    return np.maximum(ranges[:, 0], -limits), np.minimum(ranges[:, 1], limits)
+    least, most = kinematics.mechanism.effort_range
+    return np.where(np.isinf(least), -without, least), np.where(np.isinf(most), without, most)
 
 
 def part_of(S: Array, part: Part, length: float) -> Array:

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.indices.efforts_at_rest import efforts_at_rest, one_sided, shared
+from pkm_analysis.indices.efforts_at_rest import efforts_at_rest, shared
 from pkm_analysis.indices.errors_of_pose import all_signs, largest_displacements
-from pkm_analysis.indices.performance import effort_range
 from pkm_analysis.proof.enclosures import Encloser, Enclosure
 from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, least_squares, less
 from pkm_description.mechanism import Array
@@ -314,7 +313,7 @@ class Effort(_WithoutSuspects):
 
     def __post_init__(self) -> None:
         """Refuse what is not proved of winches."""
-        if self.bounds and one_sided(self.dynamics.kinematics):
+        if self.bounds and self.dynamics.kinematics.mechanism.one_way_actuators.any():
             problem = (
                 "how large the tensions are is not proved of drives that only pull or push: which of them are at the "
                 "ends of their ranges changes from pose to pose"
@@ -332,7 +331,7 @@ class Effort(_WithoutSuspects):
     def _range(self) -> tuple[Array, Array]:
         """The least and the largest effort of each actuator, both (m,)."""
         kinematics = self.dynamics.kinematics
-        ranges = effort_range(kinematics, np.inf)
+        ranges = kinematics.mechanism.effort_range
         if not self.bounds:
             if not np.isfinite(ranges).any():
                 problem, remedy = "the description has no limits of effort", "name one, such as 'effort_at_rest < 20'"

@@ -17,7 +17,7 @@ import numpy as np
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.indices.errors_of_pose import largest_displacements
-from pkm_analysis.indices.performance import Part, effort_range, limits_of, part_of
+from pkm_analysis.indices.performance import Part, limits_of, part_of
 from pkm_analysis.indices.polytopes import least_reach, zonotope_faces
 from pkm_analysis.requirements.quantity import Batch, Quantity
 from pkm_analysis.robot import Robot
@@ -136,7 +136,7 @@ def _speeds(batch: Batch, limits: Array, coefficients: Array) -> Array:
 
 
 def _force(robot: Robot, name: str, direction: Array | None, turning: bool) -> Quantity:
-    limits = effort_range(robot.kinematics, np.inf)
+    limits = robot.kinematics.mechanism.effort_range
     _unlimited(robot, name, "effort", np.maximum(-limits[0], limits[1]))
     columns = np.eye(3) if direction is None else direction[:, None]
     none = np.zeros_like(columns)

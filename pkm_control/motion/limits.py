@@ -142,10 +142,8 @@ class ActuatorLimits:
             The limits of its actuated joints.
         """
         limits = [mechanism.joint_named[name].limits for name in mechanism.actuated_joints]
-        drives = [mechanism.joint_named[name].drive for name in mechanism.actuated_joints]
-        ranges = np.array([(-np.inf, np.inf) if drive is None else drive.effort_range for drive in drives])
         effort = np.array([limit.effort for limit in limits])
-        least, most = np.maximum(ranges[:, 0], -effort), np.minimum(ranges[:, 1], effort)
+        least, most = mechanism.effort_range
         bounded = bool((least > -effort).any() or (most < effort).any())
         types = [mechanism.joint_named[name].type for name in mechanism.actuated_joints]
         return ActuatorLimits(

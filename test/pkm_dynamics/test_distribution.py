@@ -18,7 +18,7 @@ from pkm_description import load_mechanism
 from pkm_dynamics import Distribution, DistributionError, Dynamics
 from pkm_dynamics.distribution import least
 from pkm_dynamics.linear_form.random_motions import displaced
-from pkm_kinematics import Status
+from pkm_kinematics import Kinematics, Status
 
 REDUNDANT = ["gough_stewart_7", "planar_redundant"]
 SOME = slice(0, 1000, 50)
@@ -270,3 +270,13 @@ def test_cables_stay_taut_where_forces_can_close(of_gallery):
     A = -robot.kinematics.inverse_jacobian(above).T
     assert not scipy.optimize.linprog(np.ones(8), A_eq=A, b_eq=np.zeros(6), bounds=(1.0, None)).success
     assert robot.dynamics.inverse(above, distribution=rule).status == Status.EFFORT_LIMIT
+
+
+def test_limits_of_the_description_are_of_one_sign_for_cables() -> None:
+    dynamics = Dynamics(Kinematics(load_mechanism("cable_8")))
+    least, most = dynamics.kinematics.mechanism.effort_range
+    assert dynamics.kinematics.mechanism.one_way_actuators.all()
+    effort = dynamics.inverse(dynamics.kinematics.home, distribution=Distribution(bounds="limits")).effort
+    assert ((effort >= least) & (effort <= most)).all()
+    free = dynamics.inverse(dynamics.kinematics.home).effort
+    assert (np.sign(free) != np.sign(least + most)).any()  # least squares alone would push
