@@ -28,6 +28,7 @@ from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.loop.watches.guard import guard_of
+from pkm_control.loop.watches.stray_watch import StrayWatch
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
@@ -159,6 +160,7 @@ class Robot:
         self.planner = MotionPlanner(kinematics, dynamics, self.limits, platform_limits)
         self.controller = controller or ComputedTorque(kinematics, dynamics, self.limits)
         self.observer = PlatformObserver(kinematics)
+        self.stray = StrayWatch(kinematics.characteristic_length)
         self.guard = guard_of(self.controller.commands, self.limits, STALE_PERIODS / rate, self._gravity)
         self.machine: Machine = SimulatedMachine(dynamics, self.limits, encoder=encoder)
         self._passed = 1.0 / rate  # s, in the last period
@@ -205,6 +207,7 @@ class Robot:
         if self.machine.fault:
             raise PkmError(self.machine.fault)
         self.observer = PlatformObserver(self.kinematics)
+        self.stray.forgive()
         self.machine.activate()
 
     def stop(self) -> None:
@@ -220,7 +223,7 @@ class Robot:
             dt: how long the period is [s].
 
         Returns:
-            What was done; None where the machine or its readings failed.
+            What was done; None where the machine or its readings failed, or the platform strayed.
         """
         machine = self.machine
         state = machine.read()
@@ -238,13 +241,18 @@ class Robot:
         machine.step(dt)
         if measured is None or machine.lifecycle is Lifecycle.FAULT:
             return None
+        if not self.controller.feels:  # a law that yields to forces leaves its reference as it should
+            self.stray.judge(reference, measured)
+        if self.stray.lost:
+            machine.deactivate()
+            return None
         efforts = verdict.command if self.controller.commands == "effort" else state.efforts
         return Period(time, machine, reference, measured, efforts)
 
     @property
     def fault(self) -> str:
         """Why the machine or its readings failed; empty while all is well."""
-        return self.machine.fault or self.observer.reason
+        return self.machine.fault or self.observer.reason or self.stray.lost
 
     def _gravity(self, pose: Array) -> Array:
         return holding_efforts(self.dynamics, self.limits, pose, payload=self.controller.payload)

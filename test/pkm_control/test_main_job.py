@@ -99,6 +99,19 @@ def test_a_fault_ends_the_run_and_is_in_the_recording(robot) -> None:
     assert np.isfinite(recording.rows.efforts).all()
 
 
+def test_a_platform_that_strays_ends_the_run(robot, dynamics) -> None:
+    robot.machine = SimulatedMachine(dynamics, robot.limits, payload=Inertial(mass=80.0))
+    job = plan_cycle(robot.planner, read_motion_file("pick_and_place"))
+    robot.start()
+    recording = run_motion(robot, job.approach)
+    assert len(recording.faults) == 1
+    assert "from where it should be" in recording.faults[0]
+    assert robot.machine.lifecycle is Lifecycle.INACTIVE
+    robot.machine = SimulatedMachine(dynamics, robot.limits)
+    robot.start()  # which forgives
+    assert run_motion(robot, job.approach).faults == ()
+
+
 def test_it_stops_when_asked(robot) -> None:
     count = iter(range(1000))
     recording = do(robot, stopped=lambda: next(count) > 100)
