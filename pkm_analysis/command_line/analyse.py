@@ -73,7 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         near = difflib.get_close_matches(words[1], TASKS, n=1)
         hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(TASKS)}"
         command.error(f"no such task as '{words[1]}'; {hint}")
-    given = command.parse_args(words)
+    given, rest = command.parse_known_args(words)
+    if rest:
+        late = next((word for word in rest if word in TASKS), "")
+        hint = f"; a task comes right after the robot: pkm analyse {given.robot} {late} ..." if late else ""
+        command.error(f"unrecognized arguments: {' '.join(rest)}{hint}")
 
     def answer(sweeps: Sweeps) -> Found:
         analysis = pkm_analysis.Analysis(load_mechanism(given.robot, xacro_arguments(given.xacro_args)), sweeps=sweeps)

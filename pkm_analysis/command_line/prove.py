@@ -96,6 +96,8 @@ def _outside(given: argparse.Namespace, robot: Robot, found: Proof) -> list[str]
 def _proof(given: argparse.Namespace, robot: Robot, sweeps: Sweeps) -> Proof:
     if not 0.0 < given.resolution < 1.0:
         raise AnalysisError("--resolution", f"{given.resolution:g} is no part of a side", "give one between 0 and 1")
+    if given.most_boxes < 1:
+        raise AnalysisError("--most-boxes", f"{given.most_boxes} boxes prove nothing", "give one or more")
     sensors = sensor_errors(robot, given.sensor_error)
     wanted = [proof.read_requirement(robot, text, sensors) for text in given.that or ["inside"]]
     began = time.monotonic()

@@ -27,6 +27,13 @@ def test_a_task_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     assert "no such task as 'workspaec'; did you mean workspace?" in capsys.readouterr().err
 
 
+def test_a_task_after_an_option_is_told_where_it_belongs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["delta", "--report", "x", "predict"])
+    assert end.value.code == 2
+    assert "a task comes right after the robot: pkm analyse delta predict" in capsys.readouterr().err
+
+
 def test_a_robot_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["nonsense"], ["nonsense", "workspace"], ["map", "nonsense"]):
         assert main(words) == 1

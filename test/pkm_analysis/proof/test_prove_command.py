@@ -55,6 +55,7 @@ def test_what_is_not_decided_says_where(capsys: pytest.CaptureFixture[str]) -> N
         (["--that", "position_error < 1 mm", "--sensor-error", "much"], "no number"),
         (["--that", "effort_at_rest > 3 N m"], "lower bound is not proved"),
         (["--resolution", "2"], "between 0 and 1"),
+        (["--most-boxes", "-4"], "give one or more"),
         (["--mode", "99"], "no working mode"),
     ],
 )
