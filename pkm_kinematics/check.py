@@ -153,9 +153,9 @@ def _sketch(report: Report, text: str, source: Path | None, arguments: Mapping[s
             return blamed(source, arguments, slip) if source is not None else ()
 
         report.verdicts += of_units(found, mass, blame)
-        told = {verdict.about for verdict in report.verdicts}
+        known = {verdict.about for verdict in report.verdicts}
         angles = [] if source is None else taken_as_radians(read_file(source))
-        report.verdicts += of_cosines([one for one in angles if one.place not in told])
+        report.verdicts += of_cosines([one for one in angles if one.place not in known])
 
 
 def _describe(report: Report, mechanism: Mechanism) -> None:

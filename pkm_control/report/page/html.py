@@ -64,13 +64,13 @@ def html(figure: Figure, report: Report) -> str:
 def _actuators(report: Report) -> str:
     """What each actuator used of its limits; of efforts only where the drives tell of them."""
     use = ("RMS", "limit", "peak", "RMS")
-    told = report.has_efforts
-    head = ("", *(("effort, peak", *use, "saturated") if told else ("held back",)), "speed, peak", *use)
+    measured = report.has_efforts
+    head = ("", *(("effort, peak", *use, "saturated") if measured else ("held back",)), "speed, peak", *use)
     cells = "".join(f'<th class="number">{escape(text)}</th>' for text in head)
     rows = []
     for i, name in enumerate(report.actuated_names):
         saturated = int(report.saturated_periods[i])
-        effort, speed = _use(report.effort, i) if told else [], _use(report.speed, i)
+        effort, speed = _use(report.effort, i) if measured else [], _use(report.speed, i)
         numbers = [*effort, f"{saturated} periods" if saturated else "no", *speed]
         made = "".join(
             f'<td class="number{" bad" if k == len(effort) and saturated else ""}">{escape(number)}</td>'
