@@ -73,7 +73,7 @@ def compile_kernels(folder: Path, forget: bool) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *path]), "OPENBLAS_NUM_THREADS": "1"}
     print(f"{NAME}: compiling kernels, which takes minutes; PKM_KERNELS=0 leaves it to the first launch", flush=True)
     try:
-        program = [sys.executable, "-m", "pkm_control.run.warm_kernels"]
+        program = [sys.executable, "-m", "pkm_control.run.warm_kernels", "--kinds"]
         subprocess.run(program, cwd=folder, env=environment, stderr=subprocess.STDOUT, check=True, timeout=3600)
         stamp.parent.mkdir(exist_ok=True)
         stamp.write_text(state)

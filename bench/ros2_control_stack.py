@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every robot by the real controller_manager: one loop per drive, or our controller through a forward controller.
 
-`python -m bench.ros2_control_stack --write docs/ros2_control_stack.md` makes the table, robot by robot, and needs a
-sourced ROS 2 installation with ros2_control in which this suite is built. Each cell is a launch of its own.
+`python -m bench.ros2_control_stack --write docs/ros2_control_stack.md` makes the table, row by row, and needs a
+sourced ROS 2 installation with ros2_control in which this suite is built. Each cell is a launch of its own. Cells that
+are done are kept in a journal, so a run that was ended goes on where it was; `--minutes` ends it in time, `--robots`,
+`--ways` and `--rates` choose, `--failed` tries those again that failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -15,35 +18,37 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import rclpy
 from rclpy.action import ActionClient
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from bench.joint_loops import NATURAL_FREQUENCY, RATES, path_beside_home
 from bench.tables import table
 from pkm_control.motion.limits import ActuatorLimits
-from pkm_control.motion.trajectory import TrajectorySample
 from pkm_control.nodes.motion_messages import duration_message, trajectory_message
+from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.run.ros2_control import FORWARD
-from pkm_description import load_mechanism
+from pkm_description import load_mechanism, robot_names
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
+from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState
 from pkm_kinematics import Kinematics
 
-ROBOTS = ("delta", "gough_stewart", "cable_8", "tripod_3prs")
+JOURNAL = Path("reports/ros2_control_stack.jsonl")
 WAYS = {  # launch arguments
     "JTC, effort": {"controllers": "joint_trajectory_controller"},
     "JTC, position": {"controllers": "joint_trajectory_controller", "command_interface": "position"},
@@ -54,6 +59,7 @@ _PATIENCE = 240.0  # s, for a stack to be ready: kernels of a robot that has not
 _HOLD = 2.0  # s, at home
 _POINTS = 50  # a second, of the trajectory that is sent
 _ROUNDING = 1e-7  # rad or m
+_LOOK_EVERY = 0.02  # s
 
 
 @dataclass(frozen=True)
@@ -74,60 +80,112 @@ class Seen:
         """For a cell of the table."""
         if self.why_not:
             return self.why_not
-        numbers = ", ".join(f"{1e3 * value:.2g}" if value > _ROUNDING else "0" for value in self._errors())
+        errors = (self.held, self.moved, self.ended)
+        numbers = ", ".join(f"{1e3 * value:.2g}" if value > _ROUNDING else "0" for value in errors)
         return f"{numbers} {self.unit}; {self.rate:.0f} Hz"
 
-    def _errors(self) -> tuple[float, float, float]:
-        return self.held, self.moved, self.ended
+    @property
+    def failed(self) -> bool:
+        """Whether it was begun and not done."""
+        return self.why_not.startswith("failed")
+
+
+Key = tuple[str, str, float]  # robot, way, rate [Hz]
+
+
+class Record:
+    """Keeps a stream as bytes: to read each message as it comes would cost the robot's loops their processor."""
+
+    def __init__(self, node: Node, message_type: Any, topic: str) -> None:
+        self._type = message_type
+        self._queue = PolledSubscription(node, message_type, topic, topics.STREAM_RECORD, raw=True)
+        self._kept: list[tuple[bytes, float]] = []
+
+    def look(self) -> None:
+        """Take what has come."""
+        self._kept += self._queue.take_all(most=100000)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._kept = []
+
+    def newest(self) -> Any | None:
+        """The newest message, or None."""
+        return deserialize_message(self._kept[-1][0], self._type) if self._kept else None
+
+    def messages(self) -> list[Any]:
+        """All that are kept."""
+        return [deserialize_message(one, self._type) for one, _ in self._kept]
+
+    def rate(self) -> float:
+        """Messages a second, by when they were published [Hz]."""
+        times = [when for _, when in self._kept]
+        return (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 0.0
 
 
 class Client:
     """Hears a launched robot and moves it.
 
     Args:
-        name: of the robot.
+        kinematics: of the robot.
         namespace: in which it runs.
     """
 
-    def __init__(self, name: str, namespace: str) -> None:
-        self.mechanism = load_mechanism(name)
-        self.kinematics = Kinematics(self.mechanism)
+    def __init__(self, kinematics: Kinematics, namespace: str) -> None:
+        self.kinematics, self.mechanism = kinematics, kinematics.mechanism
         self.names = list(self.kinematics.actuated_names)
         self.home = np.asarray(self.kinematics.inverse(self.kinematics.home).actuated)
         self.context = rclpy.Context()
         rclpy.init(context=self.context)
         self.node = Node("bench", context=self.context, namespace=namespace)
-        self.states: list[Array] = []
-        self.commands = 0
-        self.errors: list[Array] = []  # of the driven joints, against the reference
-        self.active = False
-        listen = self.node.create_subscription
-        self._keep = [
-            listen(JointState, topics.HARDWARE_STATES, self._hear, topics.STREAM_IN),
-            listen(JointState, topics.HARDWARE_COMMANDS, self._count, topics.STREAM_RECORD),
-            listen(ControllerState, topics.CONTROLLER_STATE, self._compare, topics.STREAM_IN),
-        ]
+        self.errors: list[Array] = []  # of the driven joints, against the trajectory controller's reference
+        self.states = Record(self.node, JointState, topics.HARDWARE_STATES)
+        self.commands = Record(self.node, JointState, topics.HARDWARE_COMMANDS)
+        self.controller = Record(self.node, ControllerState, topics.CONTROLLER_STATE)
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         threading.Thread(target=self._spin, daemon=True).start()
 
     def _spin(self) -> None:
-        while self.context.ok():
-            self.executor.spin_once(timeout_sec=0.1)
+        with suppress(ExternalShutdownException):
+            self.executor.spin()
 
-    def _hear(self, message: JointState) -> None:
-        self.states.append(messages.joint_values(message, self.names, what="state"))
+    def look(self, seconds: float = 0.0) -> None:
+        """Record for a while [s]."""
+        until = time.monotonic() + seconds
+        while True:
+            for record in (self.states, self.commands, self.controller):
+                record.look()
+            if time.monotonic() >= until:
+                return
+            time.sleep(_LOOK_EVERY)
 
-    def _count(self, message: JointState) -> None:
-        values = message.effort or message.position
-        self.active = bool(len(values)) and bool(np.all(np.isfinite(values)))
-        self.commands += self.active
+    def forget(self) -> None:
+        """Let what was recorded go."""
+        self.errors = []
+        for record in (self.states, self.commands, self.controller):
+            record.forget()
 
-    def _compare(self, message: ControllerState) -> None:
-        """Error of the platform, as that of the driven joints."""
-        off = message.position_error, message.rotation_error
-        twist = np.concatenate([messages.vector_of(one) for one in off])
-        self.errors.append(np.abs(self.kinematics.inverse_jacobian(self.kinematics.home) @ twist))
+    def commanded(self) -> bool:
+        """Whether the machine gets commands."""
+        newest = self.commands.newest()
+        values = () if newest is None else newest.effort or newest.position
+        self.commands.forget()
+        return bool(len(values)) and bool(np.all(np.isfinite(values)))
+
+    def positions(self) -> Array:
+        """Of the driven joints (k, n_actuated) in the states that are kept."""
+        states = self.states.messages()
+        return np.array([messages.joint_values(one, self.names, what="state") for one in states])
+
+    def off(self) -> float:
+        """Largest error of a driven joint on the way, as the trajectory controller, or ours, told of it."""
+        jacobian = self.kinematics.inverse_jacobian(self.kinematics.home)
+        errors = list(self.errors)
+        for message in self.controller.messages():
+            parts = message.position_error, message.rotation_error
+            errors.append(np.abs(jacobian @ np.concatenate([messages.vector_of(one) for one in parts])))
+        return float(np.max(errors))
 
     def in_executor(self, call: Callable[[], Any]) -> Any:
         """Return what a call returns that is made in the thread that spins."""
@@ -135,9 +193,8 @@ class Client:
         self.wait(task.done)
         return task.result()
 
-    @staticmethod
-    def wait(condition: Callable[[], Any], patience: float = 60.0) -> None:
-        """Wait until a condition holds.
+    def wait(self, condition: Callable[[], Any], patience: float = 60.0) -> None:
+        """Record until a condition holds.
 
         Raises:
             TimeoutError: it does not come to hold in time.
@@ -146,7 +203,7 @@ class Client:
         while not condition():
             if time.monotonic() > deadline:
                 raise TimeoutError("waited in vain")
-            time.sleep(0.01)
+            self.look(_LOOK_EVERY)
 
     def send(self, action_type: Any, name: str, goal: Any) -> Any:
         """Send a goal and return its result."""
@@ -183,35 +240,38 @@ def try_out(name: str, way: str, rate: float) -> Seen:
         What was seen.
     """
     namespace = f"/{name}_{round(rate)}_{re.sub(r'[^a-z]', '', way.lower())}"
+    kinematics = Kinematics(load_mechanism(name))
     with launched(name, rate, namespace, WAYS[way]) as (process, log):
-        client = Client(name, namespace)
+        client = Client(kinematics, namespace)
         try:
-            client.wait(lambda: client.active or process.poll() is not None, _PATIENCE)
+            client.wait(lambda: client.commanded() or process.poll() is not None, _PATIENCE)
             if process.poll() is not None:
                 return Seen(why_not=_refusal(log.read_text(encoding="utf-8")))
             return _measure(client, way)
         except (TimeoutError, PkmError) as error:
-            return Seen(why_not=f"failed: {error}")
+            return Seen(why_not=f"failed: {error}{_complaint(log.read_text(encoding='utf-8'))}")
         finally:
             client.close()
 
 
 def _measure(client: Client, way: str) -> Seen:
     """Hold and move."""
-    begun, counted = time.monotonic(), client.commands
-    time.sleep(_HOLD)
-    held = np.abs(np.array(client.states) - client.home).max()
-    rate = (client.commands - counted) / (time.monotonic() - begun)
+    client.forget()
+    client.look(_HOLD)
+    held, rate = float(np.abs(client.positions() - client.home).max()), client.commands.rate()
     units = sorted({"mrad" if one == "rad" else "mm" for one in ActuatorLimits.of(client.mechanism).length_units})
     path = path_beside_home(client.kinematics, _POINTS)
     still = sum(bool(np.array_equal(positions, path[0][0])) for positions, _ in path) - 1
-    client.errors = []
+    client.forget()
     result = (_by_platform if way == "platform controller" else _by_joints)(client, path[max(still, 0) :])
     if result.error_code:
         return Seen(why_not=f"failed: {result.error_string or result.error_code}; held within {1e3 * held:.2g}")
-    time.sleep(0.5)
-    ended = np.abs(client.states[-1] - path[-1][0]).max()
-    return Seen(held, float(np.max(client.errors)), float(ended), rate, " or ".join(units))
+    moved = client.off()
+    client.look(0.5)
+    client.states.forget()
+    client.look(0.1)
+    ended = float(np.abs(client.positions()[-1] - path[-1][0]).max())
+    return Seen(held, moved, ended, rate, " or ".join(units))
 
 
 def _by_joints(client: Client, path: list[tuple[Array, Array]]) -> Any:
@@ -232,8 +292,8 @@ def _by_platform(client: Client, path: list[tuple[Array, Array]]) -> Any:
     twists = kinematics.platform_twist(poses, np.array([rates for _, rates in path]))
     accelerations = np.gradient(twists, 1.0 / _POINTS, axis=0)
     twists[[0, -1]] = accelerations[[0, -1]] = 0.0
-    sample = TrajectorySample(np.arange(len(path)) / _POINTS, poses, twists, accelerations)
-    goal = FollowPlatformTrajectory.Goal(trajectory=trajectory_message(sample, client.mechanism.base_link))
+    motion = MotionPoints(np.arange(len(path)) / _POINTS, poses, twists, accelerations)
+    goal = FollowPlatformTrajectory.Goal(trajectory=trajectory_message(motion, client.mechanism.base_link))
     return client.send(FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY, goal)
 
 
@@ -263,27 +323,76 @@ def launched(
 
 
 def _refusal(log: str) -> str:
-    """What a launch that ended by itself said last."""
-    said = [line for line in log.splitlines() if "Caught exception in launch" in line or "ERROR" in line]
-    return "refused: " + re.sub(r"^.*?\): |^.*?launch.*?: ", "", said[0] if said else "the launch ended").strip()
+    """Why a launch ended by itself: refused before anything began, or failed."""
+    said = [line for line in log.splitlines() if "Caught exception in launch" in line]
+    if not said:
+        return f"failed: the launch ended{_complaint(log)}"
+    return "refused: " + re.sub(r"^.*?\): |^.*?launch.*?: ", "", said[0]).strip()
+
+
+def _complaint(log: str) -> str:
+    """The last error in a log, for who wonders why."""
+    said = [line for line in log.splitlines() if "[ERROR]" in line or "Error: " in line]
+    return f" ({re.sub(r'^.*]: ', '', said[-1]).strip()})" if said else ""
+
+
+def known(journal: Path) -> dict[Key, Seen]:
+    """Cells of a journal."""
+    cells: dict[Key, Seen] = {}
+    if journal.is_file():
+        for line in journal.read_text("utf-8").splitlines():
+            cell = json.loads(line)
+            key = cell.pop("robot"), cell.pop("way"), cell.pop("asked")
+            cells[key] = Seen(**cell)
+    return cells
+
+
+def keep(journal: Path, key: Key, seen: Seen) -> None:
+    """Add a cell to a journal."""
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    name, way, rate = key
+    with journal.open("a", encoding="utf-8") as out:
+        out.write(json.dumps({"robot": name, "way": way, "asked": rate, **asdict(seen)}) + "\n")
+
+
+def rows(cells: dict[Key, Seen], names: Sequence[str]) -> list[list[str]]:
+    """Rows of the table, of the robots of which a cell is known."""
+    columns = [(way, rate) for way in WAYS for rate in RATES]
+    return [
+        [name, *(str(cells.get((name, *column), "not measured")) for column in columns)]
+        for name in names
+        if any((name, *column) in cells for column in columns)
+    ]
+
+
+def write(page: Path, cells: dict[Key, Seen]) -> None:
+    """Put what is known in place of the table of a page."""
+    header = ["robot", *(f"{way}, {rate:g} Hz" for way in WAYS for rate in RATES)]
+    before = page.read_text(encoding="utf-8").split(_MARK)[0]
+    page.write_text(f"{before}{_MARK}\n\n{table(header, rows(cells, robot_names()))}\n", encoding="utf-8")
 
 
 def main() -> None:
     """Measure, print, and write where it is wanted."""
-    parser = argparse.ArgumentParser(prog="python -m bench.ros2_control_stack", description=__doc__)
-    parser.add_argument("robots", nargs="*", default=ROBOTS)
-    parser.add_argument("--write", type=Path, help="page of the docs whose table is replaced")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robots", nargs="*", default=list(robot_names()), help="which; all by default")
+    parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS, help="which; all by default")
+    parser.add_argument("--rates", nargs="*", type=float, default=list(RATES), choices=RATES, help="Hz")
+    parser.add_argument("--minutes", type=float, default=1e6, help="when to end")
+    parser.add_argument("--failed", action="store_true", help="try those again that failed")
+    parser.add_argument("--journal", type=Path, default=JOURNAL, help="where cells are kept")
+    parser.add_argument("--write", type=Path, help="page of the docs whose table is replaced, row by row")
     options = parser.parse_args()
-    header = ["robot", *(f"{way}, {rate:g} Hz" for way in WAYS for rate in RATES)]
-    rows = []
+    cells, until = known(options.journal), time.monotonic() + 60.0 * options.minutes
     for name in options.robots:
-        rows.append([name, *(str(try_out(name, way, rate)) for way in WAYS for rate in RATES)])
-        print(rows[-1], flush=True)
-    text = table(header, rows)
-    print(text)
-    if options.write:
-        before = options.write.read_text(encoding="utf-8").split(_MARK)[0]
-        options.write.write_text(f"{before}{_MARK}\n\n{text}\n", encoding="utf-8")
+        for key in [(name, way, rate) for way in options.ways for rate in options.rates]:
+            if time.monotonic() >= until or (key in cells and not (options.failed and cells[key].failed)):
+                continue
+            cells[key] = try_out(*key)
+            keep(options.journal, key, cells[key])
+            print(f"{name:20} {key[1]:20} {key[2]:5.0f} Hz  {cells[key]}", flush=True)
+        if options.write:
+            write(options.write, cells)
 
 
 if __name__ == "__main__":

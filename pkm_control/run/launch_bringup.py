@@ -192,13 +192,14 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
     known = ros2_control.controller_names(ros2_control.read_parameters(path))
     clock = {"use_sim_time": values["use_sim_time"] == "true"}
     in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen")
-    nodes = [in_manager(executable="ros2_control_node", parameters=[path, clock])]
+    manager = in_manager(executable="ros2_control_node", parameters=[path, clock])
+    spawner = partial(in_manager, executable="spawner")
     if not _machine_on_topics(values):
         others = [name for name in known if name not in wanted]
-        nodes.append(in_manager(executable="spawner", arguments=[*wanted, "--param-file", path]))
+        spawners = [spawner(arguments=[*wanted, "--param-file", path])]
         if others:
-            nodes.append(in_manager(executable="spawner", arguments=[*others, "--inactive", "--param-file", path]))
-        return nodes
+            spawners.append(spawner(arguments=[*others, "--inactive", "--param-file", path]))
+        return _with_ends(manager, spawners)
     loaded = [*wanted, *(name for name in known if name not in wanted)]
     fed = ros2_control.FORWARD if values["controller"] != "none" else ""
     watch = Node(
@@ -210,12 +211,24 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
         output="screen",
     )
     ended = OnProcessExit(target_action=watch, on_exit=_watch_ended)
-    return [
-        *nodes,
-        in_manager(executable="spawner", arguments=[*loaded, "--inactive", "--param-file", path]),
-        watch,
-        RegisterEventHandler(ended),
-    ]
+    spawners = [spawner(arguments=[*loaded, "--inactive", "--param-file", path])]
+    return [*_with_ends(manager, spawners), watch, RegisterEventHandler(ended)]
+
+
+def _with_ends(manager: Node, spawners: list[Node]) -> list[Any]:
+    """Return the nodes, and what ends the run where they do: else all others would wait for controllers for ever."""
+    found: list[Any] = []
+    for node, lasts in [(manager, True), *((one, False) for one in spawners)]:
+        ended = OnProcessExit(target_action=node, on_exit=partial(_manager_ended, node.node_executable, lasts))
+        found += [node, RegisterEventHandler(ended)]
+    return found
+
+
+def _manager_ended(name: str, lasts: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """Return the end of the run: the manager is gone, or its controllers are not loaded."""
+    if context.is_shutdown or not (lasts or event.returncode):
+        return []
+    return [EmitEvent(event=Shutdown(reason=f"{name} ended with code {event.returncode}"))]
 
 
 def _watch_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:

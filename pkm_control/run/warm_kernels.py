@@ -40,6 +40,10 @@ from pkm_kinematics.making import making
 
 ANALYSES = "pkm_analysis.warm"  # which control does not import; found by name
 
+KINDS = ("quattro", "tripod_3prs", "cable_8", "capaman")
+"""Robots that take kernels which the Delta does not: limbs solved by iteration, a motion space that turns, redundant
+drives, a platform that hangs on a chain of joints."""
+
 
 def warm_kernels(mechanism: Mechanism) -> float:
     """Call every compiled path of the library on one robot, and draw a report; return the seconds that it took."""
@@ -48,6 +52,16 @@ def warm_kernels(mechanism: Mechanism) -> float:
     _warm_library(Dynamics(mechanism))
     if other is None or os.waitstatus_to_exitcode(os.waitpid(other, 0)[1]) != 0:
         _warm_rest(mechanism)
+    return time.perf_counter() - started
+
+
+def warm_kind(name: str) -> float:
+    """Call what it takes to run a robot of the gallery; return the seconds that it took. No report is drawn."""
+    started = time.perf_counter()
+    mechanism = load_mechanism(name)
+    _warm_library(Dynamics(mechanism))
+    _warm_run(Robot(mechanism))
+    note_compiled(mechanism.urdf, LAWS[0], SIMULATED)
     return time.perf_counter() - started
 
 
@@ -136,6 +150,8 @@ def parser() -> argparse.ArgumentParser:
         "the next. What robots of other kinds need beside is compiled when it is first called.",
     )
     options.add_robot(p, default="delta")
+    text = "compile what robots of other kinds need to run, too, so that no first start is slow"
+    p.add_argument("--kinds", action="store_true", help=text)
     text = "what is compiled: what it takes to run, or what pkm analyse takes (default: running)"
     p.add_argument("--for", dest="purpose", choices=("running", "analysis"), default="running", help=text)
     return p
@@ -155,6 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             else:
                 took = warm_kernels(mechanism)
                 note_compiled(mechanism.urdf, LAWS[0], SIMULATED)
+                took += sum(warm_kind(name) for name in (KINDS if given.kinds else ()))
     except PkmError as error:
         print(f"pkm warm: {error}", file=sys.stderr)
         return 1

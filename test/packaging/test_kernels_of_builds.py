@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import setuptools
 
+from pkm_control.run import warm_kernels
+from pkm_description import robot_names
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -38,7 +41,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
     environments: list[dict[str, str]] = []
 
     def run(program: list[str], env: dict[str, str], **_: Any) -> None:
-        assert program[1:] == ["-m", "pkm_control.run.warm_kernels"]
+        assert program[1:] == ["-m", "pkm_control.run.warm_kernels", "--kinds"]
         environments.append(env)
 
     monkeypatch.setattr(subprocess, "run", run)
@@ -91,3 +94,15 @@ def test_a_link_to_the_script_serves_as_well(monkeypatch: pytest.MonkeyPatch, tm
     (tmp_path / "setup.py").symlink_to(ROOT / "setup.py")
     runpy.run_path("setup.py")
     assert given["long_description"].startswith("# ")
+
+
+def test_kinds_are_warmed_after_the_robot_and_only_where_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    warmed: list[str] = []
+    monkeypatch.setattr(warm_kernels, "warm_kernels", lambda mechanism: warmed.append(mechanism.name) or 0.0)
+    monkeypatch.setattr(warm_kernels, "warm_kind", lambda name: warmed.append(name) or 0.0)
+    monkeypatch.setattr(warm_kernels, "note_compiled", lambda *_: None)
+    assert warm_kernels.main(["five_bar"]) == 0
+    assert warmed == ["five_bar"]
+    assert warm_kernels.main(["five_bar", "--kinds"]) == 0
+    assert warmed == ["five_bar", "five_bar", *warm_kernels.KINDS]
+    assert set(warm_kernels.KINDS) <= set(robot_names())

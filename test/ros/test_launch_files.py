@@ -128,6 +128,29 @@ def test_the_machine_is_watched_where_it_can_be_heard() -> None:
     assert ("actuated_joint_states", "hardware/joint_states") in nodes["kinematics_node"].expanded_remapping_rules
 
 
+@pytest.mark.parametrize(
+    ("executable", "code", "ends"),
+    [("ros2_control_node", -6, True), ("ros2_control_node", 0, True), ("spawner", 1, True), ("spawner", 0, False)],
+)
+def test_the_run_ends_with_the_manager_and_where_controllers_are_not_loaded(
+    executable: str, code: int, ends: bool
+) -> None:
+    installed_launch()
+    pytest.importorskip("controller_manager", reason="controller_manager is not on PyPI")
+    from launch import LaunchContext
+    from launch.actions import RegisterEventHandler
+    from launch.events.process import ProcessExited
+    from launch_ros.actions import Node
+
+    actions = actions_of("pkm.launch.py", ros2_control="true", rviz="false", robot="delta")
+    node = next(one for one in actions if isinstance(one, Node) and one.node_executable == executable)
+    told = {"name": executable, "cmd": [], "cwd": None, "env": None, "pid": 1}
+    event = ProcessExited(action=node, returncode=code, **told)
+    handlers = [one.event_handler for one in actions if isinstance(one, RegisterEventHandler)]
+    answers = [handler.handle(event, LaunchContext()) for handler in handlers if handler.matches(event)]
+    assert any(answers) == ends
+
+
 def test_our_controller_commands_through_the_forward_controller() -> None:
     nodes = managed(robot="gough_stewart", controllers="forward_effort_controller", motion="none")
     given = parameters_of(nodes["controller_node"])

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A robot under the real `ros2 launch` and the real controller_manager, for tests of what the stack does with it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+from rclpy.action import ActionClient
+from sensor_msgs.msg import JointState
+from trajectory_msgs.msg import JointTrajectoryPoint
+
+from pkm_control.nodes.motion_messages import duration_message
+from pkm_control.run.ros2_control import MEASURED_STATES
+from pkm_description import load_mechanism
+from pkm_description.ros import messages, topics
+from pkm_kinematics import Kinematics
+
+from .conftest import Graph
+
+STACK = (
+    "pkm_control",
+    "ros2launch",
+    "robot_state_publisher",
+    "controller_manager",
+    "joint_state_broadcaster",
+    "joint_trajectory_controller",
+    "forward_command_controller",
+    "joint_state_topic_hardware_interface",
+)
+
+
+def missing() -> list[str]:
+    found = []
+    for package in STACK:
+        try:
+            get_package_prefix(package)
+        except (PackageNotFoundError, OSError):  # OSError: nothing is sourced
+            found.append(package)
+    return found
+
+
+needed = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
+
+
+class Stack:
+    """A launched robot, and a client."""
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self.kinematics = Kinematics(load_mechanism(name))
+        self.names = list(self.kinematics.actuated_names)
+        self.measured: list[JointState] = graph.listen(JointState, MEASURED_STATES)
+        self.complete: list[JointState] = graph.listen(JointState, topics.JOINT_STATES)
+        self.commands: list[JointState] = graph.listen(JointState, topics.HARDWARE_COMMANDS)
+
+    def here(self) -> np.ndarray:
+        return messages.joint_values(self.measured[-1], self.names, what="measured state")
+
+    def states(self) -> dict[str, str]:
+        """State of every controller that is loaded."""
+        service = importlib.import_module("controller_manager_msgs.srv").ListControllers
+        answer = self.graph.call(service, "controller_manager/list_controllers", service.Request())
+        return {one.name: one.state for one in answer.controller}
+
+    def go(self, ends: np.ndarray, seconds: float) -> tuple[Any, list[Any]]:
+        """Send joint positions to be reached one after the other; the future of the result, and what errors come."""
+        action = importlib.import_module("control_msgs.action").FollowJointTrajectory
+        client = ActionClient(self.graph.client, action, "joint_trajectory_controller/follow_joint_trajectory")
+        self.graph.wait(client.server_is_ready)
+        goal = action.Goal()
+        goal.trajectory.joint_names = self.names
+        for k, end in enumerate(ends, start=1):
+            when = duration_message(seconds * k)
+            goal.trajectory.points.append(
+                JointTrajectoryPoint(positions=end, velocities=np.zeros(len(end)), time_from_start=when)
+            )
+        errors: list[Any] = []
+        sent = self.graph.in_executor(
+            lambda: client.send_goal_async(goal, feedback_callback=lambda f: errors.append(f.feedback.error.positions))
+        )
+        self.graph.wait(sent.done)
+        assert sent.result().accepted
+        return self.graph.in_executor(sent.result().get_result_async), errors
+
+    def switch(self, start: str, stop: str) -> bool:
+        service = importlib.import_module("controller_manager_msgs.srv").SwitchController
+        request = service.Request(activate_controllers=[start], deactivate_controllers=[stop], strictness=2)
+        return bool(self.graph.call(service, "controller_manager/switch_controller", request).ok)
+
+
+@contextmanager
+def launched(graph: Graph, name: str, log: Path, *knobs: str) -> Iterator[Stack]:
+    """A robot of the gallery, launched in the namespace of a graph; at 250 Hz, which a busy computer keeps."""
+    knobs = ("ros2_control:=true", "rviz:=false", "rate:=250", "natural_frequency:=60", *knobs)
+    command = ["ros2", "launch", "pkm_control", f"{name}.launch.py", *knobs, f"namespace:={graph.namespace}"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        made = Stack(graph, name)
+        graph.wait(lambda: (made.complete and made.measured) or process.poll() is not None, 180.0)
+        assert process.poll() is None, log.read_text()
+        yield made
+        process.send_signal(signal.SIGINT)
+        process.wait(40.0)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        print(log.read_text())

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A hexapod, a robot with redundant drives and one whose motion space turns, under the real controller_manager.
+
+By position, where each drive closes its loop. Needs the same as `test_ros2_control_stack.py`, which does the Delta.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
+
+from bench.joint_loops import path_beside_home
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_description.ros import messages, topics
+
+from .conftest import Graph
+from .managed_robot import Stack, launched, needed
+
+pytestmark = needed
+
+_NEAR = 0.02  # m: further than a stop takes, nearer than the place where the robot was
+
+
+@pytest.fixture(scope="module", params=("gough_stewart", "cable_8", "tripod_3prs"))
+def by_position(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    graph = Graph(f"/{request.param}_by_position")
+    log = tmp_path_factory.mktemp("launch") / "launch.log"
+    with launched(graph, request.param, log, "command_interface:=position") as made:
+        yield made
+    graph.close()
+
+
+def beside_home(stack: Stack) -> np.ndarray:
+    """Positions of the driven joints (n,) 2 % of the robot's size away from home."""
+    return path_beside_home(stack.kinematics, 50.0)[-1][0]
+
+
+def test_a_joint_trajectory_is_followed_by_position(by_position: Stack) -> None:
+    end = beside_home(by_position)
+    done, errors = by_position.go(end[None, :], 1.0)
+    by_position.graph.wait(done.done)
+    result = done.result().result
+    assert result.error_code == 0, result.error_string
+    assert np.abs(errors).max() < 0.01
+    by_position.graph.wait(lambda: np.abs(by_position.here() - end).max() < 1e-3)
+
+
+def test_positions_beyond_the_limits_are_not_a_success(by_position: Stack) -> None:
+    before, limits = by_position.here(), ActuatorLimits.of(by_position.kinematics.mechanism)
+    beyond = before.copy()
+    beyond[0] = limits.upper[0] + 0.5 * (limits.upper[0] - limits.lower[0])
+    done, _ = by_position.go(beyond[None, :], 1.5)
+    by_position.graph.wait(done.done)
+    assert done.result().result.error_code != 0
+    assert np.all(by_position.here() < limits.upper + 0.02)
+
+
+def test_drives_that_fall_silent_are_not_thrown_when_they_are_back(by_position: Stack) -> None:
+    stack, wanted = by_position, "joint_trajectory_controller"
+    assert stack.states()[wanted] == "active"
+    assert stack.graph.call(Trigger, "hardware/emergency_stop", Trigger.Request()).success
+    stack.graph.wait(lambda: stack.states()[wanted] == "inactive", 10.0)
+    assert stack.states()["joint_state_broadcaster"] == "inactive", "the last state is repeated"
+    time.sleep(1.6)  # a machine is not reset before
+    found = stack.graph.listen(JointState, topics.HARDWARE_STATES)
+    assert stack.graph.call(Trigger, "hardware/reset", Trigger.Request()).success
+    stack.graph.wait(lambda: stack.states()[wanted] == "active", 20.0)
+    time.sleep(1.0)
+    states = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
+    assert np.abs(states - states[0]).max() < _NEAR
