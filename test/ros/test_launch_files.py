@@ -144,7 +144,7 @@ def test_the_run_ends_with_the_manager_and_where_controllers_are_not_loaded(
 
     actions = actions_of("pkm.launch.py", ros2_control="true", rviz="false", robot="delta")
     node = next(one for one in actions if isinstance(one, Node) and one.node_executable == executable)
-    told = {"name": executable, "cmd": [], "cwd": None, "env": None, "pid": 1}
+    told: dict[str, Any] = {"name": executable, "cmd": [], "cwd": None, "env": None, "pid": 1}
     event = ProcessExited(action=node, returncode=code, **told)
     handlers = [one.event_handler for one in actions if isinstance(one, RegisterEventHandler)]
     answers = [handler.handle(event, LaunchContext()) for handler in handlers if handler.matches(event)]
