@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.tracking import EXACT, HEAVY, LAWS, Cell, known, page, try_out
+from bench.tracking import EXACT, HEAVY, LAWS, MACHINES, Cell, known, page, try_out
 from pkm_control.controllers.law_settings import COMPUTED_TORQUE, HYBRID
 
 
@@ -18,8 +18,15 @@ def test_a_cell_is_a_run() -> None:
     assert (exact.refused, exact.lost, exact.saturated) == ("", "", False)
 
 
+def test_hybrid_presses_while_it_slides() -> None:
+    cell = try_out("five_bar", HYBRID, EXACT)
+    assert (cell.refused, cell.lost) == ("", "")
+    assert cell.force is not None
+    assert cell.force[1] < 0.1  # N, of 10 N
+
+
 def test_what_cannot_be_run_is_refused_with_the_reason() -> None:
-    assert "needs an axis" in try_out("five_bar", HYBRID, EXACT).refused
+    assert "no freedom of its own" in try_out("agile_eye", HYBRID, EXACT).refused
 
 
 def test_a_journal_is_read_and_missing_cells_are_named(tmp_path: Path) -> None:
@@ -27,5 +34,6 @@ def test_a_journal_is_read_and_missing_cells_are_named(tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
     journal.write_text(json.dumps(asdict(cell)) + "\n", "utf-8")
     text = page(known(journal), ["delta", "hexa"])
-    assert "1 of 60 cells were run; not run: hexa" in text
+    every = 2 * len(LAWS) * len(MACHINES)
+    assert f"1 of {every} cells were run; not run: hexa" in text
     assert f"| {LAWS[0]} | 0.01, 0.02 *s* | not run |" in text
