@@ -4,7 +4,10 @@
 `python -m bench.ros2_control_stack --write docs/ros2_control_stack.md` makes the table, row by row, and needs a
 sourced ROS 2 installation with ros2_control in which this suite is built. Each cell is a launch of its own. Cells that
 are done are kept in a journal, so a run that was ended goes on where it was; `--minutes` ends it in time, `--robots`,
-`--ways` and `--rates` choose, `--failed` tries those again that failed.
+`--ways` and `--rates` choose, `--failed` tries those again that failed. Beside the journal are the logs of those.
+
+What fails, or is slow, while others have much of the computer says nothing of the loops, and what was stopped on the
+way says nothing at all: such cells are told apart, and tried again.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -33,6 +37,7 @@ from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectoryPoint
 
+from bench.fairness import Fairness
 from bench.joint_loops import NATURAL_FREQUENCY, RATES, path_beside_home
 from bench.tables import table
 from pkm_control.motion.limits import ActuatorLimits
@@ -60,6 +65,11 @@ _HOLD = 2.0  # s, at home
 _POINTS = 50  # a second, of the trajectory that is sent
 _ROUNDING = 1e-7  # rad or m
 _LOOK_EVERY = 0.02  # s
+_KEPT = 0.95  # of a rate
+_TRIES = 3  # of a cell that says nothing
+
+
+_BUSY = "not measured: "
 
 
 @dataclass(frozen=True)
@@ -88,6 +98,15 @@ class Seen:
     def failed(self) -> bool:
         """Whether it was begun and not done."""
         return self.why_not.startswith("failed")
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether the computer was not there for it."""
+        return self.why_not.startswith(_BUSY)
+
+    def kept(self, rate: float) -> bool:
+        """Whether it went well: refused before anything moved, or measured at nearly the rate that was asked for."""
+        return not self.failed and (bool(self.why_not) or self.rate > _KEPT * rate)
 
 
 Key = tuple[str, str, float]  # robot, way, rate [Hz]
@@ -129,9 +148,11 @@ class Client:
     Args:
         kinematics: of the robot.
         namespace: in which it runs.
+        fairness: looks on.
     """
 
-    def __init__(self, kinematics: Kinematics, namespace: str) -> None:
+    def __init__(self, kinematics: Kinematics, namespace: str, fairness: Fairness) -> None:
+        self.fairness = fairness
         self.kinematics, self.mechanism = kinematics, kinematics.mechanism
         self.names = list(self.kinematics.actuated_names)
         self.home = np.asarray(self.kinematics.inverse(self.kinematics.home).actuated)
@@ -154,6 +175,7 @@ class Client:
         """Record for a while [s]."""
         until = time.monotonic() + seconds
         while True:
+            self.fairness.look()
             for record in (self.states, self.commands, self.controller):
                 record.look()
             if time.monotonic() >= until:
@@ -228,73 +250,101 @@ class Client:
         self.executor.shutdown(timeout_sec=2.0)
 
 
-def try_out(name: str, way: str, rate: float) -> Seen:
+def try_out(name: str, way: str, rate: float, logs: Path | None = None) -> Seen:
     """Launch a robot, hold it, move it beside home.
 
     Args:
         name: of the robot.
         way: one of `WAYS`.
         rate: of machine and controller manager [Hz].
+        logs: folder for the log of what fails.
 
     Returns:
         What was seen.
     """
     namespace = f"/{name}_{round(rate)}_{re.sub(r'[^a-z]', '', way.lower())}"
     kinematics = Kinematics(load_mechanism(name))
+    course = Course.beside_home(kinematics, way)
     with launched(name, rate, namespace, WAYS[way]) as (process, log):
-        client = Client(kinematics, namespace)
+        fairness = Fairness(process.pid)
+        client = Client(kinematics, namespace, fairness)
         try:
             client.wait(lambda: client.commanded() or process.poll() is not None, _PATIENCE)
-            if process.poll() is not None:
-                return Seen(why_not=_refusal(log.read_text(encoding="utf-8")))
-            return _measure(client, way)
+            ended = process.poll() is not None
+            seen = Seen(why_not=_refusal(log.read_text(encoding="utf-8"))) if ended else _measure(client, course)
         except (TimeoutError, PkmError) as error:
-            return Seen(why_not=f"failed: {error}{_complaint(log.read_text(encoding='utf-8'))}")
+            seen = Seen(why_not=f"failed: {error}{_complaint(log.read_text(encoding='utf-8'))}")
         finally:
             client.close()
+        problem = fairness.problem(seen.kept(rate))
+        if logs is not None and (problem or seen.failed):
+            logs.mkdir(parents=True, exist_ok=True)
+            shutil.copy(log, logs / f"{namespace[1:]}.log")
+    return Seen(why_not=f"{_BUSY}{problem}") if problem else seen
 
 
-def _measure(client: Client, way: str) -> Seen:
+@dataclass(frozen=True, eq=False)
+class Course:
+    """The motion that is asked for: its action, and where the drives are in its end (n_actuated,)."""
+
+    action: Any
+    name: str
+    goal: Any
+    end: Array
+
+    @staticmethod
+    def beside_home(kinematics: Kinematics, way: str) -> Course | None:
+        """From home to a place beside it, by the drives or by the platform; None where there is none."""
+        try:
+            path = path_beside_home(kinematics, _POINTS)
+        except PkmError:
+            return None
+        still = sum(bool(np.array_equal(positions, path[0][0])) for positions, _ in path) - 1
+        make = _by_platform if way == "platform controller" else _by_joints
+        return make(kinematics, path[max(still, 0) :])
+
+
+def _by_joints(kinematics: Kinematics, path: list[tuple[Array, Array]]) -> Course:
+    from control_msgs.action import FollowJointTrajectory
+
+    goal = FollowJointTrajectory.Goal()
+    goal.trajectory.joint_names = list(kinematics.actuated_names)
+    for k, (positions, rates) in enumerate(path, start=1):
+        when = duration_message(k / _POINTS)
+        goal.trajectory.points.append(JointTrajectoryPoint(positions=positions, velocities=rates, time_from_start=when))
+    name = "joint_trajectory_controller/follow_joint_trajectory"
+    return Course(FollowJointTrajectory, name, goal, path[-1][0])
+
+
+def _by_platform(kinematics: Kinematics, path: list[tuple[Array, Array]]) -> Course:
+    """The same motion of the drives, told as that of the platform."""
+    poses = np.array([kinematics.forward(positions).pose for positions, _ in path])
+    twists = kinematics.platform_twist(poses, np.array([rates for _, rates in path]))
+    accelerations = np.gradient(twists, 1.0 / _POINTS, axis=0)
+    twists[[0, -1]] = accelerations[[0, -1]] = 0.0
+    motion = MotionPoints(np.arange(len(path)) / _POINTS, poses, twists, accelerations)
+    goal = FollowPlatformTrajectory.Goal(trajectory=trajectory_message(motion, kinematics.mechanism.base_link))
+    return Course(FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY, goal, path[-1][0])
+
+
+def _measure(client: Client, course: Course | None) -> Seen:
     """Hold and move."""
+    if course is None:
+        raise PkmError("there is no place beside home to go to")
     client.forget()
     client.look(_HOLD)
     held, rate = float(np.abs(client.positions() - client.home).max()), client.commands.rate()
     units = sorted({"mrad" if one == "rad" else "mm" for one in ActuatorLimits.of(client.mechanism).length_units})
-    path = path_beside_home(client.kinematics, _POINTS)
-    still = sum(bool(np.array_equal(positions, path[0][0])) for positions, _ in path) - 1
     client.forget()
-    result = (_by_platform if way == "platform controller" else _by_joints)(client, path[max(still, 0) :])
+    result = client.send(course.action, course.name, course.goal)
     if result.error_code:
         return Seen(why_not=f"failed: {result.error_string or result.error_code}; held within {1e3 * held:.2g}")
     moved = client.off()
     client.look(0.5)
     client.states.forget()
     client.look(0.1)
-    ended = float(np.abs(client.positions()[-1] - path[-1][0]).max())
+    ended = float(np.abs(client.positions()[-1] - course.end).max())
     return Seen(held, moved, ended, rate, " or ".join(units))
-
-
-def _by_joints(client: Client, path: list[tuple[Array, Array]]) -> Any:
-    from control_msgs.action import FollowJointTrajectory
-
-    goal = FollowJointTrajectory.Goal()
-    goal.trajectory.joint_names = client.names
-    for k, (positions, rates) in enumerate(path, start=1):
-        when = duration_message(k / _POINTS)
-        goal.trajectory.points.append(JointTrajectoryPoint(positions=positions, velocities=rates, time_from_start=when))
-    return client.send(FollowJointTrajectory, "joint_trajectory_controller/follow_joint_trajectory", goal)
-
-
-def _by_platform(client: Client, path: list[tuple[Array, Array]]) -> Any:
-    """The same motion of the drives, told as that of the platform."""
-    kinematics = client.kinematics
-    poses = np.array([kinematics.forward(positions).pose for positions, _ in path])
-    twists = kinematics.platform_twist(poses, np.array([rates for _, rates in path]))
-    accelerations = np.gradient(twists, 1.0 / _POINTS, axis=0)
-    twists[[0, -1]] = accelerations[[0, -1]] = 0.0
-    motion = MotionPoints(np.arange(len(path)) / _POINTS, poses, twists, accelerations)
-    goal = FollowPlatformTrajectory.Goal(trajectory=trajectory_message(motion, client.mechanism.base_link))
-    return client.send(FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY, goal)
 
 
 @contextmanager
@@ -347,6 +397,11 @@ def known(journal: Path) -> dict[Key, Seen]:
     return cells
 
 
+def wanted(seen: Seen | None, failed: bool) -> bool:
+    """Whether a cell is to be measured: it has not been, or said nothing, or failed where that is asked for."""
+    return seen is None or seen.says_nothing or (failed and seen.failed)
+
+
 def keep(journal: Path, key: Key, seen: Seen) -> None:
     """Add a cell to a journal."""
     journal.parent.mkdir(parents=True, exist_ok=True)
@@ -386,11 +441,14 @@ def main() -> None:
     cells, until = known(options.journal), time.monotonic() + 60.0 * options.minutes
     for name in options.robots:
         for key in [(name, way, rate) for way in options.ways for rate in options.rates]:
-            if time.monotonic() >= until or (key in cells and not (options.failed and cells[key].failed)):
+            if time.monotonic() >= until or not wanted(cells.get(key), options.failed):
                 continue
-            cells[key] = try_out(*key)
+            for _ in range(_TRIES):
+                cells[key] = try_out(*key, logs=options.journal.with_suffix(""))
+                print(f"{name:20} {key[1]:20} {key[2]:5.0f} Hz  {cells[key]}", flush=True)
+                if not cells[key].says_nothing:
+                    break
             keep(options.journal, key, cells[key])
-            print(f"{name:20} {key[1]:20} {key[2]:5.0f} Hz  {cells[key]}", flush=True)
         if options.write:
             write(options.write, cells)
 

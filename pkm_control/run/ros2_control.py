@@ -49,7 +49,8 @@ def controller_parameters(
     Args:
         template: parameters by node. Every node that has `joints` gets the driven joints, every one that has `gains`
             gets those of `effort_gains`, every one that has `constraints` gets tolerances for each joint; the
-            controller manager gets the rate, and cuts efforts to the drives' limits. The rest stays as it is.
+            controller manager gets the rate, and cuts efforts to the drives' limits, where those are as many newtons
+            either way. The rest stays as it is.
         mechanism: the robot.
         rate: of the controller manager [Hz].
         natural_frequency: of the tracking error [rad/s].
@@ -71,7 +72,7 @@ def controller_parameters(
             parameters["update_rate"] = round(rate)
         if "enforce_command_limits" in parameters:
             # positions are not: the manager's limiter leads them away from the last command, wherever the machine is
-            parameters["enforce_command_limits"] = interface == "effort"
+            parameters["enforce_command_limits"] = interface == "effort" and _one_bound_each(mechanism)
         if "joints" in parameters:
             parameters["joints"] = list(mechanism.actuated_joints)
         if "command_interfaces" in parameters:
@@ -92,6 +93,15 @@ def controller_parameters(
             of_all = {key: value for key, value in parameters["constraints"].items() if not isinstance(value, dict)}
             parameters["constraints"] = {**of_all, **tolerances(mechanism)}
     return found
+
+
+def _one_bound_each(mechanism: Mechanism) -> bool:
+    """Whether all drives push as much as they pull: the manager's limiter knows one number for both.
+
+    Of the 20 N to 600 N of a winch it takes the 20 N for both, and has it pull with 20 N whatever is commanded.
+    """
+    limits = ActuatorLimits.of(mechanism)
+    return bool(np.all(limits.least_effort == -limits.most_effort))
 
 
 def _own_name(node: str) -> str:

@@ -57,6 +57,18 @@ def test_another_robot_gets_its_joints_and_rate(shipped: dict[str, Any], tmp_pat
     assert shipped["/**/forward_effort_controller"]["ros__parameters"]["joints"][0] == "limb1_arm", "template changed"
 
 
+@pytest.mark.parametrize(("robot", "cut"), [("delta", True), ("gough_stewart", True), ("cable_8", False)])
+def test_the_manager_cuts_efforts_of_drives_with_one_bound_for_both_ways(
+    robot: str, cut: bool, shipped: dict[str, Any]
+) -> None:
+    """Its limiter takes min(-least, most) for both: winches from -600 N to -20 N would all pull with 20 N."""
+    wanted = ["forward_effort_controller"]
+    made = controller_parameters(shipped, load_mechanism(robot), 250.0, 120.0, "effort", wanted)
+    assert made["/**/controller_manager"]["ros__parameters"]["enforce_command_limits"] is cut
+    made = controller_parameters(shipped, load_mechanism(robot), 250.0, 120.0, "position", wanted)
+    assert made["/**/controller_manager"]["ros__parameters"]["enforce_command_limits"] is False
+
+
 SINGULAR = ["griffis_duffy"]  # architecturally: it moves while its drives stand still
 
 

@@ -39,3 +39,19 @@ def test_the_page_has_a_row_for_each_robot_that_was_tried(tmp_path: Path) -> Non
     assert "| old |" not in text
     assert "| delta | not measured | 1, 2, 0 mrad; 250 Hz |" in text
     assert "| cable_8 | refused: too many | not measured |" in text
+
+
+def test_a_cell_that_says_nothing_is_measured_again_and_one_that_failed_where_that_is_asked_for() -> None:
+    refused, failed = bench.Seen(why_not="refused: too many"), bench.Seen(why_not="failed: nothing came")
+    busy = bench.Seen(why_not="not measured: others took 1.2 of 2 processors")
+    slow = bench.Seen(1e-3, 2e-3, 0.0, 180.0, "mrad")
+    assert [bench.wanted(seen, False) for seen in (None, busy, refused, failed, slow)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert [bench.wanted(seen, True) for seen in (refused, failed, slow)] == [False, True, False]
+    assert [seen.kept(250.0) for seen in (refused, failed, slow)] == [True, False, False]
+    assert slow.kept(185.0)

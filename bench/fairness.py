@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a measurement of loops had the computer that it needs: what others took of it, and whether it stood still."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from pathlib import Path
+
+_STOOD_STILL = 1.0  # s between two looks that come fifty times a second: somebody stopped the processes
+_MUCH = 0.5  # processors that others took: beside them, what fails or is slow says nothing of the loops
+_TICKS = os.sysconf("SC_CLK_TCK")  # a second
+_STATE, _SESSION, _TIMES = 0, 3, slice(11, 15)  # of /proc/PID/stat, behind the name: user, system, of ended children
+
+
+class Fairness:
+    """Looks on while something is measured.
+
+    Args:
+        session: whose processes are those that are measured.
+    """
+
+    def __init__(self, session: int) -> None:
+        self._session = session
+        self._before = _taken(), self._ours(), time.monotonic()
+        self._last = time.monotonic()
+        self.longest = 0.0  # s, between two looks
+
+    def look(self) -> None:
+        """Note that time goes on; to be called often."""
+        now = time.monotonic()
+        self.longest, self._last = max(self.longest, now - self._last), now
+
+    def others(self) -> float:
+        """How many processors others have had, on average since the beginning."""
+        taken, ours, began = self._before
+        return max(0.0, (_taken() - taken - (self._ours() - ours)) / (time.monotonic() - began))
+
+    def problem(self, well: bool) -> str:
+        """Why the measurement says nothing.
+
+        Args:
+            well: whether what was measured went well: then it does, however much others took.
+
+        Returns:
+            The reason; empty where it says something.
+        """
+        if self.longest > _STOOD_STILL:
+            return f"the computer stood still for {self.longest:.1f} s"
+        others = self.others()
+        if not well and others > _MUCH:
+            return f"others took {others:.1f} of {os.cpu_count()} processors"
+        return ""
+
+    def _ours(self) -> float:
+        """Processor time of the session and of this process [s]."""
+        return math.fsum((time.process_time(), *_times_of(self._session)))
+
+
+def _taken() -> float:
+    """Processor time that was not idle since the computer was started [s]."""
+    user, nice, system, _, _, irq, softirq, stolen, *_ = (
+        Path("/proc/stat").read_text("ascii").split("\n")[0].split()[1:]
+    )
+    return sum(map(int, (user, nice, system, irq, softirq, stolen))) / _TICKS
+
+
+def _times_of(session: int) -> list[float]:
+    """Processor time of each process of a session, with its ended children [s]."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            words = path.read_text("utf-8", errors="replace").rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        if int(words[_SESSION]) == session:
+            found.append(sum(map(int, words[_TIMES])) / _TICKS)
+    return found
