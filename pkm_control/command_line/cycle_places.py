@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
+from pkm_control.motion.files.hints import in_metres, looks_like_millimetres
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import PlatformLimits
 from pkm_description.errors import PkmError
@@ -18,7 +19,6 @@ from pkm_kinematics import Kinematics
 Array = NDArray[np.float64]
 
 LIFT = 0.025  # m, as in the cycle that ships
-_FAR = 20.0  # times the robot's size: numbers of that size are mm
 _IN_SPACE = 1e-6  # part of a direction that may lie outside the motion space
 
 
@@ -125,14 +125,13 @@ def moves(kinematics: Kinematics, direction: Array) -> bool:
 def _require_metres(kinematics: Kinematics, places: Places) -> None:
     size = float(kinematics.engine.size)
     for name, point in (("--pick", places.pick), ("--place", places.place)):
-        if np.abs(point).max() > _FAR * size:
-            metres = " ".join(f"{x / 1000.0:g}" for x in point)
+        if looks_like_millimetres(kinematics, point):
             given = " ".join(f"{x:g}" for x in point)
             raise CannotPickError(
                 f"{name} {given} is {np.linalg.norm(point):.4g} m away, and {kinematics.mechanism.name} measures about "
-                f"{size:.2g} m; places are in metres: if these are mm, give {name} {metres}"
+                f"{size:.2g} m; places are in metres: if these are mm, give {name} {in_metres(point)}"
             )
-    if places.lift is not None and places.lift > _FAR * size:
+    if places.lift is not None and looks_like_millimetres(kinematics, places.lift):
         raise CannotPickError(f"--lift {places.lift:g} is in metres: if this is mm, give --lift {places.lift / 1e3:g}")
 
 

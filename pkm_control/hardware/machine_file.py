@@ -22,6 +22,7 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.optional import need
 from pkm_control.yaml_section import Section, read_yaml
 from pkm_description.mechanism import Mechanism
+from pkm_description.urdf.unit_slips import FAST, FAST_SLIDE, LARGE, looks_like_degrees
 
 Array = NDArray[np.float64]
 
@@ -74,10 +75,21 @@ class MachineFile:
 
         Returns:
             Limits that keep both.
+
+        Raises:
+            MachineFileError: one of the file is wider than the description's, and looks like another unit's.
         """
         if not self.limits:
             return limits
         lower, upper, velocity, acceleration = np.array([self.limits[name] for name in limits.names]).T
+        for k, name in enumerate(limits.names):
+            turns = limits.length_units[k] == "rad"
+            if lower[k] < limits.lower[k]:
+                self._require_si(name, "lower", lower[k], turns)
+            if upper[k] > limits.upper[k]:
+                self._require_si(name, "upper", upper[k], turns)
+            if velocity[k] > limits.velocity[k]:
+                self._require_si(name, "velocity", velocity[k], turns)
         return replace(
             limits,
             lower=np.maximum(limits.lower, lower),
@@ -85,6 +97,22 @@ class MachineFile:
             velocity=np.minimum(limits.velocity, velocity),
             acceleration=np.minimum(limits.acceleration, acceleration),
         )
+
+    def _require_si(self, name: str, key: str, value: float, turns: bool) -> None:
+        """Refuse a limit that says nothing as it stands, and would if it were in degrees or millimetres."""
+        if not math.isfinite(value):
+            return
+        per_time = "/s" if key == "velocity" else ""
+        if turns:
+            slips = abs(value) > FAST if per_time else looks_like_degrees(value)
+            unit, right, factor = "degrees", "rad", math.pi / 180.0
+        else:
+            slips = abs(value) > (FAST_SLIDE if per_time else LARGE)
+            unit, right, factor = "mm", "m", 1e-3
+        if slips:
+            problem = f"{value:g} {right}{per_time} is beyond what the robot's description allows"
+            remedy = f"give it in {right}{per_time}: if it is in {unit}{per_time}, write {value * factor:.6g}"
+            raise MachineFileError(self.source, f"actuators.{name}.{key}", problem, remedy)
 
 
 def read_machine_file(path: str | Path) -> MachineFile:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pkm_control.control_errors import LimitError, UnreachableMotionError
 from pkm_control.controllers.weight import Carried, pulling
 from pkm_control.motion.actuator_path import ActuatorPath
-from pkm_control.motion.files.frame_hint import HINT, meant_from_home
+from pkm_control.motion.files.hints import hint_of
 from pkm_control.motion.files.motion_events import events_of, payloads_of
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits, PlatformLimits
@@ -131,9 +131,10 @@ class MotionPlanner:
         try:
             return self._plan_untimed(in_base, limits) if in_base.times is None else self._plan_timed(in_base, limits)
         except UnreachableMotionError as error:
-            if not meant_from_home(self.kinematics, motion, self.mode):
+            hint = hint_of(self.kinematics, motion, self.mode)
+            if not hint:
                 raise
-            raise UnreachableMotionError(error.where, error.position, f"{error.reason}; {HINT}") from error
+            raise UnreachableMotionError(error.where, error.position, f"{error.reason}; {hint}") from error
 
     def _plan_untimed(self, motion: MotionFile, limits: PlatformLimits) -> Trajectory:
         """Return the trajectory of a motion without times, in the base frame."""

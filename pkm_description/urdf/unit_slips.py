@@ -17,6 +17,8 @@ from pkm_description.urdf.urdf_plus import Description
 ANGLE = 7.0  # rad: a full turn, and a little for those who rounded up; beyond, round numbers are degrees
 TURNS = 4.0 * np.pi  # rad: beyond, computed ones too; below, k * 2 * pi / 3 + offset comes to more than a turn
 LARGE = 50.0  # m
+FAST = 60.0  # rad/s, 570 turns a minute: limbs do not swing as fast; slow drives in deg/s have such numbers
+FAST_SLIDE = 20.0  # m/s
 BESIDE, OTHERS = 5.0, 100.0  # m, and times what the lengths of the same robot commonly are: one slip among metres
 
 

@@ -209,6 +209,16 @@ def test_waypoints_that_are_meant_from_home_are_told_so(planner) -> None:
         assert "# frame: home" not in str(caught.value)
 
 
+def test_places_in_millimetres_are_told_so(planner) -> None:
+    text = "# frame: home\nx [m], y [m], z [m]\n0, 0, 0\n{x}, 0, 0\n"
+    with pytest.raises(UnreachableMotionError, match=r"if these are mm, give 0\.1 0 0$") as caught:
+        planner.plan(parse_motion(text.format(x=100)))
+    assert "places are in metres" in str(caught.value)
+    with pytest.raises(UnreachableMotionError) as caught:
+        planner.plan(parse_motion(text.format(x=2)))
+    assert "mm" not in str(caught.value)
+
+
 def test_a_turn_that_the_delta_cannot_do_is_refused(planner) -> None:
     text = "# frame: home\nx [m], y [m], z [m], roll [deg], pitch [deg], yaw [deg]\n0,0,0,0,0,0\n0,0,0,0,0,30\n"
     with pytest.raises(UnreachableMotionError, match="motion space"):
