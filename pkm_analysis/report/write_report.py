@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,11 +21,24 @@ section { background: #fff; border-radius: .5rem; padding: .3rem 1.4rem 1.2rem; 
 img { width: 100%; height: auto; } h2 { font-size: 1.1rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .2rem 1rem .2rem 0; border-bottom: 1px solid #e4e9ee; vertical-align: top; }
+.wide { overflow-x: auto; } .wide table { font-size: 13px; }
 .caution { background: #fdf3e1; color: #8a5200; border: 1px solid #8a5200; border-radius: .5rem; padding: .5rem 1rem; }
 """
 
 
 MOST_SHOWN = 24  # entries of a list
+_UNITS = {  # of numbers whose name says what they are
+    "duration": "s",
+    "seconds": "s",
+    "energy": "J",
+    "work_given": "J",
+    "work_taken_back": "J",
+    "peak_power": "W",
+    "peak_total_power": "W",
+    "force": "N",
+    "moment": "N m",
+}
+_OF_A_DRIVE = {"effort": {"rad": "N m", "m": "N"}, "speed": {"rad": "rad/s", "m": "m/s"}}  # by the last word of a name
 
 
 class Result(Protocol):
@@ -62,9 +75,7 @@ def _section(result: Result) -> str:
     picture = base64.b64encode(png(result.plot())).decode("ascii")
     caution = numbers.get("caution")
     warned = f'<p class="caution">{escape(str(caution))}</p>' if caution else ""
-    rows = "".join(
-        f"<tr><th>{escape(key.replace('_', ' '))}</th><td>{_cell(value)}</td></tr>" for key, value in numbers.items()
-    )
+    rows = "".join(f"<tr><th>{_named(key, numbers)}</th><td>{_cell(value)}</td></tr>" for key, value in numbers.items())
     head = escape(str(numbers.get("quantity", type(result).__name__.lower())))
     return (
         f'<section><h2>{head}</h2>{warned}<img alt="{head}" src="data:image/png;base64,{picture}">'
@@ -72,14 +83,44 @@ def _section(result: Result) -> str:
     )
 
 
+def _named(key: str, beside: Mapping[str, Any]) -> str:
+    """A key for people, with its unit where it has one of its own; a drive's depends on the `unit` beside it."""
+    unit = _UNITS.get(key)
+    for word, units in _OF_A_DRIVE.items():
+        if word in key.split("_") and beside.get("unit") in units:
+            unit = units[beside["unit"]]
+    return escape(key.replace("_", " ")) + (f" [{unit}]" if unit else "")
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{escape(str(key))}: {_cell(entry)}" for key, entry in value.items())
+        if _alike(list(value.values())):
+            return _table(value)
+        return ", ".join(f"{_named(str(key), value)}: {_cell(entry)}" for key, entry in value.items())
     if isinstance(value, list | tuple):
         if len(value) > MOST_SHOWN:
             return f"{_cell(value[:MOST_SHOWN])} ... ({len(value)} in all)"
         separator = "<br>" if any(isinstance(entry, Mapping | str) for entry in value) else ", "
-        return separator.join(_cell(entry) for entry in value)
+        return separator.join(_cell(entry) for entry in value) or "none"
     return escape(str(value))
+
+
+def _alike(rows: Sequence[Any]) -> bool:
+    """Whether there are several mappings with the same keys: rows of a table."""
+    return len(rows) > 1 and all(isinstance(row, Mapping) and list(row) == list(rows[0]) for row in rows)
+
+
+def _table(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """A table with a row for each entry; its columns carry units, which all rows of a table have alike or in theirs."""
+    each = list(rows.values())
+    same = {row.get("unit") for row in each}
+    beside = each[0] if len(same) == 1 else {}
+    names = [key for key in each[0] if key != "unit" or not beside]
+    head = "".join(f"<th>{_named(key, beside)}</th>" for key in names)
+    body = "".join(
+        f"<tr><th>{escape(str(name))}</th>{''.join(f'<td>{_cell(row[key])}</td>' for key in names)}</tr>"
+        for name, row in rows.items()
+    )
+    return f'<div class="wide"><table><tr><th></th>{head}</tr>{body}</table></div>'

@@ -47,7 +47,11 @@ def test_a_motion_is_judged_and_drives_are_chosen(tmp_path: Path, capsys: pytest
     assert "too hot" in out
     assert "within all limits of the description" in out  # the others are kept
     assert "A with 1:40: fails, speed of the motor exceeded by" in out
-    assert page.read_text().count("data:image/png;base64,") == 1
+    shown = page.read_text()
+    assert shown.count("data:image/png;base64,") == 1
+    for head in ("duration [s]", "energy [J]", "peak effort [N m]", "speed limit [rad/s]", "moment [N m]"):
+        assert f"<th>{head}</th>" in shown
+    assert "<tr><th>limb1_arm</th><td>" in shown
     numbers = json.loads(file.read_text())
     assert numbers["duration"] == pytest.approx(2.0)
     assert set(numbers["drives"]) == {"limb1_arm", "limb2_arm", "limb3_arm"}
