@@ -165,6 +165,8 @@ def _in_ros2_control(spec: bringup.NodeSpec, values: bringup.Values, parameters:
     """Return what a node of ours gets besides, or in place of its own, where the controller manager drives."""
     if spec.name == "controller":
         return {"forward_to": f"{ros2_control.FORWARD}/commands", "command_delay": ros2_control.DELAY - 0.5}
+    if spec.name == "kinematics" and values["command_interface"] == "position" and _machine_on_topics(values):
+        return {"commands": topics.HARDWARE_COMMANDS}  # of controllers that know single joints alone
     if "wait_for" in parameters and _machine_on_topics(values):
         return {"wait_for": [*parameters["wait_for"], _WATCH]}
     return {}

@@ -30,6 +30,7 @@ from pkm_interfaces.srv import SolveForward, SolveInverse
 from pkm_kinematics.forward.mode_tracker import Modes
 from pkm_kinematics.forward.tracker import AssemblyModeTracker, TrackedMotion
 from pkm_kinematics.kinematics import shared_kinematics
+from pkm_kinematics.ros.commanded_positions import CommandedPositions
 from pkm_kinematics.ros.kinematics_services import solve_forward, solve_inverse
 
 
@@ -49,6 +50,9 @@ class KinematicsNode(Node):
         declare(self, "stale_after", 0.1, "a state older than this is reported as lost, s", (0.001, 10.0))
         declare(self, "path_step", 0.002, "distance between two points of the path, m", (1e-5, 1.0))
         declare(self, "path_points", 1000, "points of the path that are kept", (2, 100000))
+        text = "topic of position commands by who knows single joints alone: judged where they stay; empty: none"
+        commands: str = declare(self, "commands", "", text, fixed=True)
+        self._commanded = CommandedPositions(self, commands) if commands else None
         self._lock = threading.Lock()  # of what follows, which the tracking thread and the executor's use
         self._tracker: AssemblyModeTracker | None = None
         self._path = Path()
@@ -198,6 +202,8 @@ class KinematicsNode(Node):
             if self._path.poses:
                 self._path.header.stamp = self._path.poses[-1].header.stamp
                 self._path_out.publish(self._path)
+        if self._commanded is not None:
+            self._commanded.look(self._tracker.kinematics, self._tracker.last)
         reason = self._lost()
         if reason:
             state = self._state_message(self.get_clock().now().to_msg())
@@ -229,6 +235,8 @@ class KinematicsNode(Node):
         if self._unreported:
             self._unreported = False
             return diagnostics.WARN, self._mode_change, values
+        if self._commanded is not None and self._commanded.problem:
+            return diagnostics.WARN, self._commanded.problem, values
         return diagnostics.OK, "tracking", values
 
 

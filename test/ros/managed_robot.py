@@ -74,6 +74,12 @@ class Stack:
 
     def go(self, ends: np.ndarray, seconds: float) -> tuple[Any, list[Any]]:
         """Send joint positions to be reached one after the other; the future of the result, and what errors come."""
+        handle, errors = self.offer(ends, seconds)
+        assert handle.accepted
+        return self.graph.in_executor(handle.get_result_async), errors
+
+    def offer(self, ends: np.ndarray, seconds: float) -> tuple[Any, list[Any]]:
+        """Send a goal that may be rejected; its handle, and what errors come."""
         action = importlib.import_module("control_msgs.action").FollowJointTrajectory
         client = ActionClient(self.graph.client, action, "joint_trajectory_controller/follow_joint_trajectory")
         self.graph.wait(client.server_is_ready)
@@ -89,8 +95,7 @@ class Stack:
             lambda: client.send_goal_async(goal, feedback_callback=lambda f: errors.append(f.feedback.error.positions))
         )
         self.graph.wait(sent.done)
-        assert sent.result().accepted
-        return self.graph.in_executor(sent.result().get_result_async), errors
+        return sent.result(), errors
 
     def switch(self, start: str, stop: str) -> bool:
         service = importlib.import_module("controller_manager_msgs.srv").SwitchController
@@ -99,15 +104,24 @@ class Stack:
 
 
 @contextmanager
-def launched(graph: Graph, name: str, log: Path, *knobs: str) -> Iterator[Stack]:
-    """A robot of the gallery, launched in the namespace of a graph; at 250 Hz, which a busy computer keeps."""
+def launched(graph: Graph, name: str, log: Path, *knobs: str, speaks: bool = True) -> Iterator[Stack]:
+    """A robot of the gallery, launched in the namespace of a graph; at 250 Hz, which a busy computer keeps.
+
+    Args:
+        graph: in whose namespace.
+        name: of the robot.
+        log: where its output goes.
+        knobs: launch arguments besides.
+        speaks: whether there is a machine to be waited for.
+    """
     knobs = ("ros2_control:=true", "rviz:=false", "rate:=250", "natural_frequency:=60", *knobs)
     command = ["ros2", "launch", "pkm_control", f"{name}.launch.py", *knobs, f"namespace:={graph.namespace}"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
     try:
         made = Stack(graph, name)
-        graph.wait(lambda: (made.complete and made.measured) or process.poll() is not None, 180.0)
+        if speaks:
+            graph.wait(lambda: (made.complete and made.measured) or process.poll() is not None, 180.0)
         assert process.poll() is None, log.read_text()
         yield made
         process.send_signal(signal.SIGINT)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
@@ -11,9 +13,16 @@ from sensor_msgs.msg import JointState
 from pkm_control.nodes.hardware_node import HardwareNode
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
+from pkm_kinematics import Kinematics
 from pkm_kinematics.ros.kinematics_node import KinematicsNode
 
 from .conftest import Graph
+
+COMMANDED = [  # a robot, how far one drive is moved from home [rad or m], what is said
+    ("planar_redundant", 0.005, "where they cannot all be"),
+    ("planar_redundant", 0.5, "where the platform cannot be"),
+    ("delta", 2.0, "beyond limits"),
+]
 
 
 def test_a_clock_that_never_speaks_is_told(graph: Graph) -> None:
@@ -67,3 +76,35 @@ def test_commands_of_a_stranger_are_noticed(graph: Graph) -> None:
 
     graph.wait(lambda: f"commands come from 2 nodes: {graph.namespace}/client, {graph.namespace}/stranger" in told())
     stranger.destroy_node()
+
+
+@pytest.mark.parametrize(("robot", "moved", "said"), COMMANDED)
+def test_positions_that_drives_cannot_stay_at_are_told(graph: Graph, robot: str, moved: float, said: str) -> None:
+    """A controller of single joints takes any: of redundant drives, such as they cannot all have; or beyond limits."""
+    heard = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+    kinematics = Kinematics(load_mechanism(robot))
+    names, home = list(kinematics.actuated_names), np.asarray(kinematics.inverse(kinematics.home).actuated)
+    node = graph.start(KinematicsNode, robot_description=kinematics.mechanism.urdf, commands=topics.HARDWARE_COMMANDS)
+    states = graph.client.create_publisher(JointState, topics.ACTUATED_JOINT_STATES, topics.STREAM_OUT)
+    commands = graph.client.create_publisher(JointState, topics.HARDWARE_COMMANDS, topics.STREAM_OUT)
+
+    def newest(wanted: np.ndarray) -> DiagnosticStatus | None:
+        states.publish(JointState(name=names, position=home, velocity=np.zeros(len(names))))
+        commands.publish(JointState(name=names, position=wanted))
+        own = node.get_fully_qualified_name()
+        found = [status for array in heard for status in array.status if status.name == own]
+        return found[-1] if found else None
+
+    def is_told(wanted: np.ndarray) -> bool:
+        status = newest(wanted)
+        return status is not None and status.level == DiagnosticStatus.WARN and said in status.message
+
+    def is_well(wanted: np.ndarray) -> bool:
+        status = newest(wanted)
+        return status is not None and status.level == DiagnosticStatus.OK
+
+    beside = home.copy()
+    beside[0] += moved
+    graph.wait(lambda: is_well(home))
+    graph.wait(lambda: is_told(beside))
+    graph.wait(lambda: is_well(home))

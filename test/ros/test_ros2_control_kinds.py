@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
@@ -23,6 +24,7 @@ from .managed_robot import Stack, launched, needed
 
 pytestmark = needed
 
+_APART = 0.02  # m: one cable, for which all others are 5 mm off
 _NEAR = 0.02  # m: further than a stop takes, nearer than the place where the robot was
 
 
@@ -58,6 +60,29 @@ def test_positions_beyond_the_limits_are_not_a_success(by_position: Stack) -> No
     by_position.graph.wait(done.done)
     assert done.result().result.error_code != 0
     assert np.all(by_position.here() < limits.upper + 0.02)
+
+
+def test_redundant_drives_that_cannot_all_be_there_are_told(by_position: Stack) -> None:
+    """To the trajectory controller it is a success: each drive is nearer to its goal than 0.3 % of its range."""
+    if len(by_position.names) == by_position.kinematics.mobility:
+        pytest.skip("its drives are not redundant")
+    heard = by_position.graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+
+    def warned() -> bool:
+        own = f"{by_position.graph.namespace}/kinematics"
+        said = [one for array in heard for one in array.status if one.name == own]
+        return bool(said) and said[-1].level == DiagnosticStatus.WARN and "cannot all be" in said[-1].message
+
+    before = by_position.here()
+    beside = before.copy()
+    beside[0] += _APART
+    done, _ = by_position.go(beside[None, :], 1.0)
+    by_position.graph.wait(done.done)
+    assert done.result().result.error_code == 0
+    by_position.graph.wait(warned, 10.0)
+    done, _ = by_position.go(before[None, :], 1.0)
+    by_position.graph.wait(done.done)
+    by_position.graph.wait(lambda: not warned(), 10.0)
 
 
 def test_drives_that_fall_silent_are_not_thrown_when_they_are_back(by_position: Stack) -> None:

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine in a process of its own under the real controller_manager: it comes late, dies, and another comes.
+
+Needs the same as `test_ros2_control_stack.py`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from sensor_msgs.msg import JointState
+
+from pkm_description.ros import messages, topics
+
+from .conftest import Graph
+from .managed_robot import Stack, launched, needed
+
+pytestmark = needed
+
+_WANTED = ("joint_state_broadcaster", "joint_trajectory_controller")
+_FAR = 0.3  # rad from home, where the machine dies; another one is at home
+_STILL = 0.01  # rad
+
+
+@contextmanager
+def machine(stack: Stack) -> Iterator[subprocess.Popen[bytes]]:
+    """A simulated machine, as whoever builds one would start it."""
+    program = [sys.executable, "-m", "pkm_control.nodes.hardware_node", "--ros-args", "-r", "__node:=hardware"]
+    program += ["-r", f"__ns:={stack.graph.namespace}", "-p", "rate:=250.0"]
+    with subprocess.Popen(program) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module", params=("position", "effort"))
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    graph = Graph(f"/late_machine_by_{request.param}")
+    log = tmp_path_factory.mktemp("launch") / "launch.log"
+    knobs = ("hardware:=none", f"command_interface:={request.param}")
+    with launched(graph, "delta", log, *knobs, speaks=False) as made:
+        yield made
+    graph.close()
+
+
+def are(stack: Stack, state: str) -> bool:
+    """Whether the controllers are loaded, and in a state."""
+    states = stack.states()
+    return all(states.get(name) == state for name in _WANTED)
+
+
+def test_a_machine_is_waited_for_and_one_in_its_place_is_not_thrown_to_where_it_was(stack: Stack) -> None:
+    graph = stack.graph
+    graph.wait(lambda: are(stack, "inactive"), 60.0)
+    time.sleep(1.0)
+    assert are(stack, "inactive"), "nobody has heard a machine"
+    with machine(stack) as first:
+        graph.wait(lambda: are(stack, "active"), 60.0)
+        done, _ = stack.go(np.full((1, 3), _FAR), 1.0)
+        graph.wait(done.done)
+        assert done.result().result.error_code == 0, done.result().result.error_string
+        done, _ = stack.go(np.full((1, 3), _FAR + 0.1), 4.0)
+        time.sleep(1.0)
+        first.kill()
+        graph.wait(lambda: are(stack, "inactive"), 10.0)
+        graph.wait(done.done, 10.0)
+        assert done.result().result.error_code != 0
+    assert stack.here()[0] > _FAR - _STILL
+    found: list[JointState] = graph.listen(JointState, topics.HARDWARE_STATES)
+    with machine(stack):
+        graph.wait(lambda: are(stack, "active"), 60.0)
+        time.sleep(1.0)
+        way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
+        assert np.abs(way).max() < _STILL
+        done, _ = stack.go(np.full((1, 3), 0.1), 1.0)
+        graph.wait(done.done)
+        assert done.result().result.error_code == 0, done.result().result.error_string
+        stack.graph.wait(lambda: np.abs(stack.here() - 0.1).max() < _STILL)
+
+
+def test_an_empty_goal_is_rejected(stack: Stack) -> None:
+    with machine(stack):
+        stack.graph.wait(lambda: are(stack, "active"), 60.0)
+        assert not stack.offer(np.empty((0, 3)), 1.0)[0].accepted
