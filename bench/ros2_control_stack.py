@@ -223,7 +223,8 @@ class Client:
         """
         deadline = time.monotonic() + patience
         while not condition():
-            if time.monotonic() > deadline:
+            stopped = self.fairness.problem(well=True)  # for long, nodes lose each other
+            if stopped or time.monotonic() > deadline:
                 raise TimeoutError("waited in vain")
             self.look(_LOOK_EVERY)
 
