@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m bench.loops delta gough_stewart --minutes 10`: loops at 1 kHz as people run them, and a bare rclpy timer.
+
+A robot runs its default motion with `pkm run`, without a page: the simulated machine's loop is the one that is judged,
+by what its node publishes. Before and after it two bare nodes run, each a process: a timer of rclpy publishes states of
+as many joints at the same rate, the other answers each with a command. Deviations are those of single periods from the
+wanted one; the robot's median is taken in windows of five seconds, in which this program listens to all its states.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+
+import numpy as np
+import rclpy
+from rclpy.executors import ExternalShutdownException
+from rclpy.node import Node
+from sensor_msgs.msg import JointState
+
+from bench.tables import table
+from pkm_control.loop.fixed_rate import LoopStatistics, statistics
+from pkm_description import load_mechanism
+from pkm_description.ros import topics
+from pkm_interfaces.msg import LoopStatistics as LoopMessage
+
+RATE = 1000.0  # Hz
+_STARTS = 60.0  # s, until a robot's loop is heard of
+_SETTLES = 10.0  # s, that do not count: planning and the way to the start of the motion
+_WINDOW, _EVERY = 5.0, 60.0  # s: all states are listened to for so long, so often
+_MANY = 10**6  # cycles: more than there is time for
+
+
+@dataclass
+class Watched:
+    """What is heard of a robot's loop."""
+
+    figures: list[LoopMessage] = field(default_factory=list)
+    stamps: list[list[float]] = field(default_factory=list)  # s, of the states of each window
+
+
+def main() -> None:
+    """Run what is asked for and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("robots", nargs="+")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of each robot's loop (default: 10)")
+    parser.add_argument(
+        "--bare", type=float, default=1.0, help="minutes of the bare timer, before and after (default: 1)"
+    )
+    parser.add_argument(
+        "--realtime-priority", default="0", help="SCHED_FIFO priority of the robot's loops (default: 0)"
+    )
+    given = parser.parse_args()
+    rows = []
+    for name in given.robots:
+        joints = len(load_mechanism(name).actuated_joints)
+        rows.append(_row("bare timer, before", *bare(joints, 60.0 * given.bare)))
+        rows.append(_row(name, *robot(name, 60.0 * given.minutes, given.realtime_priority)))
+        rows.append(_row("bare timer, after", *bare(joints, 60.0 * given.bare)))
+        head = ("loop", "minutes", "rate [Hz]", "deadlines missed", "p50 [ms]", "p99 [ms]", "max [ms]")
+        print(table(head, rows), flush=True)
+
+
+def _row(name: str, loop: LoopStatistics, median: float) -> tuple[str, ...]:
+    share = loop.missed / max(loop.deadlines, 1)
+    return (
+        name,
+        f"{loop.deadlines / RATE / 60.0:.1f}",
+        f"{loop.rate:.2f}",
+        f"{loop.missed} of {loop.deadlines} ({share:.2%})",
+        *(f"{1e3 * value:.3f}" for value in (median, loop.deviation_p99, loop.deviation_max)),
+    )
+
+
+def robot(name: str, seconds: float, priority: str) -> tuple[LoopStatistics, float]:
+    """The loop of a robot that runs its default motion.
+
+    Args:
+        name: of the robot.
+        seconds: to watch.
+        priority: of its loops.
+
+    Returns:
+        Its figures; the 99th percentile is the median of those of single seconds, which is what the node tells.
+        Beside, the median deviation [s].
+    """
+    with tempfile.TemporaryDirectory() as reports, _running(name, reports, priority), _node("watch") as node:
+        watched = Watched()
+        node.create_subscription(LoopMessage, "hardware/loop_statistics", watched.figures.append, topics.EVENTS)
+        _spin(node, _STARTS, lambda: bool(watched.figures))
+        if not watched.figures:
+            raise SystemExit(f"{name}: its loop says nothing")
+        _spin(node, _SETTLES)
+        watched.figures.clear()
+        began = time.monotonic()
+        while (left := seconds - (time.monotonic() - began)) > 0.0:
+            _listen(node, watched)
+            _spin(node, min(_EVERY - _WINDOW, left))
+    first, last = watched.figures[0], watched.figures[-1]
+    between = (last.header.stamp.sec - first.header.stamp.sec) + 1e-9 * (
+        last.header.stamp.nanosec - first.header.stamp.nanosec
+    )
+    of_windows = np.concatenate([np.abs(np.diff(stamps) - 1.0 / RATE) for stamps in watched.stamps])
+    loop = LoopStatistics(
+        wanted_rate=RATE,
+        rate=(last.cycles - first.cycles) / between,
+        deviation_p99=float(np.median([one.deviation_p99 for one in watched.figures[1:]])),
+        deviation_max=max(one.worst_deviation for one in watched.figures[1:]),
+        wakes=last.cycles - first.cycles,
+        missed=last.missed_deadlines - first.missed_deadlines,
+    )
+    return loop, float(np.median(of_windows))
+
+
+def _listen(node: Node, watched: Watched) -> None:
+    stamps: list[float] = []
+
+    def note(state: JointState) -> None:
+        stamps.append(state.header.stamp.sec + 1e-9 * state.header.stamp.nanosec)
+
+    listener = node.create_subscription(JointState, topics.HARDWARE_STATES, note, topics.STREAM_RECORD)
+    _spin(node, _WINDOW)
+    node.destroy_subscription(listener)
+    watched.stamps.append(stamps)
+
+
+def _spin(node: Node, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not done():
+        rclpy.spin_once(node, timeout_sec=min(0.1, max(0.0, end - time.monotonic())))
+
+
+@contextlib.contextmanager
+def _node(name: str) -> Iterator[Node]:
+    rclpy.init()
+    node = Node(name)
+    try:
+        yield node
+    finally:
+        node.destroy_node()
+        rclpy.try_shutdown()
+
+
+@contextlib.contextmanager
+def _running(name: str, reports: str, priority: str) -> Iterator[None]:
+    words = ["run", name, "--no-page", "--cycles", str(_MANY), "--report", reports, "--realtime-priority", priority]
+    command = [sys.executable, "-m", "pkm_control.run.cli", *words, "--no-stay"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
+        try:
+            yield
+        finally:
+            run.send_signal(signal.SIGINT)
+            try:
+                run.wait(60.0)
+            except subprocess.TimeoutExpired:
+                os.killpg(run.pid, signal.SIGKILL)
+
+
+def bare(joints: int, seconds: float) -> tuple[LoopStatistics, float]:
+    """A timer of rclpy in a process of its own, which another answers.
+
+    Args:
+        joints: in each message.
+        seconds: how long.
+
+    Returns:
+        Its figures, and the median deviation of its periods [s].
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    timer = context.Process(target=_ticks, args=(joints, seconds, theirs))
+    answers = context.Process(target=_answers, args=(joints,), daemon=True)
+    answers.start()
+    timer.start()
+    stamps = ours.recv()
+    timer.join()
+    answers.terminate()
+    answers.join()
+    return statistics(stamps, RATE), float(np.median(np.abs(np.diff(stamps) - 1.0 / RATE)))
+
+
+def _ticks(joints: int, seconds: float, out: Connection) -> None:
+    stamps: list[float] = []
+    with _node("bare_timer") as node:
+        publisher = node.create_publisher(JointState, "bare_states", topics.STREAM_OUT)
+        message = _message(joints)
+        node.create_subscription(JointState, "bare_commands", lambda _: None, topics.STREAM_IN)
+
+        def tick() -> None:
+            stamps.append(time.monotonic())
+            message.header.stamp = node.get_clock().now().to_msg()
+            publisher.publish(message)
+
+        node.create_timer(1.0 / RATE, tick)
+        end = threading.Timer(seconds, rclpy.shutdown)
+        end.start()
+        with contextlib.suppress(ExternalShutdownException):
+            rclpy.spin(node)
+    out.send(np.array(stamps[int(RATE) :]))
+
+
+def _answers(joints: int) -> None:
+    with _node("bare_answer") as node:
+        publisher = node.create_publisher(JointState, "bare_commands", topics.STREAM_OUT)
+        message = _message(joints)
+        node.create_subscription(JointState, "bare_states", lambda _: publisher.publish(message), topics.STREAM_IN)
+        with contextlib.suppress(ExternalShutdownException):
+            rclpy.spin(node)
+
+
+def _message(joints: int) -> JointState:
+    zeros = [0.0] * joints
+    return JointState(name=[f"joint{k}" for k in range(joints)], position=zeros, velocity=zeros, effort=zeros)
+
+
+if __name__ == "__main__":
+    main()
