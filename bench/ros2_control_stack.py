@@ -148,11 +148,10 @@ class Client:
     Args:
         kinematics: of the robot.
         namespace: in which it runs.
-        fairness: looks on.
+        session: of the processes that were launched.
     """
 
-    def __init__(self, kinematics: Kinematics, namespace: str, fairness: Fairness) -> None:
-        self.fairness = fairness
+    def __init__(self, kinematics: Kinematics, namespace: str, session: int) -> None:
         self.kinematics, self.mechanism = kinematics, kinematics.mechanism
         self.names = list(self.kinematics.actuated_names)
         self.home = np.asarray(self.kinematics.inverse(self.kinematics.home).actuated)
@@ -166,6 +165,8 @@ class Client:
         self.executor = SingleThreadedExecutor(context=self.context)
         self.executor.add_node(self.node)
         threading.Thread(target=self._spin, daemon=True).start()
+        self._jacobian = kinematics.inverse_jacobian(kinematics.home)  # here, and not while something moves
+        self.fairness = Fairness(session)
 
     def _spin(self) -> None:
         with suppress(ExternalShutdownException):
@@ -196,17 +197,22 @@ class Client:
         return bool(len(values)) and bool(np.all(np.isfinite(values)))
 
     def positions(self) -> Array:
-        """Of the driven joints (k, n_actuated) in the states that are kept."""
+        """Of the driven joints (k, n_actuated) in the states that are kept.
+
+        Raises:
+            PkmError: there are none.
+        """
         states = self.states.messages()
+        if not states:
+            raise PkmError("the machine is silent")
         return np.array([messages.joint_values(one, self.names, what="state") for one in states])
 
     def off(self) -> float:
         """Largest error of a driven joint on the way, as the trajectory controller, or ours, told of it."""
-        jacobian = self.kinematics.inverse_jacobian(self.kinematics.home)
         errors = list(self.errors)
         for message in self.controller.messages():
             parts = message.position_error, message.rotation_error
-            errors.append(np.abs(jacobian @ np.concatenate([messages.vector_of(one) for one in parts])))
+            errors.append(np.abs(self._jacobian @ np.concatenate([messages.vector_of(one) for one in parts])))
         return float(np.max(errors))
 
     def in_executor(self, call: Callable[[], Any]) -> Any:
@@ -267,8 +273,7 @@ def try_out(name: str, way: str, rate: float, logs: Path | None = None) -> Seen:
     kinematics = Kinematics(load_mechanism(name))
     course = Course.beside_home(kinematics, way)
     with launched(name, rate, namespace, WAYS[way]) as (process, log):
-        fairness = Fairness(process.pid)
-        client = Client(kinematics, namespace, fairness)
+        client = Client(kinematics, namespace, process.pid)
         try:
             client.wait(lambda: client.commanded() or process.poll() is not None, _PATIENCE)
             ended = process.poll() is not None
@@ -277,7 +282,7 @@ def try_out(name: str, way: str, rate: float, logs: Path | None = None) -> Seen:
             seen = Seen(why_not=f"failed: {error}{_complaint(log.read_text(encoding='utf-8'))}")
         finally:
             client.close()
-        problem = fairness.problem(seen.kept(rate))
+        problem = client.fairness.problem(seen.kept(rate))
         if logs is not None and (problem or seen.failed):
             logs.mkdir(parents=True, exist_ok=True)
             shutil.copy(log, logs / f"{namespace[1:]}.log")

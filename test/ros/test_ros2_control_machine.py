@@ -56,6 +56,20 @@ def are(stack: Stack, state: str) -> bool:
     return all(states.get(name) == state for name in _WANTED)
 
 
+def reached(stack: Stack, angle: float) -> bool:
+    """Whether all drives get to an angle [rad], though a busy computer lets the machine be silent for a moment."""
+    for _ in range(5):
+        stack.graph.wait(lambda: are(stack, "active"), 60.0)
+        handle, _ = stack.offer(np.full((1, 3), angle), 2.0)
+        if handle.accepted:
+            done = stack.graph.in_executor(handle.get_result_async)
+            stack.graph.wait(done.done)
+            if done.result().result.error_code == 0:
+                stack.graph.wait(lambda: np.abs(stack.here() - angle).max() < _STILL)
+                return True
+    return False
+
+
 def test_a_machine_is_waited_for_and_one_in_its_place_is_not_thrown_to_where_it_was(stack: Stack) -> None:
     graph = stack.graph
     graph.wait(lambda: are(stack, "inactive"), 60.0)
@@ -63,9 +77,7 @@ def test_a_machine_is_waited_for_and_one_in_its_place_is_not_thrown_to_where_it_
     assert are(stack, "inactive"), "nobody has heard a machine"
     with machine(stack) as first:
         graph.wait(lambda: are(stack, "active"), 60.0)
-        done, _ = stack.go(np.full((1, 3), _FAR), 1.0)
-        graph.wait(done.done)
-        assert done.result().result.error_code == 0, done.result().result.error_string
+        assert reached(stack, _FAR)
         done, _ = stack.go(np.full((1, 3), _FAR + 0.1), 4.0)
         time.sleep(1.0)
         first.kill()
@@ -79,10 +91,7 @@ def test_a_machine_is_waited_for_and_one_in_its_place_is_not_thrown_to_where_it_
         time.sleep(1.0)
         way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
         assert np.abs(way).max() < _STILL
-        done, _ = stack.go(np.full((1, 3), 0.1), 1.0)
-        graph.wait(done.done)
-        assert done.result().result.error_code == 0, done.result().result.error_string
-        stack.graph.wait(lambda: np.abs(stack.here() - 0.1).max() < _STILL)
+        assert reached(stack, 0.1)
 
 
 def test_an_empty_goal_is_rejected(stack: Stack) -> None:
