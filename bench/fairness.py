@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-_STOOD_STILL = 1.0  # s between two looks that come fifty times a second: somebody stopped the processes
+_STOOD_STILL = 2.0  # s without work between two looks, which come fifty times a second: somebody stopped the processes
 _MUCH = 0.5  # processors that others took: beside them, what fails or is slow says nothing of the loops
 _TICKS = os.sysconf("SC_CLK_TCK")  # a second
 _STATE, _SESSION, _TIMES = 0, 3, slice(11, 15)  # of /proc/PID/stat, behind the name: user, system, of ended children
@@ -24,13 +24,14 @@ class Fairness:
     def __init__(self, session: int) -> None:
         self._session = session
         self._before = _taken(), self._ours(), time.monotonic()
-        self._last = time.monotonic()
-        self.longest = 0.0  # s, between two looks
+        self._last = time.monotonic(), time.process_time()
+        self.longest = 0.0  # s, between two looks, less what was worked here meanwhile
 
     def look(self) -> None:
         """Note that time goes on; to be called often."""
-        now = time.monotonic()
-        self.longest, self._last = max(self.longest, now - self._last), now
+        now, worked = time.monotonic(), time.process_time()
+        self.longest = max(self.longest, now - self._last[0] - (worked - self._last[1]))
+        self._last = now, worked
 
     def others(self) -> float:
         """How many processors others have had, on average since the beginning."""

@@ -275,9 +275,10 @@ def try_out(name: str, way: str, rate: float, logs: Path | None = None) -> Seen:
     with launched(name, rate, namespace, WAYS[way]) as (process, log):
         client = Client(kinematics, namespace, process.pid)
         try:
-            client.wait(lambda: client.commanded() or process.poll() is not None, _PATIENCE)
+            client.wait(lambda: client.commanded() or process.poll() is not None or _not_begun(log), _PATIENCE)
             ended = process.poll() is not None
-            seen = Seen(why_not=_refusal(log.read_text(encoding="utf-8"))) if ended else _measure(client, course)
+            why_not = _refusal(log.read_text(encoding="utf-8")) if ended else _not_begun(log)
+            seen = Seen(why_not=why_not) if why_not else _measure(client, course)
         except (TimeoutError, PkmError) as error:
             seen = Seen(why_not=f"failed: {error}{_complaint(log.read_text(encoding='utf-8'))}")
         finally:
@@ -384,6 +385,13 @@ def _refusal(log: str) -> str:
     if not said:
         return f"failed: the launch ended{_complaint(log)}"
     return "refused: " + re.sub(r"^.*?\): |^.*?launch.*?: ", "", said[0]).strip()
+
+
+def _not_begun(log: Path) -> str:
+    """Why the machine is not there, where it says so before anything moves."""
+    said = [line for line in log.read_text(encoding="utf-8").splitlines() if "[hardware_node-" in line]
+    errors = [line for line in said if "[ERROR]" in line]
+    return f"refused by the machine: {re.sub(r'^.*]: ', '', errors[0]).strip()}" if errors else ""
 
 
 def _complaint(log: str) -> str:

@@ -32,6 +32,17 @@ def test_processes_that_were_stopped_on_the_way_are_noticed(monkeypatch: pytest.
     assert look.problem(well=True) == "the computer stood still for 42.0 s"
 
 
+def test_who_looks_on_may_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, worked = [100.0], [1.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: worked[0])
+    monkeypatch.setattr(fairness, "time", clock)
+    look = Fairness(0)
+    now[0] += 3.0
+    worked[0] += 2.5
+    look.look()
+    assert not look.problem(well=True)
+
+
 def test_what_others_take_is_told_from_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     work = [sys.executable, "-c", "while True: pass"]
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime

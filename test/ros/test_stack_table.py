@@ -55,3 +55,11 @@ def test_a_cell_that_says_nothing_is_measured_again_and_one_that_failed_where_th
     assert [bench.wanted(seen, True) for seen in (refused, failed, slow)] == [False, True, False]
     assert [seen.kept(250.0) for seen in (refused, failed, slow)] == [True, False, False]
     assert slow.kept(185.0)
+
+
+def test_a_machine_that_cannot_begin_is_refused_with_its_reason(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("[hardware_node-5] [INFO] [1.0] [a.hardware]: robot 'a'\n[other-6] [ERROR] [1.0] [a.other]: no\n")
+    assert bench._not_begun(log) == ""
+    log.write_text("[hardware_node-5] [ERROR] [1.0] [a.hardware]: the pose is singular: alas\n")
+    assert bench._not_begun(log) == "refused by the machine: the pose is singular: alas"
