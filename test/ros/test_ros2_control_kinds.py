@@ -18,6 +18,8 @@ from std_srvs.srv import Trigger
 from bench.joint_loops import path_beside_home
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.ros import messages, topics
+from pkm_kinematics import Kinematics
+from pkm_kinematics.status import closes
 
 from .conftest import Graph
 from .managed_robot import Stack, launched, needed
@@ -40,6 +42,16 @@ def by_position(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 def beside_home(stack: Stack) -> np.ndarray:
     """Positions of the driven joints (n,) 2 % of the robot's size away from home."""
     return path_beside_home(stack.kinematics, 50.0)[-1][0]
+
+
+def without_platform(kinematics: Kinematics) -> np.ndarray | None:
+    """Positions of the driven joints (n,) within their ranges that no platform has; None where none are found."""
+    limits = ActuatorLimits.of(kinematics.mechanism)
+    middle, half = 0.5 * (limits.upper + limits.lower), 0.48 * (limits.upper - limits.lower)
+    for share in np.random.default_rng(1).uniform(-1.0, 1.0, (50, len(middle))):
+        if not closes(kinematics.forward(middle + share * half).status):
+            return np.asarray(middle + share * half)
+    return None
 
 
 def test_a_joint_trajectory_is_followed_by_position(by_position: Stack) -> None:
@@ -98,3 +110,22 @@ def test_drives_that_fall_silent_are_not_thrown_when_they_are_back(by_position: 
     time.sleep(1.0)
     states = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
     assert np.abs(states - states[0]).max() < _NEAR
+
+
+def test_positions_that_the_platform_cannot_have_are_not_a_success(by_position: Stack) -> None:
+    """The last one: the robot may be found beyond a singularity, as a real one that is driven so."""
+    stack, kinematics = by_position, by_position.kinematics
+    nowhere = without_platform(kinematics)
+    if nowhere is None:
+        pytest.skip("its platform can be wherever the drives are within their ranges")
+    heard = stack.graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
+    done, _ = stack.go(nowhere[None, :], 4.0)
+    stack.graph.wait(done.done)
+    assert done.result().result.error_code != 0
+    names = {f"{stack.graph.namespace}/{node}" for node in ("kinematics", "hardware")}
+
+    def warned() -> bool:
+        said = [one for array in heard for one in array.status if one.name in names]
+        return any(one.level in (DiagnosticStatus.WARN, DiagnosticStatus.ERROR) for one in said)
+
+    stack.graph.wait(warned, 10.0)
