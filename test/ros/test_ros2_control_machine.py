@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
+from pkm_control.client import MotionEndedError, RefusedError, Robot
+from pkm_control.run.ros2_control import FORWARD
 from pkm_description.ros import messages, topics
 
 from .conftest import Graph
@@ -26,6 +29,7 @@ pytestmark = needed
 _WANTED = ("joint_state_broadcaster", "joint_trajectory_controller")
 _FAR = 0.3  # rad from home, where the machine dies; another one is at home
 _STILL = 0.01  # rad
+_ASIDE = np.array([0.1, 0.0, -0.03])  # m
 
 
 @contextmanager
@@ -92,6 +96,45 @@ def test_a_machine_is_waited_for_and_one_in_its_place_is_not_thrown_to_where_it_
         way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
         assert np.abs(way).max() < _STILL
         assert reached(stack, 0.1)
+
+
+def moved(robot: Robot, place: np.ndarray) -> None:
+    """Move the platform to a place (3,) [m], though a busy computer ends motions now and then."""
+    for _ in range(5):
+        try:
+            robot.move_to(place)
+        except (MotionEndedError, RefusedError):  # the latter while it is not held
+            time.sleep(1.0)
+            with suppress(RefusedError):
+                robot.recover()
+        else:
+            return
+    pytest.fail("it did not get there")
+
+
+def test_our_controller_does_not_throw_the_machine_that_takes_the_place_of_one_that_died(tmp_path: Path) -> None:
+    graph = Graph("/late_machine_by_platform")
+    knobs = ("hardware:=none", f"controllers:={FORWARD}", "motion:=none")
+    with launched(graph, "delta", tmp_path / "launch.log", *knobs, speaks=False) as stack:
+        with machine(stack) as first:
+            graph.wait(lambda: stack.states().get(FORWARD) == "active", 60.0)
+            robot = Robot.connect(graph.namespace)
+            end = np.array(robot.kinematics.home[:3]) + _ASIDE
+            moved(robot, end)
+            task = robot.move_to(end - 3.0 * _ASIDE, speed=0.05, block=False)
+            first.kill()
+            graph.wait(lambda: stack.states()[FORWARD] == "inactive", 10.0)
+            with pytest.raises(MotionEndedError):
+                task.result(20.0)
+        found: list[JointState] = graph.listen(JointState, topics.HARDWARE_STATES)
+        with machine(stack):
+            graph.wait(lambda: stack.states()[FORWARD] == "active", 60.0)
+            time.sleep(1.0)
+            way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
+            assert np.abs(way).max() < _STILL
+            moved(robot, end)
+            robot.close()
+    graph.close()
 
 
 def test_an_empty_goal_is_rejected(stack: Stack) -> None:
