@@ -40,6 +40,7 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 from bench.fairness import Fairness
 from bench.joint_loops import NATURAL_FREQUENCY, RATES, path_beside_home
 from bench.tables import table
+from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.motion_messages import duration_message, trajectory_message
 from pkm_control.operation.motion_points import MotionPoints
@@ -90,8 +91,7 @@ class Seen:
         """For a cell of the table."""
         if self.why_not:
             return self.why_not
-        errors = (self.held, self.moved, self.ended)
-        numbers = ", ".join(f"{1e3 * value:.2g}" if value > _ROUNDING else "0" for value in errors)
+        numbers = ", ".join("0" if value <= _ROUNDING else f"{1e3 * value:.2g}" for value in self.errors)
         return f"{numbers} {self.unit}; {self.rate:.0f} Hz"
 
     @property
@@ -101,8 +101,13 @@ class Seen:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether the computer was not there for it."""
-        return self.why_not.startswith(_BUSY)
+        """Whether the computer was not there for it, or nobody told of an error."""
+        return self.why_not.startswith(_BUSY) or not (self.why_not or np.isfinite(self.errors).all())
+
+    @property
+    def errors(self) -> tuple[float, float, float]:
+        """While held, on the way, in the end."""
+        return self.held, self.moved, self.ended
 
     def kept(self, rate: float) -> bool:
         """Whether it went well: refused before anything moved, or measured at nearly the rate that was asked for."""
@@ -208,12 +213,16 @@ class Client:
         return np.array([messages.joint_values(one, self.names, what="state") for one in states])
 
     def off(self) -> float:
-        """Largest error of a driven joint on the way, as the trajectory controller, or ours, told of it."""
+        """Largest error of a driven joint on the way, as the trajectory controller, or ours, told of it.
+
+        NaN where nobody did: ours does not while no readings come.
+        """
         errors = list(self.errors)
         for message in self.controller.messages():
             parts = message.position_error, message.rotation_error
             errors.append(np.abs(self._jacobian @ np.concatenate([messages.vector_of(one) for one in parts])))
-        return float(np.max(errors))
+        told = np.array([error for error in errors if np.isfinite(error).all()])
+        return float(told.max()) if len(told) else np.nan
 
     def in_executor(self, call: Callable[[], Any]) -> Any:
         """Return what a call returns that is made in the thread that spins."""
@@ -342,12 +351,15 @@ def _measure(client: Client, course: Course | None) -> Seen:
     client.look(_HOLD)
     held, rate = float(np.abs(client.positions() - client.home).max()), client.commands.rate()
     units = sorted({"mrad" if one == "rad" else "mm" for one in ActuatorLimits.of(client.mechanism).length_units})
+    state = client.controller.newest()  # our controller's, where it is there
     client.forget()
     result = client.send(course.action, course.name, course.goal)
+    if state is not None and state.mode == Mode.HOLDING and result.error_code == Outcome.INVALID_GOAL:
+        return Seen(why_not=f"refused: {result.error_string}")
     if result.error_code:
         return Seen(why_not=f"failed: {result.error_string or result.error_code}; held within {1e3 * held:.2g}")
+    client.look(0.5)  # on a busy computer what was told on the way may come after the result
     moved = client.off()
-    client.look(0.5)
     client.states.forget()
     client.look(0.1)
     ended = float(np.abs(client.positions()[-1] - course.end).max())
