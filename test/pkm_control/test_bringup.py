@@ -20,7 +20,7 @@ from pkm_control.command_line.measured import forget_measured, said_fault
 from pkm_control.run import bringup, prepare, runner
 from pkm_control.run.bringup import NodeSpec
 from pkm_control.run.runner import Forked, Gate, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
-from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf
+from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.urdf import kept_files
 
 
@@ -41,6 +41,13 @@ def test_nodes_name_knobs_and_modules_that_exist() -> None:
     for node in ALL_NODES:
         assert set(node.parameters.values()) <= knobs
         assert importlib.util.find_spec(node.module) is not None
+
+
+def test_launch_files_start_the_robots_that_they_name() -> None:
+    for name in robot_names():
+        text = (Path(__file__).parents[2] / "launch" / f"{name}.launch.py").read_text()
+        assert f'bring_up(robot="{name}")' in text
+        assert text.splitlines()[1].startswith(f'"""A robot of the gallery: `ros2 launch pkm_control {name}.launch.py`')
 
 
 def test_executables_are_entry_points() -> None:
