@@ -479,6 +479,17 @@ def test_rotations_go_on_beyond_half_a_turn() -> None:
     assert not turns(poses[:1])
 
 
+def test_a_platform_that_is_lost_is_turned_nobody_knows_how_far() -> None:
+    angle = np.linspace(0.0, 2.0, 50)
+    poses = np.zeros((50, 7))
+    poses[:, 5], poses[:, 6] = np.sin(0.5 * angle), np.cos(0.5 * angle)
+    start = poses[0].copy()
+    poses[40:] = np.nan
+    turned = rotation_vectors(poses, start)
+    np.testing.assert_allclose(turned[:40, 2], angle[:40], atol=1e-9)
+    assert np.isnan(turned[40:]).all()
+
+
 @pytest.mark.parametrize(
     ("spans", "plane"), [((3, 2, 1), (0, 1)), ((3, 1, 2), (0, 2)), ((1, 2, 3), (1, 2)), ((3, 0, 0), (0, 2))]
 )

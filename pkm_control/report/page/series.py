@@ -60,13 +60,15 @@ def rotation_vectors(poses: Array, start: Array) -> Array:
     """How far poses are turned from another, without jumps: beyond half a turn a vector goes on growing.
 
     Args:
-        poses: (n, 7), one after the other.
+        poses: (n, 7), one after the other; NaN where the platform was lost.
         start: pose (7,).
 
     Returns:
-        Rotation vectors (n, 3) [rad] in base axes.
+        Rotation vectors (n, 3) [rad] in base axes; NaN where the pose is.
     """
-    turned = (Rotation.from_quat(poses[:, 3:]) * Rotation.from_quat(start[3:]).inv()).as_rotvec()
+    turned = np.full((len(poses), 3), np.nan)
+    known = np.isfinite(poses[:, 3:]).all(axis=1)
+    turned[known] = (Rotation.from_quat(poses[known, 3:]) * Rotation.from_quat(start[3:]).inv()).as_rotvec()
     angle = np.linalg.norm(turned, axis=1)
     jumps = np.flatnonzero(np.linalg.norm(np.diff(turned, axis=0), axis=1) > np.pi)
     for jump in jumps:
