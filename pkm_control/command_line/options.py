@@ -35,7 +35,7 @@ REALISTIC = "machine with encoders, a delay of one period, and a fifth more iner
 HIDDEN_PAYLOAD = "mass that the simulated machine carries and the controller does not know of [kg]"
 REPORT = "directory for the page (PNG, PDF, HTML) and the table of the run"
 PAGE = "show the robot in a browser page"
-LAYERS = "surfaces on the page: .glb files of pkm analyse or folders of them, with commas between"
+LAYERS = "surfaces around the robot: .glb files of pkm analyse or folders of them, with commas between"
 HOST = "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.0: any network"
 PORT = "first port tried for the browser page"
 

@@ -23,7 +23,7 @@ from pkm_control.nodes.page.page_operations import PageOperations
 from pkm_control.operation.answer import Answer
 from pkm_control.view.admission import OPERATE
 from pkm_control.view.jog_space import JogSpace
-from pkm_control.view.layers import layer_files
+from pkm_control.view.layer_files import layer_files
 from pkm_control.view.operations import IDLE, Motion, Readings
 from pkm_control.view.page_server import THIS_COMPUTER
 from pkm_control.view.viewer import RobotViewer

@@ -34,6 +34,7 @@ from pkm_control.controllers.law_settings import POSITION
 from pkm_control.run import bringup, ros2_control
 from pkm_control.run.runner import command
 from pkm_control.view import rviz_view
+from pkm_control.view.layer_files import layer_files
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
 from pkm_description.ros.transport import transport_environment
@@ -112,6 +113,8 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
         found.append(_node(bringup.DESCRIPTION, values, robot_description=_text(values)))
     if values["rviz"] == "true" and _installed("rviz2"):
         found.append(_rviz(values))
+        if values["layers"]:
+            found.append(_layers(values))
     if together:
         nodes = ExecuteProcess(cmd=command(values), name="pkm_nodes", output="screen")
         ended = OnProcessExit(target_action=nodes, on_exit=_all_ended)
@@ -265,6 +268,23 @@ def _rviz(values: bringup.Values) -> Node:
         namespace=values["namespace"],
         arguments=["-d", path],
         parameters=[{"use_sim_time": values["use_sim_time"] == "true"}],
+    )
+
+
+def _layers(values: bringup.Values) -> Node:
+    """Return the node that shows surfaces of an analysis in RViz."""
+    return Node(
+        package="pkm_control",
+        executable="layers_node",
+        namespace=values["namespace"],
+        parameters=[
+            {
+                "files": ",".join(str(path) for path in layer_files(values["layers"])),
+                "frame_prefix": values["frame_prefix"],
+                "use_sim_time": values["use_sim_time"] == "true",
+            }
+        ],
+        output="screen",
     )
 
 

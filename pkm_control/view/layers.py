@@ -12,24 +12,6 @@ import trimesh
 
 from pkm_control.view.page_server import PageServer
 
-_ENDING = ".glb"
-
-
-def layer_files(text: str) -> list[Path]:
-    """Files of layers.
-
-    Args:
-        text: names with commas between, of files or of folders that hold some.
-
-    Returns:
-        Paths, in order.
-    """
-    found: list[Path] = []
-    for name in filter(None, (word.strip() for word in text.split(","))):
-        path = Path(name)
-        found += sorted(path.glob(f"*{_ENDING}")) if path.is_dir() else [path]
-    return found
-
 
 class Layers:
     """Shows surfaces in the base frame, and a box to tick for each.

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("viser", reason="viser, which shows the page, is not installed")
 import trimesh
 
-from pkm_control.view.layers import layer_files
+from pkm_control.view.layer_files import layer_files
 from pkm_control.view.viewer import RobotViewer
 from pkm_description import load_mechanism
 

@@ -39,6 +39,14 @@ def test_the_robot_fills_the_view(shipped: dict[str, Any], name: str) -> None:
     assert 0.5 < farthest / (distance * np.sin(HALF_ANGLE)) < 1.0
 
 
+@pytest.mark.parametrize(("limbs", "first"), [(3, 0.0), (3, 30.0), (4, 0.0), (4, 45.0)])
+def test_no_limb_hides_another(shipped: dict[str, Any], limbs: int, first: float) -> None:
+    """Limbs, or posts of a frame, at equal angles from a first one [deg]: how far right each is seen."""
+    yaw = shipped["Visualization Manager"]["Views"]["Current"]["Yaw"]
+    right = np.sin(np.radians(first) + 2.0 * np.pi * np.arange(limbs) / limbs - yaw)
+    assert np.diff(np.sort([*right, 0.0])).min() > 0.2  # of the radius; 0 is the middle, where the platform is
+
+
 def test_displays_follow_the_size(shipped: dict[str, Any]) -> None:
     def cell(name: str) -> float:
         displays = fitted_view(shipped, load_mechanism(name))["Visualization Manager"]["Displays"]

@@ -91,6 +91,25 @@ def test_nodes_that_are_forked_get_the_values_of_the_launch_arguments() -> None:
     assert read_knobs(arguments) == wanted
 
 
+def test_layers_are_shown_beside_rviz_in_the_frames_of_the_robot(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    installed_launch()
+    from launch_ros.actions import Node
+
+    from pkm_control.run import launch_bringup
+
+    monkeypatch.setattr(launch_bringup, "_installed", lambda package: True)
+    (tmp_path / "loci.glb").touch()
+    arguments = {"rviz_file": "own.rviz", "layers": str(tmp_path), "frame_prefix": "left/"}
+    nodes = [one for one in actions_of("delta.launch.py", **arguments) if isinstance(one, Node)]
+    shown = parameters_of(next(one for one in nodes if one.node_executable == "layers_node"))
+    assert shown["files"] == str(tmp_path / "loci.glb")
+    assert shown["frame_prefix"] == "left/"
+    unseen = [one for one in actions_of("delta.launch.py", rviz="false", **arguments) if isinstance(one, Node)]
+    assert "layers_node" not in {one.node_executable for one in unseen}
+
+
 def managed(**arguments: str) -> dict[str, Any]:
     """Nodes by executable, of a robot that the controller manager drives."""
     installed_launch()
