@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 _STOOD_STILL = 2.0  # s without work between two looks, which come fifty times a second: somebody stopped the processes
+_LOST = 10.0  # s of the same: nodes have lost each other since
 _MUCH = 0.5  # processors that others took: beside them, what fails or is slow says nothing of the loops
 _TICKS = os.sysconf("SC_CLK_TCK")  # a second
 _STATE, _SESSION, _TIMES = 0, 3, slice(11, 15)  # of /proc/PID/stat, behind the name: user, system, of ended children
@@ -32,6 +33,11 @@ class Fairness:
         now, worked = time.monotonic(), time.process_time()
         self.longest = max(self.longest, now - self._last[0] - (worked - self._last[1]))
         self._last = now, worked
+
+    @property
+    def lost(self) -> bool:
+        """Whether processes were stopped for so long that there is nothing to be waited for any more."""
+        return self.longest > _LOST
 
     def others(self) -> float:
         """How many processors others have had, on average since the beginning."""

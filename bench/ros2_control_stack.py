@@ -154,6 +154,8 @@ class Client:
         kinematics: of the robot.
         namespace: in which it runs.
         session: of the processes that were launched.
+
+    `fairness` looks on from the start, and anew from `begin` on: to start takes all that is there.
     """
 
     def __init__(self, kinematics: Kinematics, namespace: str, session: int) -> None:
@@ -171,6 +173,7 @@ class Client:
         self.executor.add_node(self.node)
         threading.Thread(target=self._spin, daemon=True).start()
         self._jacobian = kinematics.inverse_jacobian(kinematics.home)  # here, and not while something moves
+        self._session = session
         self.fairness = Fairness(session)
 
     def _spin(self) -> None:
@@ -187,6 +190,11 @@ class Client:
             if time.monotonic() >= until:
                 return
             time.sleep(_LOOK_EVERY)
+
+    def begin(self) -> None:
+        """Begin to measure."""
+        self.forget()
+        self.fairness = Fairness(self._session)
 
     def forget(self) -> None:
         """Let what was recorded go."""
@@ -238,8 +246,7 @@ class Client:
         """
         deadline = time.monotonic() + patience
         while not condition():
-            stopped = self.fairness.problem(well=True)  # for long, nodes lose each other
-            if stopped or time.monotonic() > deadline:
+            if self.fairness.lost or time.monotonic() > deadline:
                 raise TimeoutError("waited in vain")
             self.look(_LOOK_EVERY)
 
@@ -347,7 +354,7 @@ def _measure(client: Client, course: Course | None) -> Seen:
     """Hold and move."""
     if course is None:
         raise PkmError("there is no place beside home to go to")
-    client.forget()
+    client.begin()
     client.look(_HOLD)
     held, rate = float(np.abs(client.positions() - client.home).max()), client.commands.rate()
     units = sorted({"mrad" if one == "rad" else "mm" for one in ActuatorLimits.of(client.mechanism).length_units})
