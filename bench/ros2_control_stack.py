@@ -369,6 +369,7 @@ def _measure(client: Client, course: Course | None) -> Seen:
     moved = client.off()
     client.states.forget()
     client.look(0.1)
+    client.wait(client.states.newest, 5.0)
     ended = float(np.abs(client.positions()[-1] - course.end).max())
     return Seen(held, moved, ended, rate, " or ".join(units))
 
