@@ -4,7 +4,8 @@
 `python -m bench.ros2_control_stack --write docs/ros2_control_stack.md` makes the table, row by row, and needs a
 sourced ROS 2 installation with ros2_control in which this suite is built. Each cell is a launch of its own. Cells that
 are done are kept in a journal, so a run that was ended goes on where it was; `--minutes` ends it in time, `--robots`,
-`--ways` and `--rates` choose, `--failed` tries those again that failed. Beside the journal are the logs of those.
+`--ways` and `--rates` choose, `--failed` tries those again that failed or were slow. The logs of what failed are beside
+the journal.
 
 What fails, or is slow, while others have much of the computer says nothing of the loops, and what was stopped on the
 way says nothing at all: such cells are told apart, and tried again.
@@ -431,9 +432,9 @@ def known(journal: Path) -> dict[Key, Seen]:
     return cells
 
 
-def wanted(seen: Seen | None, failed: bool) -> bool:
-    """Whether a cell is to be measured: it has not been, or said nothing, or failed where that is asked for."""
-    return seen is None or seen.says_nothing or (failed and seen.failed)
+def wanted(seen: Seen | None, rate: float, failed: bool) -> bool:
+    """Whether a cell is to be measured: it was not, or said nothing, or did not go well where that is asked for."""
+    return seen is None or seen.says_nothing or (failed and not seen.kept(rate))
 
 
 def keep(journal: Path, key: Key, seen: Seen) -> None:
@@ -468,14 +469,14 @@ def main() -> None:
     parser.add_argument("--ways", nargs="*", default=list(WAYS), choices=WAYS, help="which; all by default")
     parser.add_argument("--rates", nargs="*", type=float, default=list(RATES), choices=RATES, help="Hz")
     parser.add_argument("--minutes", type=float, default=1e6, help="when to end")
-    parser.add_argument("--failed", action="store_true", help="try those again that failed")
+    parser.add_argument("--failed", action="store_true", help="try those again that failed or were slow")
     parser.add_argument("--journal", type=Path, default=JOURNAL, help="where cells are kept")
     parser.add_argument("--write", type=Path, help="page of the docs whose table is replaced, row by row")
     options = parser.parse_args()
     cells, until = known(options.journal), time.monotonic() + 60.0 * options.minutes
     for name in options.robots:
         for key in [(name, way, rate) for way in options.ways for rate in options.rates]:
-            if time.monotonic() >= until or not wanted(cells.get(key), options.failed):
+            if time.monotonic() >= until or not wanted(cells.get(key), key[2], options.failed):
                 continue
             for _ in range(_TRIES):
                 cells[key] = try_out(*key, logs=options.journal.with_suffix(""))

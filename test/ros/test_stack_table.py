@@ -46,17 +46,17 @@ def test_a_cell_that_says_nothing_is_measured_again_and_one_that_failed_where_th
     refused, failed = bench.Seen(why_not="refused: too many"), bench.Seen(why_not="failed: nothing came")
     busy = bench.Seen(why_not="not measured: others took 1.2 of 2 processors")
     untold = bench.Seen(1e-3, np.nan, 0.0, 250.0, "mrad")
-    assert bench.wanted(untold, False)
+    assert bench.wanted(untold, 250.0, False)
     assert str(untold) == "1, nan, 0 mrad; 250 Hz"
     slow = bench.Seen(1e-3, 2e-3, 0.0, 180.0, "mrad")
-    assert [bench.wanted(seen, False) for seen in (None, busy, refused, failed, slow)] == [
+    assert [bench.wanted(seen, 250.0, False) for seen in (None, busy, refused, failed, slow)] == [
         True,
         True,
         False,
         False,
         False,
     ]
-    assert [bench.wanted(seen, True) for seen in (refused, failed, slow)] == [False, True, False]
+    assert [bench.wanted(seen, 250.0, True) for seen in (refused, failed, slow)] == [False, True, True]
     assert [seen.kept(250.0) for seen in (refused, failed, slow)] == [True, False, False]
     assert slow.kept(185.0)
 
