@@ -9,7 +9,7 @@ DELAY = 1  # periods by which a command acts late
 HEAVIER = 1.2  # mass and inertia of every link, over those of the description
 SEED = 1  # of the noise
 USUAL_RESERVE = 0.2  # of efforts and speeds: what plans leave to the controller of a machine that is as described
-RESERVE = 0.4  # likewise, where the controller needs it for heavier links
+RESERVE = 0.4  # likewise, for heavier links, and for drives that close the loops: they make up for what they lag
 
 NOTE = (
     f"realistic machine: encoders of {STEPS_PER_TURN} steps per turn or {1e6 * LINEAR_STEP:g} µm with noise, commands "

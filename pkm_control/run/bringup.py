@@ -159,8 +159,9 @@ def _realistic(values: Values) -> bool:
 
 
 def reserve(values: Values) -> float:
-    """Return the share of efforts and speeds that plans leave to the controller."""
-    return RESERVE if _realistic(values) else USUAL_RESERVE
+    """Return the share of efforts and speeds that plans leave to the controller, or to the drives that close loops."""
+    by_drives = values["controller"] == POSITION and values["hardware"] == SIMULATED
+    return RESERVE if by_drives or _realistic(values) else USUAL_RESERVE
 
 
 def _notes(values: Values) -> list[str]:

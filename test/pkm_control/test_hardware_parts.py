@@ -33,34 +33,56 @@ def test_encoder_refuses_negative_settings() -> None:
         Encoder(resolution=-1.0)
 
 
-def follow(command, seconds: float, mode: str, load: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Integrate one joint under its drive, `load` [N m] being known to the drive as gravity."""
+def follow(
+    command, seconds: float, mode: str, load: float = 0.0, every: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Integrate one joint under its drive, `load` [N m] being known to it, commanded every so many steps of 0.1 ms.
+
+    Returns:
+        Positions, velocities and efforts.
+    """
     drive, q, v, dt = DriveLoop(np.diag(INERTIA)), np.zeros(1), np.zeros(1), 1e-4
     trace = []
     for k in range(int(seconds / dt)):
         wanted = np.array([command(k * dt)])
         weight = np.array([load])
-        effort = drive.velocity(wanted, v, weight) if mode == "velocity" else drive.position(wanted, q, v, weight, dt)
+        if mode == "position" and k % every == 0:
+            drive.take(wanted, k * dt)
+        effort = drive.velocity(wanted, v, weight) if mode == "velocity" else drive.position(q, v, weight, dt)
         v = v + dt * (effort - load) / INERTIA
         q = q + dt * v
-        trace.append((q[0], v[0]))
+        trace.append((q[0], v[0], effort[0]))
     return np.array(trace).T
 
 
 def test_drive_reaches_a_position_without_overshoot() -> None:
-    q, _ = follow(lambda t: 1.0, 0.3, "position", load=3.0)
+    q, _, _ = follow(lambda t: 1.0, 0.3, "position", load=3.0)
     assert q[-1] == pytest.approx(1.0, abs=1e-6)
-    q, _ = follow(lambda t: min(1.0, 10.0 * t), 0.4, "position")
+    q, _, _ = follow(lambda t: min(1.0, 10.0 * t), 0.4, "position")
     assert q.max() < 1.0 + 2 * 10.0 / 300.0  # a command that stops dead from 10 rad/s: the way of two time constants
 
 
 def test_drive_follows_a_moving_position_without_lasting_lag() -> None:
-    q, _ = follow(lambda t: 2.0 * t, 0.5, "position")
+    q, _, _ = follow(lambda t: 2.0 * t, 0.5, "position")
     assert q[-1] == pytest.approx(2.0 * 0.5, abs=1e-3)
 
 
+@pytest.mark.parametrize("every", [40, 100, 200])
+def test_positions_at_a_low_rate_are_a_path_and_no_stairs(every: int) -> None:
+    """At 250, 100 and 50 Hz: there when the next command comes, with the effort that this takes.
+
+    From chord to chord the rate steps by the acceleration times the period, which the drive makes up for.
+    """
+    period = 1e-4 * every
+    q, _, effort = follow(lambda t: 0.2 * (1.0 - np.cos(5.0 * (t + period))), 2.0, "position", every=every)
+    times = 1e-4 * (1.0 + np.arange(len(q)))
+    late = times > 0.3  # it begins with a jump
+    assert np.abs(q - 0.2 * (1.0 - np.cos(5.0 * times)))[late].max() < 0.02
+    assert np.abs(effort[late]).max() < 1.1 * (1.0 + 300.0 * period / np.e) * 0.2 * 5.0**2 * INERTIA[0]
+
+
 def test_drive_reaches_a_velocity_with_its_bandwidth() -> None:
-    _, v = follow(lambda t: 2.0, 0.05, "velocity", load=-3.0)
+    _, v, _ = follow(lambda t: 2.0, 0.05, "velocity", load=-3.0)
     assert v[int(1 / 300 / 1e-4)] == pytest.approx(2.0 * (1 - np.exp(-1)), rel=0.03)
     assert v[-1] == pytest.approx(2.0, rel=1e-3)
 

@@ -14,7 +14,9 @@ import pytest
 from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.position_limiter import PositionLimiter
 from pkm_control.hardware.machine_kinds import LOOPBACK
+from pkm_control.hardware.machine_state import CommandMode
 from pkm_control.hardware.make_machine import make_machine
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.motion import Action, Motion, Tolerances
@@ -23,7 +25,8 @@ from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.run.main_job import Robot, plan_cycle, run_motion
+from pkm_control.realism import RESERVE
+from pkm_control.run.main_job import Robot, plan_cycle, planned, run_motion
 from pkm_description import load_mechanism
 from pkm_description.load import expand
 from pkm_dynamics import Dynamics
@@ -223,3 +226,23 @@ def test_the_main_job_runs_on_a_loopback(light: Kinematics) -> None:
     assert errors.max() < 1e-3
     turned = 2.0 * np.abs(recording.rows.measured[:, 3:6] - recording.rows.reference[:, 3:6])
     assert np.degrees(turned.max()) < 1.5
+
+
+@pytest.mark.parametrize(("name", "lag"), [("delta", 0.008), ("gough_stewart", 0.008)])
+def test_drives_that_are_commanded_at_100_hz_follow_a_path(name: str, lag: float) -> None:
+    """Taken as steps, such positions saturated the drives, which lost the platform.
+
+    What is fed forward comes late by 1 / (300 rad/s): at 75 m/s^2, a lag of 0.25 m/s / (75 rad/s) = 3.3 mm and some.
+    """
+    mechanism, rate = load_mechanism(name), 100.0
+    plan = planned(mechanism, "auto", RESERVE)
+    robot = Robot(mechanism, rate)
+    limits = ActuatorLimits.of(mechanism)
+    machine = SimulatedMachine(robot.dynamics, limits, command_mode=CommandMode.POSITION)
+    robot.drive(machine, make_controller("position", robot.dynamics, limits, 1.0 / rate))
+    robot.start()
+    for trajectory in (plan.job.approach, plan.job.cycle):
+        recording = run_motion(robot, trajectory)
+        assert not recording.faults
+    errors = np.linalg.norm(recording.rows.measured[:, :3] - recording.rows.reference[:, :3], axis=1)
+    assert errors.max() < lag

@@ -3,18 +3,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
 
+_LONGEST = 0.05  # s, between two commands: who commands less often does not command a path
+_LATEST = 2.0  # times that time: who is commanded nothing new for so long stops
+_SMOOTHED = 0.2  # of what the time between two commands differs from the mean of those before
+
+
 class DriveLoop:
     """Cascade of a position and a velocity loop, as well-tuned servo drives that know what they move have it.
 
     The mass matrix scales the gains, so that the bandwidth is that of the velocity loop in every direction; the
-    position loop has a quarter of it, which makes the pair critically damped. The rate of the position commands,
-    low-passed at the bandwidth, is fed forward.
+    position loop has a quarter of it, which makes the pair critically damped. As drives do that are sent positions at
+    a fixed rate, it interpolates: it goes from one to the next in the time between two of them, so that it is where it
+    is told to be when the next one comes (taken as steps, positions of 100 Hz would saturate the drives). The rate of
+    that way, low-passed at the bandwidth, is fed forward.
 
     Args:
         mass: mass matrix in the actuators (n, n) [kg m^2, kg m, kg].
@@ -24,13 +33,28 @@ class DriveLoop:
     def __init__(self, mass: Array, bandwidth: float = 300.0) -> None:
         self.mass = np.asarray(mass, dtype=np.float64)
         self.bandwidth = bandwidth
-        self._last: Array | None = None
-        self._feedforward = np.zeros(len(self.mass))
+        self.reset()
 
     def reset(self) -> None:
         """Forget past commands."""
-        self._last = None
+        self._way: _Way | None = None
+        self._taken: float | None = None  # s, when the last command came
+        self._between = 0.0  # s, between two commands; 0 where that is not known yet
         self._feedforward = np.zeros(len(self.mass))
+
+    def take(self, command: Array, time: float) -> None:
+        """Go to a position from now on, in as much time as commands come apart.
+
+        Args:
+            command: (n,) [rad or m].
+            time: of the machine [s].
+        """
+        if self._taken is None or self._way is None:
+            self._way, self._taken = _Way.rest(command), time
+        elif time > self._taken:
+            gap, self._taken = min(time - self._taken, _LONGEST), time
+            self._between += (_SMOOTHED if self._between else 1.0) * (gap - self._between)
+            self._way = self._way.on(np.array(command), gap, self._between)
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
         """Efforts that follow velocity commands.
@@ -45,23 +69,67 @@ class DriveLoop:
         """
         return gravity + self.bandwidth * self.mass @ (command - velocities)
 
-    def position(self, command: Array, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
-        """Efforts that follow position commands.
+    def position(self, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
+        """Efforts that follow position commands; where there is none yet, those that stay.
 
         Args:
-            command: wanted positions (n,) [rad or m].
-            positions: present ones (n,).
+            positions: present ones (n,) [rad or m].
             velocities: present ones (n,) [rad/s or m/s].
             gravity: efforts (n,) that carry the load.
-            dt: time since the last call [s].
+            dt: time that they are given for [s].
 
         Returns:
             (n,) [N m or N].
         """
-        if self._last is None:
-            self._last = command.copy()
-        share = min(1.0, self.bandwidth * dt)
-        self._feedforward += share * ((command - self._last) / dt - self._feedforward)
-        self._last = command.copy()
-        wanted = self._feedforward + 0.25 * self.bandwidth * (command - positions)
+        if self._way is None:
+            self._way = _Way.rest(positions)
+        before = self._way.at()
+        self._way.passed += dt
+        setpoint = self._way.at()
+        self._feedforward += min(1.0, self.bandwidth * dt) * ((setpoint - before) / dt - self._feedforward)
+        wanted = self._feedforward + 0.25 * self.bandwidth * (setpoint - positions)
         return self.velocity(wanted, velocities, gravity)
+
+
+@dataclass
+class _Way:
+    """From one commanded position to the next: the cubic that goes on with the rate that there is.
+
+    It ends with the rate that two chords foretell, which does not lead back, and goes on with it for as long again
+    where the next command is late. Positions (n,) [rad or m], rates (n,) a second; `duration`, `passed`: s.
+    """
+
+    start: Array
+    rate: Array
+    end: Array
+    last: Array
+    chord: Array
+    duration: float
+    passed: float = 0.0
+
+    @classmethod
+    def rest(cls, place: Array) -> _Way:
+        still = np.zeros(len(place))
+        return cls(np.array(place), still, np.array(place), still, still, 1.0)
+
+    def on(self, goal: Array, gap: float, duration: float) -> _Way:
+        """The way from here to a goal that comes so long after the last one [s]."""
+        chord = (goal - self.end) / gap
+        foretold = chord + 0.5 * (chord - self.chord)
+        last = np.clip(foretold, np.minimum(0.0, 3.0 * chord), np.maximum(0.0, 3.0 * chord))
+        return _Way(self.at(), self._rate(), goal, last, chord, duration)
+
+    def at(self) -> Array:
+        s = self.passed / self.duration
+        if s > 1.0:
+            return self.end + (min(s, _LATEST) - 1.0) * self.duration * self.last
+        bend = (1.0 - s) * (self.rate * self.duration) - s * (self.last * self.duration)
+        return self.start + s * s * (3.0 - 2.0 * s) * (self.end - self.start) + s * (1.0 - s) * bend
+
+    def _rate(self) -> Array:
+        s = self.passed / self.duration
+        if s >= 1.0:
+            return self.last if s < _LATEST else np.zeros_like(self.last)
+        chord = (self.end - self.start) / self.duration
+        rise = (1.0 - s) * (1.0 - 3.0 * s) * self.rate - s * (2.0 - 3.0 * s) * self.last
+        return np.asarray(6.0 * s * (1.0 - s) * chord + rise)

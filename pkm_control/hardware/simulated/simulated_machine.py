@@ -282,6 +282,8 @@ class SimulatedMachine(Machine):
         self._sent.append(self._checked(command))
         if len(self._sent) > self._delay:
             self._command = self._sent.popleft()
+            if self._drive is not None and self._mode is CommandMode.POSITION:
+                self._drive.take(self._command, self.time)
         self._command_time = self.time
 
     def step(self, dt: float) -> None:
@@ -379,9 +381,7 @@ class SimulatedMachine(Machine):
                 command = np.zeros(len(gravity)) if silent or self._command is None else self._command
                 wanted = self._drive.velocity(command, velocities, gravity)
             else:
-                if self._command is None:
-                    self._command = positions.copy()
-                wanted = self._drive.position(self._command, positions, velocities, gravity, h)
+                wanted = self._drive.position(positions, velocities, gravity, h)
         if self._sharing is not None and self._mode is not CommandMode.EFFORT:
             wanted = self._pulling(wanted)
         self.saturated = (wanted < self._least) | (wanted > self._most)
