@@ -180,6 +180,12 @@ def test_our_controller_commands_through_the_forward_controller() -> None:
     assert "joint_trajectory_controller" not in words_of(nodes["spawner"])  # it has no gains
 
 
+@pytest.mark.parametrize(("interface", "commands"), [("position", "hardware/joint_commands"), ("effort", None)])
+def test_positions_that_are_commanded_are_judged(interface: str, commands: str | None) -> None:
+    nodes = managed(robot="delta", command_interface=interface)
+    assert parameters_of(nodes["kinematics_node"]).get("commands") == commands
+
+
 def test_a_hexapod_is_not_held_by_one_loop_of_effort_per_drive() -> None:
     with pytest.raises(UnequalDrivesError):
         managed(robot="gough_stewart")
