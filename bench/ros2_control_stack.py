@@ -224,14 +224,14 @@ class Client:
     def off(self) -> float:
         """Largest error of a driven joint on the way, as the trajectory controller, or ours, told of it.
 
-        NaN where nobody did: ours does not while no readings come.
+        NaN where nobody did: ours does not while no readings come. None at all is told by who is not on the way yet.
         """
         errors = list(self.errors)
         for message in self.controller.messages():
             parts = message.position_error, message.rotation_error
             errors.append(np.abs(self._jacobian @ np.concatenate([messages.vector_of(one) for one in parts])))
         told = np.array([error for error in errors if np.isfinite(error).all()])
-        return float(told.max()) if len(told) else np.nan
+        return float(told.max()) if told.any() else np.nan
 
     def in_executor(self, call: Callable[[], Any]) -> Any:
         """Return what a call returns that is made in the thread that spins."""
