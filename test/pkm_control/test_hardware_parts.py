@@ -81,6 +81,19 @@ def test_positions_at_a_low_rate_are_a_path_and_no_stairs(every: int) -> None:
     assert np.abs(effort[late]).max() < 1.1 * (1.0 + 300.0 * period / np.e) * 0.2 * 5.0**2 * INERTIA[0]
 
 
+def test_of_two_positions_at_one_time_the_newer_counts() -> None:
+    efforts = []
+    for doubled in (False, True):
+        drive, place, still = DriveLoop(np.diag(INERTIA)), np.array([1.0]), np.zeros(1)
+        for k, goal in enumerate((1.0, 1.01, 1.03)):
+            if doubled:
+                drive.take(place + 0.5, 1e-2 * k)
+            drive.take(np.array([goal]), 1e-2 * k)
+            given = [drive.position(place, still, still, 1e-3) for _ in range(10)]
+        efforts.append(given)
+    np.testing.assert_array_equal(*efforts)
+
+
 def test_drive_reaches_a_velocity_with_its_bandwidth() -> None:
     _, v, _ = follow(lambda t: 2.0, 0.05, "velocity", load=-3.0)
     assert v[int(1 / 300 / 1e-4)] == pytest.approx(2.0 * (1 - np.exp(-1)), rel=0.03)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,9 @@ class DriveLoop:
             gap, self._taken = min(time - self._taken, _LONGEST), time
             self._between += (_SMOOTHED if self._between else 1.0) * (gap - self._between)
             self._way = self._way.on(np.array(command), gap, self._between)
+        else:  # time stood still: the newer command takes the place of the last
+            before, gap = self._way.before, self._way.gap
+            self._way = before.on(np.array(command), gap, self._between) if before else _Way.rest(command)
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
         """Efforts that follow velocity commands.
@@ -105,6 +108,8 @@ class _Way:
     last: Array
     chord: Array
     duration: float
+    gap: float = 0.0  # s, between its command and the one before
+    before: _Way | None = None
     passed: float = 0.0
 
     @classmethod
@@ -117,7 +122,7 @@ class _Way:
         chord = (goal - self.end) / gap
         foretold = chord + 0.5 * (chord - self.chord)
         last = np.clip(foretold, np.minimum(0.0, 3.0 * chord), np.maximum(0.0, 3.0 * chord))
-        return _Way(self.at(), self._rate(), goal, last, chord, duration)
+        return _Way(self.at(), self._rate(), goal, last, chord, duration, gap, replace(self, before=None))
 
     def at(self) -> Array:
         s = self.passed / self.duration
