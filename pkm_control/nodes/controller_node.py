@@ -69,6 +69,7 @@ class ControllerNode(Node):
 
     def __init__(self) -> None:
         super().__init__("controller")
+        self._machine_state, self._unread = "", True  # what the machine last said; whether its readings have begun
         self._declare()
         self._realtime = RealTime(self)
         self._controls = Controls()
@@ -222,6 +223,9 @@ class ControllerNode(Node):
             self._readings = RawRows(JointState, partial(messages.reading_of, kinematics.actuated_names), 3, 8)
             self._command, self._reference_rows = self._streams(follower)
             self._sensor_frame = force.sensor_frame or mechanism.platform_link
+            if self._machine_state:
+                follower.machine.hear(self._machine_state)
+            self._unread = True
             self._controls.follower = follower
             self._controls.action = None
 
@@ -315,6 +319,10 @@ class ControllerNode(Node):
         if self._refused:
             self._silent(now)
             return
+        if self._unread:
+            self._unread = False
+            if not self._machine_state and self.count_publishers(topics.MACHINE_STATE):
+                follower.machine.expect(now)  # what comes faster may come first
         n = len(self._kinematics.actuated_names)
         positions, velocities = numbers[:n], numbers[n : 2 * n]
         at = stamp.sec + 1e-9 * stamp.nanosec
@@ -326,6 +334,7 @@ class ControllerNode(Node):
 
     def _machine_said(self, message: State) -> None:
         """Note whether the drives follow commands."""
+        self._machine_state = message.label
         if self._controls.follower is not None:
             self._controls.follower.machine.hear(message.label)
 

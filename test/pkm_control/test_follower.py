@@ -352,3 +352,7 @@ def test_a_machine_that_comes_back_is_waited_for_until_it_says_how_it_is() -> No
     assert not watch.problem(100.0)
     watch.forget(200.0)
     assert not watch.problem(210.0)  # another machine came, which says nothing
+    silent = MachineWatch()
+    silent.expect(0.0)  # it says how it is, but its readings came first
+    assert silent.problem(0.5)
+    assert not silent.problem(3.0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 ACTIVE = "active"
 """What a machine calls the state of its life cycle in which its drives follow commands."""
 _PATIENCE = 2.0  # s, for a machine that came back to say how it is; it repeats it several times meanwhile
-_UNTOLD = "the machine came back, and has not said yet whether its drives follow commands"
+_UNTOLD = "the machine has not said yet whether its drives follow commands"
 
 
 class MachineWatch:
@@ -31,7 +31,16 @@ class MachineWatch:
             now: s.
         """
         if self._said:
-            self._said, self._until = "", now + _PATIENCE
+            self._said = ""
+            self.expect(now)
+
+    def expect(self, now: float) -> None:
+        """Wait a while for one that is known to say how it is, and has not yet.
+
+        Args:
+            now: s.
+        """
+        self._until = now + _PATIENCE
 
     def problem(self, now: float) -> str:
         """Why nothing can be moved.
