@@ -2,9 +2,9 @@
 """`python -m bench.loops delta gough_stewart --minutes 10`: loops at 1 kHz as people run them, and a bare rclpy timer.
 
 A robot runs its default motion with `pkm run`, without a page: the simulated machine's loop is the one that is judged,
-by what its node publishes. Before and after it two bare nodes run, each a process: a timer of rclpy publishes states of
-as many joints at the same rate, the other answers each with a command. Deviations are those of single periods from the
-wanted one; the robot's median is taken in windows of five seconds, in which this program listens to all its states.
+by what its node publishes once a second, which says nothing of the median. Before and after it two bare nodes run, each
+a process: a timer of rclpy publishes states of as many joints at the same rate, the other answers each with a command.
+Deviations are those of single periods from the wanted one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 
 import numpy as np
@@ -38,16 +37,7 @@ from pkm_interfaces.msg import LoopStatistics as LoopMessage
 RATE = 1000.0  # Hz
 _STARTS = 60.0  # s, until a robot's loop is heard of
 _SETTLES = 10.0  # s, that do not count: planning and the way to the start of the motion
-_WINDOW, _EVERY = 5.0, 60.0  # s: all states are listened to for so long, so often
 _MANY = 10**6  # cycles: more than there is time for
-
-
-@dataclass
-class Watched:
-    """What is heard of a robot's loop."""
-
-    figures: list[LoopMessage] = field(default_factory=list)
-    stamps: list[list[float]] = field(default_factory=list)  # s, of the states of each window
 
 
 def main() -> None:
@@ -66,24 +56,25 @@ def main() -> None:
     for name in given.robots:
         joints = len(load_mechanism(name).actuated_joints)
         rows.append(_row("bare timer, before", *bare(joints, 60.0 * given.bare)))
-        rows.append(_row(name, *robot(name, 60.0 * given.minutes, given.realtime_priority)))
+        rows.append(_row(name, robot(name, 60.0 * given.minutes, given.realtime_priority)))
         rows.append(_row("bare timer, after", *bare(joints, 60.0 * given.bare)))
         head = ("loop", "minutes", "rate [Hz]", "deadlines missed", "p50 [ms]", "p99 [ms]", "max [ms]")
         print(table(head, rows), flush=True)
 
 
-def _row(name: str, loop: LoopStatistics, median: float) -> tuple[str, ...]:
+def _row(name: str, loop: LoopStatistics, median: float | None = None) -> tuple[str, ...]:
     share = loop.missed / max(loop.deadlines, 1)
     return (
         name,
         f"{loop.deadlines / RATE / 60.0:.1f}",
         f"{loop.rate:.2f}",
         f"{loop.missed} of {loop.deadlines} ({share:.2%})",
-        *(f"{1e3 * value:.3f}" for value in (median, loop.deviation_p99, loop.deviation_max)),
+        "" if median is None else f"{1e3 * median:.3f}",
+        *(f"{1e3 * value:.3f}" for value in (loop.deviation_p99, loop.deviation_max)),
     )
 
 
-def robot(name: str, seconds: float, priority: str) -> tuple[LoopStatistics, float]:
+def robot(name: str, seconds: float, priority: str) -> LoopStatistics:
     """The loop of a robot that runs its default motion.
 
     Args:
@@ -93,46 +84,28 @@ def robot(name: str, seconds: float, priority: str) -> tuple[LoopStatistics, flo
 
     Returns:
         Its figures; the 99th percentile is the median of those of single seconds, which is what the node tells.
-        Beside, the median deviation [s].
     """
     with tempfile.TemporaryDirectory() as reports, _running(name, reports, priority), _node("watch") as node:
-        watched = Watched()
-        node.create_subscription(LoopMessage, "hardware/loop_statistics", watched.figures.append, topics.EVENTS)
-        _spin(node, _STARTS, lambda: bool(watched.figures))
-        if not watched.figures:
+        figures: list[LoopMessage] = []
+        node.create_subscription(LoopMessage, "hardware/loop_statistics", figures.append, topics.EVENTS)
+        _spin(node, _STARTS, lambda: bool(figures))
+        if not figures:
             raise SystemExit(f"{name}: its loop says nothing")
         _spin(node, _SETTLES)
-        watched.figures.clear()
-        began = time.monotonic()
-        while (left := seconds - (time.monotonic() - began)) > 0.0:
-            _listen(node, watched)
-            _spin(node, min(_EVERY - _WINDOW, left))
-    first, last = watched.figures[0], watched.figures[-1]
+        figures.clear()
+        _spin(node, seconds)
+    first, last = figures[0], figures[-1]
     between = (last.header.stamp.sec - first.header.stamp.sec) + 1e-9 * (
         last.header.stamp.nanosec - first.header.stamp.nanosec
     )
-    of_windows = np.concatenate([np.abs(np.diff(stamps) - 1.0 / RATE) for stamps in watched.stamps])
-    loop = LoopStatistics(
+    return LoopStatistics(
         wanted_rate=RATE,
         rate=(last.cycles - first.cycles) / between,
-        deviation_p99=float(np.median([one.deviation_p99 for one in watched.figures[1:]])),
-        deviation_max=max(one.worst_deviation for one in watched.figures[1:]),
+        deviation_p99=float(np.median([one.deviation_p99 for one in figures[1:]])),
+        deviation_max=max(one.worst_deviation for one in figures[1:]),
         wakes=last.cycles - first.cycles,
         missed=last.missed_deadlines - first.missed_deadlines,
     )
-    return loop, float(np.median(of_windows))
-
-
-def _listen(node: Node, watched: Watched) -> None:
-    stamps: list[float] = []
-
-    def note(state: JointState) -> None:
-        stamps.append(state.header.stamp.sec + 1e-9 * state.header.stamp.nanosec)
-
-    listener = node.create_subscription(JointState, topics.HARDWARE_STATES, note, topics.STREAM_RECORD)
-    _spin(node, _WINDOW)
-    node.destroy_subscription(listener)
-    watched.stamps.append(stamps)
 
 
 def _spin(node: Node, seconds: float, done: Callable[[], bool] = lambda: False) -> None:

@@ -38,7 +38,7 @@ _UNITS = {  # of numbers whose name says what they are
     "force": "N",
     "moment": "N m",
 }
-_OF_A_DRIVE = {"effort": {"rad": "N m", "m": "N"}, "speed": {"rad": "rad/s", "m": "m/s"}}  # by the last word of a name
+_OF_A_DRIVE = {"effort": {"rad": "N m", "m": "N"}, "speed": {"rad": "rad/s", "m": "m/s"}}  # by a word of the name
 
 
 class Result(Protocol):
@@ -113,7 +113,7 @@ def _alike(rows: Sequence[Any]) -> bool:
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """A table with a row for each entry; its columns carry units, which all rows of a table have alike or in theirs."""
+    """A table with a row for each entry; units stand in its head where they are the same in all rows."""
     each = list(rows.values())
     same = {row.get("unit") for row in each}
     beside = each[0] if len(same) == 1 else {}
