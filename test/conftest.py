@@ -101,7 +101,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: long tests; run with -m slow")
     config.addinivalue_line("markers", "few_robots: slow for other robots than those of every day")
     config.addinivalue_line("markers", "not_for(*kinds): leave out the robots of these kinds")
-    config.addinivalue_line("markers", "timed: holds a clock against the computer; runs a second time where it failed")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -110,8 +109,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("few_robots") and not _everyday(item):
             item.add_marker("slow")
-        if item.get_closest_marker("timed"):  # pytest-rerunfailures, which names every rerun
-            item.add_marker(pytest.mark.flaky(reruns=1))
     left_out = [item for item in items if (item.get_closest_marker("slow") and not slow) or not _concerned(item)]
     config.hook.pytest_deselected(items=left_out)
     dropped = set(left_out)

@@ -19,8 +19,6 @@ import pytest
 
 from .markdown import ROOT
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 pytest.importorskip("sphinx", reason="Sphinx is not installed; ./pkm test installs it")
 pytest.importorskip("myst_parser", reason="myst-parser is not installed; ./pkm test installs it")
 pytest.importorskip("furo", reason="furo is not installed; ./pkm test installs it")

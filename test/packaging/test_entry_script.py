@@ -18,8 +18,6 @@ from types import ModuleType
 
 import pytest
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 ROOT = Path(__file__).parents[2]
 
 

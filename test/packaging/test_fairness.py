@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import resource
+import os
 import subprocess
 import sys
 import time
@@ -44,15 +44,34 @@ def test_who_looks_on_may_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_others_take_is_told_from_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    work = [sys.executable, "-c", "while True: pass"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    with subprocess.Popen(work, start_new_session=True) as busy:
-        measured, beside, began = Fairness(busy.pid), Fairness(0), time.monotonic()
-        time.sleep(1.0)
-        others, rest, lasted = beside.others(), measured.others(), time.monotonic() - began
-        busy.kill()
-    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    assert others - rest == pytest.approx(used / lasted, abs=0.15)
-    monkeypatch.setattr(fairness, "_MUCH", 0.5 * others)
-    assert "processors" in beside.problem(well=False)
+    now, taken = [100.0], [5000.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], process_time=lambda: 0.0)
+    monkeypatch.setattr(fairness, "time", clock)
+    monkeypatch.setattr(fairness, "_taken", lambda: taken[0])
+    measured = {7: [1.0, 2.0], 0: []}  # s of each process of a session
+    monkeypatch.setattr(fairness, "_times_of", lambda session: measured[session])
+    look, beside = Fairness(7), Fairness(0)
+    now[0] += 2.0
+    taken[0] += 2.5
+    measured[7] = [1.5, 3.0]  # 1.5 s of the 2.5 s that the computer worked
+    assert look.others() == pytest.approx(0.5)
+    assert beside.others() == pytest.approx(1.25)
+    assert beside.problem(well=False) == f"others took 1.2 of {os.cpu_count()} processors"
     assert not beside.problem(well=True)
+    assert not look.problem(well=False)
+
+
+def test_the_processes_of_a_session_are_found_and_no_others() -> None:
+    work = [sys.executable, "-c", "while True: pass"]
+    with subprocess.Popen(work, start_new_session=True) as busy:
+        try:
+            assert len(fairness._times_of(busy.pid)) == 1
+            assert not fairness._times_of(-1)
+            before = fairness._taken()
+            deadline = time.monotonic() + 30.0
+            while not sum(fairness._times_of(busy.pid)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert sum(fairness._times_of(busy.pid)) > 0.0
+            assert fairness._taken() >= before
+        finally:
+            busy.kill()

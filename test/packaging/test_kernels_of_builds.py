@@ -13,8 +13,6 @@ import setuptools
 from pkm_control.run import warm_kernels
 from pkm_description import robot_names
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

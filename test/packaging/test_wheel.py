@@ -21,8 +21,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("pkm_description", "pkm_kinematics", "pkm_dynamics", "pkm_analysis", "pkm_control")
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info", "install", "log", "reports", "test", "bench")

@@ -21,8 +21,6 @@ from pkm_control.view.jog_space import JogSpace  # noqa: E402
 from pkm_control.view.page_server import free_port  # noqa: E402
 from pkm_control.view.viewer import RobotViewer  # noqa: E402
 
-pytestmark = pytest.mark.timed  # devices and clients that live beside the test, in real time
-
 CAMERA: dict[str, Any] = {
     "type": "ViewerCameraMessage",
     "wxyz": [1.0, 0.0, 0.0, 0.0],

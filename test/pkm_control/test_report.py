@@ -428,7 +428,6 @@ def test_warming_up_leaves_no_first_report_to_wait_for(tmp_path: Path) -> None:
     assert list(tmp_path.glob("fontlist*.json"))
 
 
-@pytest.mark.timed
 def test_ten_minutes_at_a_kilohertz_are_bounded_and_written_in_seconds(tmp_path: Path) -> None:
     n, part = 600_000, 1000
     recorder = Recorder(LIMITS, n)

@@ -14,8 +14,6 @@ import pytest
 
 from pkm_control.nodes.realtime import ask_for_short_slices
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 GETATTR = {"x86_64": 315, "aarch64": 275}
 
 

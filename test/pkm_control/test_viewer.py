@@ -34,8 +34,6 @@ from pkm_description import PkmError, load_mechanism, mechanism_from_urdf  # noq
 from pkm_description.load import expand  # noqa: E402
 from pkm_description.urdf.visuals import mesh_path, visuals_of  # noqa: E402
 
-pytestmark = pytest.mark.timed  # devices and clients that live beside the test, in real time
-
 
 def free_port() -> int:
     with socket.socket() as s:

@@ -134,7 +134,6 @@ def test_many_parts_are_refused(part: str) -> None:
     assert part in error.problem
 
 
-@pytest.mark.timed
 def test_a_chain_of_as_many_links_as_are_allowed_is_answered_soon() -> None:
     count = 499
     text = "<robot><pkm base_link='l0' platform_link='l250'/>"
@@ -173,7 +172,6 @@ def many_limbs(count: int) -> str:
     )
 
 
-@pytest.mark.timed
 def test_as_many_loops_as_are_allowed_are_closed_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each limb is closed without placing the joints of all others, again and again."""
     placed = 0
@@ -216,7 +214,6 @@ def test_a_file_of_many_bytes_is_not_read(tmp_path: Path) -> None:
         load_mechanism("<robot>" + " " * LETTERS + "</robot>")
 
 
-@pytest.mark.timed
 @pytest.mark.parametrize("expression", ["9**9**9**9", "[0 for _ in range(10**12)]", "'x' * 10**9"])
 def test_an_endless_expansion_ends(expression: str) -> None:
     started = time.perf_counter()
@@ -226,7 +223,6 @@ def test_an_endless_expansion_ends(expression: str) -> None:
     assert "expan" in caught.value.problem
 
 
-@pytest.mark.timed
 def test_many_comments_before_the_root_are_read_once() -> None:
     comments = "<!-- -->" * 200
     started = time.perf_counter()
@@ -272,7 +268,6 @@ def changed(text: str, draw: st.DataObject) -> str:
 PLAIN = expand("five_bar")[0]
 
 
-@pytest.mark.timed
 @QUIET
 @given(st.data())
 def test_a_changed_description_is_a_robot_or_one_error(data: st.DataObject) -> None:

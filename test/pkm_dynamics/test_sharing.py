@@ -14,8 +14,6 @@ from pkm_dynamics import Distribution
 from pkm_dynamics.distribution import Sharing
 from pkm_dynamics.kernels.sharing import SHARED, share_within
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 LOWER, UPPER = np.full(8, -600.0), np.full(8, -20.0)  # of the efforts of eight cables, N
 
 

@@ -13,8 +13,6 @@ from pkm_kinematics.forward.tracker import Tracker
 from pkm_kinematics.kernels.compiled_rotations import displace
 from pkm_kinematics.solve.working_modes import ModeError
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 NAN, INF = float("nan"), float("inf")
 
 

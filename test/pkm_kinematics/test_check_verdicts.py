@@ -349,7 +349,6 @@ SHORT = {
 }
 
 
-@pytest.mark.timed
 @pytest.mark.parametrize("case", SHORT)
 def test_home_out_of_reach_is_said_at_once(case: str) -> None:
     change, loop, needed, available = SHORT[case]
@@ -376,7 +375,6 @@ def test_the_example_of_the_document() -> None:
     assert f"```\n{refusal}\n```" in (DOCS / "your_own_robot.md").read_text()
 
 
-@pytest.mark.timed
 def test_bars_that_are_too_long_for_each_other() -> None:
     """A bar of nine metres between short ones: without a home pose the loop itself is at fault."""
     text = re.sub(r"<home [^>]*>", "<home>", changed("five_bar", ('xyz="0.4 0 0"', 'xyz="9 0 0"')))
@@ -400,7 +398,6 @@ def test_reach_is_necessary_not_more(tmp_path: Path) -> None:
                 mechanism_from_urdf(moved)
 
 
-@pytest.mark.timed
 @pytest.mark.parametrize(
     ("name", "old", "new", "words"),
     [
@@ -440,7 +437,6 @@ def test_what_can_be_reached_passes() -> None:
     assert tried > 5 * len(robot_names())
 
 
-@pytest.mark.timed
 def test_a_search_in_vain_says_how_long_it_took_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arms that turn across the plane: every length would do, so that it takes a search, and its time is bounded."""
     text = re.sub(

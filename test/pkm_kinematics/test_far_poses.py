@@ -51,7 +51,6 @@ def ask(kinematics: Kinematics, pose: Array, start: Array) -> list[float]:
     return took
 
 
-@pytest.mark.timed
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_far_pose_is_answered_soon(name: str) -> None:
     kinematics = robot(name)
@@ -62,7 +61,6 @@ def test_a_far_pose_is_answered_soon(name: str) -> None:
         assert max(ask(kinematics, pose, pose)) < PATIENCE, far
 
 
-@pytest.mark.timed
 @pytest.mark.parametrize("name", ROBOTS)
 def test_far_starts_of_many_rows_cost_little(name: str) -> None:
     kinematics = robot(name)
@@ -82,7 +80,6 @@ MAGNITUDES = st.floats(-3.0, 308.0).map(lambda power: 10.0**power)
 SIGNS = st.sampled_from((-1.0, 1.0))
 
 
-@pytest.mark.timed
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.sampled_from(("delta", "orthoglide", "tripod_3prs", "gough_stewart", "agile_eye", "h4")), st.data())
 def test_any_numbers_get_a_status(name: str, data: st.DataObject) -> None:

@@ -18,8 +18,6 @@ from pkm_kinematics.kernels import turns
 from pkm_kinematics.kernels.kept import COMPILING, PURPOSES, Compiling
 from pkm_kinematics.making import making
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = """
 from pkm_kinematics.kernels.compiled import compiled

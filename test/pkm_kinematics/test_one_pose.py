@@ -17,8 +17,6 @@ from pkm_kinematics import Kinematics
 from pkm_kinematics.batch import ShapeError
 from pkm_kinematics.status import Status, closes
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 SAME = 1e-12  # rad, m and quaternions
 SCATTERED = ("delta", "five_bar", "gough_stewart", "orthoglide", "quattro")  # by formula, and by iteration
 READ = (*SCATTERED, "agile_eye", "cable_8", "four_upu", "par2", "planar_3rrr", "tripod_3prs", "tripteron")

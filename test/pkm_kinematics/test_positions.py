@@ -15,8 +15,6 @@ from pkm_kinematics import Status
 from pkm_kinematics.kernels.records import NEWTON
 from pkm_kinematics.status import closes
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 CLOSED = 1e-12  # m, and 1 for directions
 # Passive joints of a limb, when they are nearly stretched, have two working modes that the actuated ones hardly tell
 # apart: where the path begins is then for the caller to say.

@@ -11,8 +11,6 @@ import pytest
 
 from pkm_analysis.sweeps.chunks import IN_FLIGHT, map_chunks, slices
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 
 @pytest.mark.parametrize("cores", [1, 2, 3])
 def test_results_come_in_the_order_of_the_chunks(cores: int) -> None:

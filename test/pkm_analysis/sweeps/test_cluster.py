@@ -20,8 +20,6 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 RANGES = {"x": (-0.4, 0.4), "y": (0.1, 0.6)}
 
 

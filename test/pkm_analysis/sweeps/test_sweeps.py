@@ -16,8 +16,6 @@ from pkm_analysis.sweeps.journal import Journal, key_of
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 RANGES = {"x": (-0.4, 0.4), "y": (0.1, 0.6)}
 
 

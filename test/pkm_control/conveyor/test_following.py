@@ -24,8 +24,6 @@ from pkm_control.space.tool import Tool
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 RATE, FREQUENCY = 500.0, 80.0  # Hz and rad/s
 SOON = 2.5  # s, from an order to the object's coming: the desk may take as long
 ACCURACY = 0.5e-3  # m

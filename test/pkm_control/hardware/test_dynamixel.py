@@ -23,8 +23,6 @@ from pkm_kinematics import Kinematics
 
 from .conftest import run_until
 
-pytestmark = pytest.mark.timed  # devices and clients that live beside the test, in real time
-
 IDS = range(1, 7)
 SIGNS = np.array([1, -1, 1, -1, 1, -1])
 

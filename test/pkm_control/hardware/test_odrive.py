@@ -22,8 +22,6 @@ from pkm_kinematics import Kinematics
 
 from .conftest import EXAMPLES, run_until
 
-pytestmark = pytest.mark.timed  # devices and clients that live beside the test, in real time
-
 TURNS = 500.0 / (2.0 * math.pi)  # per metre
 FILE = """
 machine: odrive

@@ -20,8 +20,6 @@ from pkm_kinematics import Kinematics
 
 from .conftest import EXAMPLES
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
 ROBOT = str(EXAMPLES / "hobby_hexapod.urdf.xacro")
 MOTION = str(EXAMPLES / "hobby_hexapod_greeting.csv")

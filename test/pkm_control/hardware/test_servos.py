@@ -20,8 +20,6 @@ from pkm_kinematics import Kinematics
 
 from .conftest import run_until
 
-pytestmark = pytest.mark.timed  # devices and clients that live beside the test, in real time
-
 SIGNS = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
 
 

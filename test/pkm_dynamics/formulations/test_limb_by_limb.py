@@ -16,8 +16,6 @@ from pkm_dynamics.linear_form.random_motions import NoMotionError, random_motion
 from pkm_kinematics import Status
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 ROUNDING = 1e-14  # of the largest sum of absolute values: the same additions in another order
 WRENCH = np.array([3.0, -2.0, 1.0, 0.1, 0.2, -0.3])
 

@@ -13,8 +13,6 @@ from scipy.spatial.transform import Rotation
 from pkm_kinematics.assembly.geometry.six_distances import six_distances
 from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet
 
-pytestmark = pytest.mark.timed  # holds a clock against the computer
-
 DIETMAIER_BASE = [
     (0, 0, 0),
     (1.107915, 0, 0),
