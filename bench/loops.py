@@ -2,15 +2,16 @@
 """`python -m bench.loops delta gough_stewart --minutes 10`: loops at 1 kHz as people run them, and a bare rclpy timer.
 
 A robot runs its default motion with `pkm run`, without a page: the simulated machine's loop is the one that is judged,
-by what its node publishes once a second, which says nothing of the median. Before and after it two bare nodes run, each
-a process: a timer of rclpy publishes states of as many joints at the same rate, the other answers each with a command.
-Deviations are those of single periods from the wanted one.
+by what its node publishes once a second: p50 is the median of those of single seconds, p99 the greatest. Before and
+after it two bare nodes run, each a process: a timer of rclpy publishes states of as many joints at the same rate, the
+other answers each with a command. Deviations are those of single periods from the wanted one.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import multiprocessing
 import os
 import signal
@@ -29,7 +30,8 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from bench.tables import table
-from pkm_control.loop.fixed_rate import LoopStatistics, statistics
+from pkm_control.loop.fixed_rate import PRIORITY, LoopStatistics, statistics
+from pkm_control.nodes.motion_player.loop_figures import loop_figures
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.msg import LoopStatistics as LoopMessage
@@ -49,28 +51,29 @@ def main() -> None:
         "--bare", type=float, default=1.0, help="minutes of the bare timer, before and after (default: 1)"
     )
     parser.add_argument(
-        "--realtime-priority", default="0", help="SCHED_FIFO priority of the robot's loops (default: 0)"
+        "--realtime-priority",
+        default=str(PRIORITY),
+        help=f"SCHED_FIFO priority of the robot's loops (default: {PRIORITY})",
     )
     given = parser.parse_args()
     rows = []
     for name in given.robots:
         joints = len(load_mechanism(name).actuated_joints)
-        rows.append(_row("bare timer, before", *bare(joints, 60.0 * given.bare)))
+        rows.append(_row("bare timer, before", bare(joints, 60.0 * given.bare)))
         rows.append(_row(name, robot(name, 60.0 * given.minutes, given.realtime_priority)))
-        rows.append(_row("bare timer, after", *bare(joints, 60.0 * given.bare)))
+        rows.append(_row("bare timer, after", bare(joints, 60.0 * given.bare)))
         head = ("loop", "minutes", "rate [Hz]", "deadlines missed", "p50 [ms]", "p99 [ms]", "max [ms]")
         print(table(head, rows), flush=True)
 
 
-def _row(name: str, loop: LoopStatistics, median: float | None = None) -> tuple[str, ...]:
+def _row(name: str, loop: LoopStatistics) -> tuple[str, ...]:
     share = loop.missed / max(loop.deadlines, 1)
     return (
         name,
         f"{loop.deadlines / RATE / 60.0:.1f}",
         f"{loop.rate:.2f}",
         f"{loop.missed} of {loop.deadlines} ({share:.2%})",
-        "" if median is None else f"{1e3 * median:.3f}",
-        *(f"{1e3 * value:.3f}" for value in (loop.deviation_p99, loop.deviation_max)),
+        *(f"{1e3 * value:.3f}" for value in (loop.deviation_p50, loop.deviation_p99, loop.deviation_max)),
     )
 
 
@@ -83,7 +86,7 @@ def robot(name: str, seconds: float, priority: str) -> LoopStatistics:
         priority: of its loops.
 
     Returns:
-        Its figures; the 99th percentile is the median of those of single seconds, which is what the node tells.
+        Its figures.
     """
     with tempfile.TemporaryDirectory() as reports, _running(name, reports, priority), _node("watch") as node:
         figures: list[LoopMessage] = []
@@ -94,18 +97,10 @@ def robot(name: str, seconds: float, priority: str) -> LoopStatistics:
         _spin(node, _SETTLES)
         figures.clear()
         _spin(node, seconds)
-    first, last = figures[0], figures[-1]
-    between = (last.header.stamp.sec - first.header.stamp.sec) + 1e-9 * (
-        last.header.stamp.nanosec - first.header.stamp.nanosec
-    )
-    return LoopStatistics(
-        wanted_rate=RATE,
-        rate=(last.cycles - first.cycles) / between,
-        deviation_p99=float(np.median([one.deviation_p99 for one in figures[1:]])),
-        deviation_max=max(one.worst_deviation for one in figures[1:]),
-        wakes=last.cycles - first.cycles,
-        missed=last.missed_deadlines - first.missed_deadlines,
-    )
+    found = loop_figures(figures, -math.inf, math.inf)
+    if found is None:
+        raise SystemExit(f"{name}: its loop began anew, or stood still")
+    return found
 
 
 def _spin(node: Node, seconds: float, done: Callable[[], bool] = lambda: False) -> None:
@@ -140,7 +135,7 @@ def _running(name: str, reports: str, priority: str) -> Iterator[None]:
                 os.killpg(run.pid, signal.SIGKILL)
 
 
-def bare(joints: int, seconds: float) -> tuple[LoopStatistics, float]:
+def bare(joints: int, seconds: float) -> LoopStatistics:
     """A timer of rclpy in a process of its own, which another answers.
 
     Args:
@@ -148,7 +143,7 @@ def bare(joints: int, seconds: float) -> tuple[LoopStatistics, float]:
         seconds: how long.
 
     Returns:
-        Its figures, and the median deviation of its periods [s].
+        Its figures.
     """
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -160,7 +155,7 @@ def bare(joints: int, seconds: float) -> tuple[LoopStatistics, float]:
     timer.join()
     answers.terminate()
     answers.join()
-    return statistics(stamps, RATE), float(np.median(np.abs(np.diff(stamps) - 1.0 / RATE)))
+    return statistics(stamps, RATE)
 
 
 def _ticks(joints: int, seconds: float, out: Connection) -> None:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+PRIORITY = 40
+"""Of a loop's thread by default (SCHED_FIFO), below a controller manager's and that of interrupts, which is 50."""
 OVERLOADED = 20  # periods in a row that took too long: this computer does not keep the rate
 AIR = 0.6  # of the time that work takes: what an overloaded loop then leaves to others
 
@@ -42,6 +44,7 @@ class LoopStatistics:
 
     wanted_rate: float
     rate: float
+    deviation_p50: float
     deviation_p99: float
     deviation_max: float
     wakes: int
@@ -67,12 +70,13 @@ def statistics(stamps: Array, wanted_rate: float) -> LoopStatistics:
     """
     periods = np.diff(np.asarray(stamps, dtype=np.float64))
     if periods.size == 0:
-        return LoopStatistics(wanted_rate, 0.0, 0.0, 0.0, len(stamps), 0)
+        return LoopStatistics(wanted_rate, 0.0, 0.0, 0.0, 0.0, len(stamps), 0)
     deviation = np.abs(periods - 1.0 / wanted_rate)
     missed = int(np.sum(np.maximum(np.round(periods * wanted_rate).astype(np.int64) - 1, 0)))
     return LoopStatistics(
         wanted_rate=wanted_rate,
         rate=float(periods.size / periods.sum()),
+        deviation_p50=float(np.median(deviation)),
         deviation_p99=float(np.quantile(deviation, 0.99)),
         deviation_max=float(deviation.max()),
         wakes=len(stamps),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from rclpy.node import Node
 
-from pkm_control.loop.fixed_rate import FixedRateLoop
+from pkm_control.loop.fixed_rate import FixedRateLoop, statistics
 from pkm_description.ros import topics
 from pkm_description.ros.periodic import steady_timer
 from pkm_interfaces.msg import LoopStatistics
@@ -41,18 +41,18 @@ class LoopMonitor:
     def _publish(self) -> None:
         wakes, self._wakes = self._wakes, self._wakes[-1:]
         work, self._work = self._work, 0.0
-        periods = np.diff(wakes)
-        if periods.size == 0:
+        if len(wakes) < 2:
             return
-        deviation = np.abs(periods - 1.0 / self._rate)
+        found = statistics(np.array(wakes), self._rate)
         self.last = LoopStatistics(
             period=1.0 / self._rate,
-            rate=float(periods.size / periods.sum()),
+            rate=found.rate,
             cycles=self._cycles,
             missed_deadlines=self._missed + self._held,
-            deviation_p99=float(np.quantile(deviation, 0.99)),
-            worst_deviation=float(deviation.max()),
-            mean_work=work / periods.size,
+            deviation_p50=found.deviation_p50,
+            deviation_p99=found.deviation_p99,
+            worst_deviation=found.deviation_max,
+            mean_work=work / (len(wakes) - 1),
         )
         self.last.header.stamp = self._node.get_clock().now().to_msg()
         self._out.publish(self.last)

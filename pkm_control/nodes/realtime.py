@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scheduling of the thread of a control loop: short slices, and real time where somebody asks and the system allows."""
+"""Scheduling of the thread of a control loop: short slices, and real time where the system allows it."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -10,13 +11,15 @@ import platform
 import struct
 import sys
 import threading
+from pathlib import Path
 
 from rclpy.node import Node
 
+from pkm_control.loop.fixed_rate import PRIORITY
 from pkm_description.ros.parameters import declare
 
 _SWITCH_INTERVAL = 2e-4  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
-
+_MIDDLEWARE = "dds."  # how Fast DDS begins the names of its threads, without which a loop waits for its messages
 
 _SLICE = 100_000  # ns: what a loop computes in a period is two or three of them
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # number of the system call, which libc does not wrap everywhere
@@ -43,18 +46,18 @@ def ask_for_short_slices() -> bool:
 class RealTime:
     """How the loop of a node is scheduled: `settle` once its robot is built, `request` from the loop's own thread.
 
-    Only that thread goes before ordinary ones, and what it starts does not inherit it: a fault of Python code, or
-    kernels that are compiled, must not take the computer from those who would stop them.
+    Only that thread and those that receive its messages go before ordinary ones, and what they start does not inherit
+    it: a fault of Python code, or kernels that are compiled, must not take the computer from those who would stop them.
 
     Args:
-        node: gets the parameter `realtime_priority`, which is 0 by default: ordinary scheduling.
+        node: gets the parameter `realtime_priority`; 0 is ordinary scheduling.
     """
 
     def __init__(self, node: Node) -> None:
         sys.setswitchinterval(_SWITCH_INTERVAL)
         self._node = node
         text = "SCHED_FIFO priority of the loop's thread, where permitted; 0: ordinary scheduling"
-        self._priority = int(declare(node, "realtime_priority", 0, text, (0, 99), fixed=True))
+        self._priority = int(declare(node, "realtime_priority", PRIORITY, text, (0, 98), fixed=True))
 
     def settle(self) -> None:
         """Keep what exists by now out of garbage collection, which would take longer than a period."""
@@ -62,7 +65,7 @@ class RealTime:
         gc.freeze()
 
     def request(self) -> None:
-        """Run the thread that calls before all ordinary ones; in short slices where no priority is asked for.
+        """Run the thread that calls before all ordinary ones; in short slices where that is not permitted.
 
         Without the permission (`ulimit -r`; see the docs of ros2_control on real-time kernels) it runs as any other,
         and the node says so.
@@ -70,9 +73,24 @@ class RealTime:
         ask_for_short_slices()
         if self._priority == 0 or (os.cpu_count() or 1) < 2:  # on a single core nobody else would get any time
             return
-        policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
         try:
-            os.sched_setscheduler(threading.get_native_id(), policy, os.sched_param(self._priority))
+            for thread in _middleware():
+                _go_before(thread, self._priority + 1)
+            _go_before(threading.get_native_id(), self._priority)
         except OSError as error:
             text = f"no real-time scheduling ({error.strerror}): deadlines depend on the load of the computer"
             self._node.get_logger().info(text)
+
+
+def _go_before(thread: int, priority: int) -> None:
+    os.sched_setscheduler(thread, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(priority))
+
+
+def _middleware() -> list[int]:
+    """The threads of this process that receive messages; none where the system does not tell."""
+    found = []
+    for name in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # it has ended
+            if name.read_text("utf-8", errors="replace").startswith(_MIDDLEWARE):
+                found.append(int(name.parent.name))
+    return found

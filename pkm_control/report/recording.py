@@ -41,7 +41,7 @@ class Run:
         "--rate {rate}",
         "--no-page",
         ENDING_OTHERS,
-        "--realtime-priority 40 where that is permitted",
+        "permission for the real-time priorities of the loops (ulimit -r 50)",
     )
 
     @property

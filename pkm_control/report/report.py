@@ -171,6 +171,7 @@ class Report:
         return (
             f"{self.loop.rate:.2f} Hz, wanted {self.run.rate:.0f} Hz; "
             f"{self.loop.missed} of {self.loop.deadlines} deadlines missed; deviation of the period "
+            f"p50 {1e3 * self.loop.deviation_p50:.3f} ms, "
             f"p99 {1e3 * self.loop.deviation_p99:.3f} ms, max {1e3 * self.loop.deviation_max:.3f} ms"
         )
 
@@ -281,7 +282,7 @@ def _speed_units(limits: ActuatorLimits) -> tuple[str, ...]:
 
 
 def _loop(recording: Recording) -> LoopStatistics | None:
-    """How the loop ran; its p99 is of the periods that have a row."""
+    """How the loop ran; its p50 and p99 are of the periods that have a row."""
     tally, rate = recording.tally, recording.run.rate
     if not recording.realtime or recording.missed is None or tally.count < 2 or not tally.last_wake > tally.first_wake:
         return None
@@ -290,6 +291,7 @@ def _loop(recording: Recording) -> LoopStatistics | None:
     return LoopStatistics(
         wanted_rate=rate,
         rate=(tally.count - 1) / (tally.last_wake - tally.first_wake),
+        deviation_p50=float(np.median(deviation)),
         deviation_p99=float(np.quantile(deviation, 0.99)),
         deviation_max=max(abs(tally.longest_period - 1.0 / rate), abs(tally.shortest_period - 1.0 / rate)),
         wakes=tally.count,

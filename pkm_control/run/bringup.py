@@ -17,6 +17,7 @@ from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
+from pkm_control.loop.fixed_rate import PRIORITY
 from pkm_control.motion.files.shipped import AUTO, find_motion
 from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE, payload_note
 from pkm_control.space.keep_out_file import read_keep_outs
@@ -107,9 +108,9 @@ KNOBS = (
     Knob("hidden_payload", "0.0", options.HIDDEN_PAYLOAD, span=(0.0, 1e6), group="machine"),
     Knob(
         "realtime_priority",
-        "0",
+        str(PRIORITY),
         "SCHED_FIFO priority of the two loops' threads, where permitted; 0: ordinary scheduling",
-        span=(0, 99),
+        span=(0, 98),
     ),
     Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual"), group="machine"),
     Knob("report", "reports", options.REPORT, group="output"),

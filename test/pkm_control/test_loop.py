@@ -16,6 +16,7 @@ def test_statistics_of_known_stamps() -> None:
     assert found.missed == 3
     assert found.wakes == 1001
     assert found.deviation_max == pytest.approx(0.003)
+    assert found.deviation_p50 == pytest.approx(0.0, abs=1e-9)
     assert found.deviation_p99 == pytest.approx(0.0, abs=1e-9)
     assert found.rate == pytest.approx(1000 / 1.003)
 

@@ -10,7 +10,9 @@ from pkm_interfaces.msg import LoopStatistics
 
 
 def told(second: int, cycles: int, missed: int) -> LoopStatistics:
-    message = LoopStatistics(period=1e-3, cycles=cycles, missed_deadlines=missed, deviation_p99=1e-4)
+    message = LoopStatistics(
+        period=1e-3, cycles=cycles, missed_deadlines=missed, deviation_p50=2e-5, deviation_p99=1e-4
+    )
     message.header.stamp.sec = second
     return message
 

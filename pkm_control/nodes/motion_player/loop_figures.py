@@ -24,7 +24,8 @@ def loop_figures(heard: Sequence[LoopStatistics], begin: float, end: float) -> L
         end: of the run [s].
 
     Returns:
-        The figures; None where fewer than two messages are of the run.
+        The figures, of which p50 is the median of those of single messages and p99 the greatest; None where fewer than
+        two messages are of the run.
     """
     stamps = np.array([motion_messages.seconds(one.header.stamp) for one in heard])
     first = max(int(np.searchsorted(stamps, begin)) - 1, 0)
@@ -42,6 +43,7 @@ def loop_figures(heard: Sequence[LoopStatistics], begin: float, end: float) -> L
     return LoopFigures(
         wanted_rate=1.0 / of_run[-1].period,
         rate=cycles / span,
+        deviation_p50=float(np.median([one.deviation_p50 for one in of_run[1:]])),
         deviation_p99=max(one.deviation_p99 for one in of_run[1:]),
         deviation_max=max(one.worst_deviation for one in of_run[1:]),
         wakes=cycles,
