@@ -171,11 +171,12 @@ class DrivenMachine(Machine):
             self.time, self._positions.copy(), self._velocities.copy(), efforts, self.lifecycle, self.fault
         )
 
-    def write(self, command: Array) -> None:
+    def write(self, command: Array, answers: float | None = None) -> None:
         """Set the positions to take.
 
         Args:
             command: (n_actuated,) [rad or m].
+            answers: not needed: the devices interpolate, or do not.
 
         Raises:
             ValueError: it has another shape or is not finite; the command before stays.

@@ -129,11 +129,13 @@ class Machine(ABC):
         """Return the reading of the actuators."""
 
     @abstractmethod
-    def write(self, command: Array) -> None:
+    def write(self, command: Array, answers: float | None = None) -> None:
         """Set the command that drives follow from now on.
 
         Args:
             command: (n_actuated,) in the units of the command mode.
+            answers: machine time of the reading that it answers [s], where that is known: of commands that come with
+                jitter, it tells what times they are for.
 
         Raises:
             ValueError: it has another shape or is not finite; the command before stays.

@@ -259,7 +259,7 @@ class HardwareNode(LifecycleNode):
                 try:
                     if machine.readable:
                         self._publish(states, state, epoch)
-                    self._write(machine, names, state.positions)
+                    self._write(machine, names, state.positions, epoch)
                 except rclpy_implementation.RCLError:
                     if self.context.ok():
                         raise
@@ -345,7 +345,7 @@ class HardwareNode(LifecycleNode):
         response.message = machine.fault or f"the machine is {machine.lifecycle.value}"
         return response
 
-    def _write(self, machine: Machine, names: list[str], positions: NDArray[np.float64]) -> None:
+    def _write(self, machine: Machine, names: list[str], positions: NDArray[np.float64], epoch: int) -> None:
         """Give the newest command to the machine, if one has come."""
         command = self._inbox.newest(names)
         if machine.lifecycle is not Lifecycle.ACTIVE or machine.silent_for:
@@ -369,7 +369,7 @@ class HardwareNode(LifecycleNode):
         self._following = mode is CommandMode.POSITION
         if machine.command_mode is not mode:
             machine.set_command_mode(mode)
-        machine.write(values)
+        machine.write(values, self._inbox.stamp - 1e-9 * epoch if self._inbox.stamp else None)
 
     def _waits(self, machine: Machine, epoch: int) -> bool:
         """Whether machine time stands still until a command comes that answers a state no older than `lead`."""

@@ -47,7 +47,7 @@ def follow(
         wanted = np.array([command(k * dt)])
         weight = np.array([load])
         if mode == "position" and k % every == 0:
-            drive.take(wanted, k * dt)
+            drive.take(wanted, k * dt, k * dt)
         effort = drive.velocity(wanted, v, weight) if mode == "velocity" else drive.position(q, v, weight, dt)
         v = v + dt * (effort - load) / INERTIA
         q = q + dt * v
@@ -87,11 +87,55 @@ def test_of_two_positions_at_one_time_the_newer_counts() -> None:
         drive, place, still = DriveLoop(np.diag(INERTIA)), np.array([1.0]), np.zeros(1)
         for k, goal in enumerate((1.0, 1.01, 1.03)):
             if doubled:
-                drive.take(place + 0.5, 1e-2 * k)
-            drive.take(np.array([goal]), 1e-2 * k)
+                drive.take(place + 0.5, 1e-2 * k, 1e-2 * k)
+            drive.take(np.array([goal]), 1e-2 * k, 1e-2 * k)
             given = [drive.position(place, still, still, 1e-3) for _ in range(10)]
         efforts.append(given)
     np.testing.assert_array_equal(*efforts)
+
+
+@pytest.mark.parametrize("period", [1e-3, 4e-3])
+def test_jitter_of_commands_on_their_way_is_no_motion(period: float) -> None:
+    """Each answers a reading, and comes one to three periods after it; of those that come together the newest counts.
+
+    Where none is late the drive needs 9.7 N m; taken for when they come, such commands cost 85 N m and more.
+    """
+    random, amplitude, speed, h = np.random.default_rng(5), 0.3, 8.0, 1e-4
+    drive, q, v = DriveLoop(np.diag(INERTIA)), np.zeros(1), np.zeros(1)
+    on_the_way: list[tuple[int, int]] = []
+    places, efforts = [], []
+    for k in range(round(2.0 / period)):
+        on_the_way.append((k + random.choice([1, 2, 3], p=[0.5, 0.3, 0.2]), k))
+        here = [of for comes, of in on_the_way if comes <= k]
+        if here:
+            answers = max(here)
+            on_the_way = [pair for pair in on_the_way if pair[1] > answers]
+            goal = amplitude * (1.0 - np.cos(speed * answers * period))
+            drive.take(np.array([goal]), answers * period, k * period)
+        for _ in range(round(period / h)):
+            effort = drive.position(q, v, NONE, h)
+            v = v + h * effort / INERTIA
+            q = q + h * v
+            efforts.append(effort[0])
+        places.append(q[0])
+    times, late = period * (1.0 + np.arange(len(places))), slice(len(places) // 4, None)
+    usual = amplitude * speed**2 * INERTIA[0]
+    assert np.abs(efforts[len(efforts) // 4 :]).max() < (1.5 if period < 2e-3 else 3.0) * usual
+    errors = [
+        np.abs(np.array(places) - amplitude * (1.0 - np.cos(speed * (times - lag))))[late].max()
+        for lag in period * np.arange(1.0, 4.0, 0.1)
+    ]
+    assert min(errors) < 0.01 * amplitude  # all of it the same time late
+
+
+def test_a_drive_that_is_commanded_nothing_new_stops_soon() -> None:
+    drive, still = DriveLoop(np.diag(INERTIA)), np.zeros(1)
+    for k in range(20):
+        drive.take(np.array([1e-3 * k]), 1e-3 * k, 1e-3 * k)
+        drive.position(np.array([1e-3 * k]), still, still, 1e-3)
+    stays = np.array([19e-3 + 2e-3])  # the way of two more periods
+    given = [drive.position(stays, still, still, 1e-3)[0] for _ in range(60)]
+    assert np.abs(given[-1]) < 1e-6 * np.abs(given[0])
 
 
 def test_drive_reaches_a_velocity_with_its_bandwidth() -> None:

@@ -12,8 +12,9 @@ Array = NDArray[np.float64]
 
 
 _LONGEST = 0.05  # s, between two commands: who commands less often does not command a path
-_LATEST = 2.0  # times that time: who is commanded nothing new for so long stops
-_SMOOTHED = 0.2  # of what the time between two commands differs from the mean of those before
+_GOES_ON = 2.0  # times that time: who is commanded nothing new for so long after the end of its way stops there
+_MEAN_OF = 50  # commands: the time between two, and their lateness
+_SHORTEST = 0.5  # of the time between two commands: the least that a way takes
 
 
 class DriveLoop:
@@ -22,8 +23,10 @@ class DriveLoop:
     The mass matrix scales the gains, so that the bandwidth is that of the velocity loop in every direction; the
     position loop has a quarter of it, which makes the pair critically damped. As drives do that are sent positions at
     a fixed rate, it interpolates: it goes from one to the next in the time between two of them, so that it is where it
-    is told to be when the next one comes (taken as steps, positions of 100 Hz would saturate the drives). The rate of
-    that way, low-passed at the bandwidth, is fed forward.
+    is told to be when the next one comes (taken as steps, positions of 100 Hz would saturate the drives). What time a
+    command is for follows from the reading that it answers: one that comes later than others after its reading has less
+    time left, so that jitter on the way here is no motion. The rate of that way, low-passed at the bandwidth, is fed
+    forward.
 
     Args:
         mass: mass matrix in the actuators (n, n) [kg m^2, kg m, kg].
@@ -38,26 +41,37 @@ class DriveLoop:
     def reset(self) -> None:
         """Forget past commands."""
         self._way: _Way | None = None
-        self._taken: float | None = None  # s, when the last command came
-        self._between = 0.0  # s, between two commands; 0 where that is not known yet
+        self._of: float | None = None  # s, of the reading that the last command answered
+        self._between = 0.0  # s, between two commands, on average
+        self._late = 0.0  # s, of commands after their readings, on average
+        self._count = 0  # of commands
         self._feedforward = np.zeros(len(self.mass))
 
-    def take(self, command: Array, time: float) -> None:
+    def take(self, command: Array, of: float, time: float) -> None:
         """Go to a position from now on, in as much time as commands come apart.
 
         Args:
             command: (n,) [rad or m].
+            of: machine time of the reading that it answers [s].
             time: of the machine [s].
         """
-        if self._taken is None or self._way is None:
-            self._way, self._taken = _Way.rest(command), time
-        elif time > self._taken:
-            gap, self._taken = min(time - self._taken, _LONGEST), time
-            self._between += (_SMOOTHED if self._between else 1.0) * (gap - self._between)
-            self._way = self._way.on(np.array(command), gap, self._between)
-        else:  # time stood still: the newer command takes the place of the last
-            before, gap = self._way.before, self._way.gap
-            self._way = before.on(np.array(command), gap, self._between) if before else _Way.rest(command)
+        late = time - of
+        if not 0.0 <= late <= _LONGEST:  # who sends it has another clock
+            of, late = time, 0.0
+        if self._of is None or self._way is None:
+            self._way, self._of, self._late = _Way.rest(command), of, late
+        elif of > self._of:
+            gap, self._of = min(of - self._of, _LONGEST), of
+            self._count += 1
+            share = 1.0 / min(self._count, _MEAN_OF)
+            self._between += share * (gap - self._between)
+            self._late += share * (late - self._late)
+            self._way = self._way.on(np.array(command), gap, self._between, self._late - late)
+        elif self._way.before is None:
+            self._way = _Way.rest(command)
+        else:  # the same reading: the newer command takes the place of the last
+            way = self._way.before
+            self._way = way.on(np.array(command), self._way.gap, self._between, self._late - late)
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
         """Efforts that follow velocity commands.
@@ -98,8 +112,8 @@ class DriveLoop:
 class _Way:
     """From one commanded position to the next: the cubic that goes on with the rate that there is.
 
-    It ends with the rate that two chords foretell, which does not lead back, and goes on with it for as long again
-    where the next command is late. Positions (n,) [rad or m], rates (n,) a second; `duration`, `passed`: s.
+    It ends with the rate that two chords foretell, which does not lead back, and goes on with it for a while where the
+    next command is late. Positions (n,) [rad or m], rates (n,) a second; times [s].
     """
 
     start: Array
@@ -108,33 +122,45 @@ class _Way:
     last: Array
     chord: Array
     duration: float
-    gap: float = 0.0  # s, between its command and the one before
+    goal: Array  # that was commanded: the end, or passed already by then
+    goes_on: float = 0.0  # after the end
+    gap: float = 0.0  # between the readings that its command and the one before answer
     before: _Way | None = None
     passed: float = 0.0
 
     @classmethod
     def rest(cls, place: Array) -> _Way:
         still = np.zeros(len(place))
-        return cls(np.array(place), still, np.array(place), still, still, 1.0)
+        return cls(np.array(place), still, np.array(place), still, still, 1.0, np.array(place))
 
-    def on(self, goal: Array, gap: float, duration: float) -> _Way:
-        """The way from here to a goal that comes so long after the last one [s]."""
-        chord = (goal - self.end) / gap
-        foretold = chord + 0.5 * (chord - self.chord)
+    def on(self, goal: Array, gap: float, between: float, early: float) -> _Way:
+        """The way from here to a goal.
+
+        Args:
+            goal: (n,) [rad or m].
+            gap: between the readings that it and the last one answer [s].
+            between: two commands, usually [s].
+            early: how much sooner after its reading it came than others do [s].
+        """
+        chord = (goal - self.goal) / gap
+        foretold = chord + gap / (gap + (self.gap or gap)) * (chord - self.chord)
         last = np.clip(foretold, np.minimum(0.0, 3.0 * chord), np.maximum(0.0, 3.0 * chord))
-        return _Way(self.at(), self._rate(), goal, last, chord, duration, gap, replace(self, before=None))
+        left = between + early
+        duration = max(left, _SHORTEST * between)
+        end, before = goal + (duration - left) * last, replace(self, before=None)
+        return _Way(self.at(), self._rate(), end, last, chord, duration, goal, _GOES_ON * between, gap, before)
 
     def at(self) -> Array:
         s = self.passed / self.duration
         if s > 1.0:
-            return self.end + (min(s, _LATEST) - 1.0) * self.duration * self.last
+            return self.end + min(self.passed - self.duration, self.goes_on) * self.last
         bend = (1.0 - s) * (self.rate * self.duration) - s * (self.last * self.duration)
         return self.start + s * s * (3.0 - 2.0 * s) * (self.end - self.start) + s * (1.0 - s) * bend
 
     def _rate(self) -> Array:
         s = self.passed / self.duration
         if s >= 1.0:
-            return self.last if s < _LATEST else np.zeros_like(self.last)
+            return self.last if self.passed - self.duration < self.goes_on else np.zeros_like(self.last)
         chord = (self.end - self.start) / self.duration
         rise = (1.0 - s) * (1.0 - 3.0 * s) * self.rate - s * (2.0 - 3.0 * s) * self.last
         return np.asarray(6.0 * s * (1.0 - s) * chord + rise)

@@ -102,7 +102,7 @@ class SimulatedMachine(Machine):
         unlimited = ~np.isfinite(limits.velocity)
         self._runaway = np.where(unlimited, _RUNAWAY_UNLIMITED, _RUNAWAY * np.where(unlimited, 0.0, limits.velocity))
         self._delay = delay
-        self._sent: deque[Array] = deque()  # commands that do not act yet
+        self._sent: deque[tuple[Array, float]] = deque()  # commands that do not act yet
         self._command: Array | None = None
         self._command_time = -math.inf
         self._drive: DriveLoop | None = None
@@ -270,20 +270,21 @@ class SimulatedMachine(Machine):
         efforts = self._efforts.copy()
         return MachineState(self.time, positions.copy(), velocities.copy(), efforts, self.lifecycle, self.fault, wrench)
 
-    def write(self, command: Array) -> None:
+    def write(self, command: Array, answers: float | None = None) -> None:
         """Set the command that drives follow from now on.
 
         Args:
             command: (n_actuated,) in the units of the command mode.
+            answers: machine time of the reading that it answers [s]; None: of the last.
 
         Raises:
             ValueError: it has another shape or is not finite; the command before stays.
         """
-        self._sent.append(self._checked(command))
+        self._sent.append((self._checked(command), self.time if answers is None else answers))
         if len(self._sent) > self._delay:
-            self._command = self._sent.popleft()
+            self._command, of = self._sent.popleft()
             if self._drive is not None and self._mode is CommandMode.POSITION:
-                self._drive.take(self._command, self.time)
+                self._drive.take(self._command, of, self.time)
         self._command_time = self.time
 
     def step(self, dt: float) -> None:
