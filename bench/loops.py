@@ -13,9 +13,6 @@ import argparse
 import contextlib
 import math
 import multiprocessing
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -29,6 +26,7 @@ from rclpy.executors import ExternalShutdownException
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
+from bench.running import running
 from bench.tables import table
 from pkm_control.loop.fixed_rate import PRIORITY, LoopStatistics, statistics
 from pkm_control.nodes.motion_player.loop_figures import loop_figures
@@ -39,6 +37,7 @@ from pkm_interfaces.msg import LoopStatistics as LoopMessage
 RATE = 1000.0  # Hz
 _STARTS = 60.0  # s, until a robot's loop is heard of
 _SETTLES = 10.0  # s, that do not count: planning and the way to the start of the motion
+_ENDS = 60.0  # s, with its report
 _MANY = 10**6  # cycles: more than there is time for
 
 
@@ -88,7 +87,13 @@ def robot(name: str, seconds: float, priority: str) -> LoopStatistics:
     Returns:
         Its figures.
     """
-    with tempfile.TemporaryDirectory() as reports, _running(name, reports, priority), _node("watch") as node:
+    words = ["run", name, "--no-page", "--cycles", str(_MANY), "--realtime-priority", priority, "--no-stay"]
+    command = [sys.executable, "-m", "pkm_control.run.cli", *words]
+    with (
+        tempfile.TemporaryDirectory() as reports,
+        running([*command, "--report", reports], _ENDS),
+        _node("watch") as node,
+    ):
         figures: list[LoopMessage] = []
         node.create_subscription(LoopMessage, "hardware/loop_statistics", figures.append, topics.EVENTS)
         _spin(node, _STARTS, lambda: bool(figures))
@@ -118,21 +123,6 @@ def _node(name: str) -> Iterator[Node]:
     finally:
         node.destroy_node()
         rclpy.try_shutdown()
-
-
-@contextlib.contextmanager
-def _running(name: str, reports: str, priority: str) -> Iterator[None]:
-    words = ["run", name, "--no-page", "--cycles", str(_MANY), "--report", reports, "--realtime-priority", priority]
-    command = [sys.executable, "-m", "pkm_control.run.cli", *words, "--no-stay"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
-        try:
-            yield
-        finally:
-            run.send_signal(signal.SIGINT)
-            try:
-                run.wait(60.0)
-            except subprocess.TimeoutExpired:
-                os.killpg(run.pid, signal.SIGKILL)
 
 
 def bare(joints: int, seconds: float) -> LoopStatistics:

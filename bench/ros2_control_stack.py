@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -40,6 +38,7 @@ from trajectory_msgs.msg import JointTrajectoryPoint
 
 from bench.fairness import Fairness
 from bench.joint_loops import NATURAL_FREQUENCY, RATES, path_beside_home
+from bench.running import running
 from bench.tables import table
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.motion.limits import ActuatorLimits
@@ -68,6 +67,7 @@ _POINTS = 50  # a second, of the trajectory that is sent
 _ROUNDING = 1e-7  # rad or m
 _LOOK_EVERY = 0.02  # s
 _KEPT = 0.95  # of a rate
+_ENDS = 30.0  # s, until a launch that is interrupted has ended
 _TRIES = 3  # of a cell that says nothing
 
 
@@ -385,19 +385,8 @@ def launched(
     command = ["ros2", "launch", "pkm_control", "pkm.launch.py", *(f"{key}:={value}" for key, value in knobs.items())]
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True, cwd=folder
-            )
-        try:
+        with log.open("wb") as output, running(command, _ENDS, output, Path(folder)) as process:
             yield process, log
-        finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(30.0)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
 
 
 def _refusal(log: str) -> str:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectoryPoint
@@ -26,6 +25,7 @@ from pkm_description.ros import messages, topics
 from pkm_kinematics import Kinematics
 
 from .conftest import Graph
+from .installed import not_installed
 
 STACK = (
     "pkm_control",
@@ -39,17 +39,8 @@ STACK = (
 )
 
 
-def missing() -> list[str]:
-    found = []
-    for package in STACK:
-        try:
-            get_package_prefix(package)
-        except (PackageNotFoundError, OSError):  # OSError: nothing is sourced
-            found.append(package)
-    return found
-
-
-needed = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
+MISSING = not_installed(STACK)
+needed = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 
 class Stack:

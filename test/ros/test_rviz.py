@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 
 from pkm_analysis.layers.layer_file import Sheet, write_layer
 from pkm_description import load_mechanism
@@ -28,6 +27,7 @@ from pkm_description.urdf.visuals import visuals_of
 from pkm_interfaces.srv import PlayMotion
 
 from .conftest import Graph
+from .installed import not_installed
 
 PACKAGES = ("pkm_control", "ros2launch", "robot_state_publisher", "tf2_msgs", "rviz2", "rviz_default_plugins")
 TAKEN, PLANNED = (235, 110, 30), (70, 140, 255)  # lines are drawn in the colours of rviz/pkm.rviz
@@ -37,17 +37,8 @@ A_NAME = 40  # pixels of one; icons have some of these colours
 PANELS = 440  # pixels from the left
 
 
-def missing() -> list[str]:
-    found = [] if shutil.which("Xvfb") else ["Xvfb"]
-    for package in PACKAGES:
-        try:
-            get_package_prefix(package)
-        except (PackageNotFoundError, OSError):  # OSError: nothing is sourced
-            found.append(package)
-    return found
-
-
-pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
+MISSING = [*([] if shutil.which("Xvfb") else ["Xvfb"]), *not_installed(PACKAGES)]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 
 class Screen:
