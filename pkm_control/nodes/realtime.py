@@ -17,8 +17,10 @@ from rclpy.node import Node
 
 from pkm_control.loop.fixed_rate import PRIORITY
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.periodic import steady_timer
 
 _SWITCH_INTERVAL = 2e-4  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
+_FOLLOW_AFTER = 0.2  # s
 _MIDDLEWARE = "dds."  # how Fast DDS begins the names of its threads, without which a loop waits for its messages
 
 _SLICE = 100_000  # ns: what a loop computes in a period is two or three of them
@@ -46,8 +48,9 @@ def ask_for_short_slices() -> bool:
 class RealTime:
     """How the loop of a node is scheduled: `settle` once its robot is built, `request` from the loop's own thread.
 
-    Only that thread and those that receive its messages go before ordinary ones, and what they start does not inherit
-    it: a fault of Python code, or kernels that are compiled, must not take the computer from those who would stop them.
+    Only that thread goes before ordinary ones, and those that it waits for: the middleware's, which receive its
+    messages, and the executor's, which has the interpreter now and then. What they start does not inherit it, so that
+    motions are judged, and kernels compiled, as ordinary work.
 
     Args:
         node: gets the parameter `realtime_priority`; 0 is ordinary scheduling.
@@ -58,6 +61,8 @@ class RealTime:
         self._node = node
         text = "SCHED_FIFO priority of the loop's thread, where permitted; 0: ordinary scheduling"
         self._priority = int(declare(node, "realtime_priority", PRIORITY, text, (0, 98), fixed=True))
+        self._granted = False
+        self._follow = steady_timer(node, _FOLLOW_AFTER, self._executor_follows)
 
     def settle(self) -> None:
         """Keep what exists by now out of garbage collection, which would take longer than a period."""
@@ -72,14 +77,23 @@ class RealTime:
         """
         ask_for_short_slices()
         if self._priority == 0 or (os.cpu_count() or 1) < 2:  # on a single core nobody else would get any time
+            self._follow.cancel()
             return
         try:
             for thread in _middleware():
                 _go_before(thread, self._priority + 1)
             _go_before(threading.get_native_id(), self._priority)
+            self._granted = True
         except OSError as error:
+            self._follow.cancel()
             text = f"no real-time scheduling ({error.strerror}): deadlines depend on the load of the computer"
             self._node.get_logger().info(text)
+
+    def _executor_follows(self) -> None:
+        """In a callback, so in the executor's thread: behind the loop's, before ordinary ones."""
+        if self._granted:
+            self._follow.cancel()
+            _go_before(threading.get_native_id(), max(1, self._priority - 1))
 
 
 def _go_before(thread: int, priority: int) -> None:
