@@ -10,12 +10,25 @@ HEAVIER = 1.2  # mass and inertia of every link, over those of the description
 SEED = 1  # of the noise
 USUAL_RESERVE = 0.2  # of efforts and speeds: what plans leave to the controller of a machine that is as described
 RESERVE = 0.4  # likewise, for heavier links, and for drives that close the loops: they make up for what they lag
+_ENOUGH = 100.0  # Hz: positions that come less often are so much coarser a path
 
 NOTE = (
     f"realistic machine: encoders of {STEPS_PER_TURN} steps per turn or {1e6 * LINEAR_STEP:g} µm with noise, commands "
     f"{DELAY} period late, links {HEAVIER - 1.0:.0%} heavier than the controller believes; planned with a reserve of "
     f"{RESERVE:.0%}"
 )
+
+
+def reserve_of_drives(rate: float) -> float:
+    """What plans leave to simulated drives that are commanded positions, of efforts and speeds.
+
+    Args:
+        rate: of the commands [Hz].
+
+    Returns:
+        A share.
+    """
+    return 1.0 - (1.0 - RESERVE) * min(1.0, rate / _ENOUGH)
 
 
 def payload_note(hidden: float) -> str:

@@ -26,12 +26,14 @@ class Reference:
     """Where the platform should be: pose (7,), twist (6,) and acceleration (6,), base frame.
 
     Efforts are held for a whole control period, so the acceleration that serves best is the one in its middle, half a
-    period after pose and twist.
+    period after pose and twist. `soon` is the pose (7,) after the time that the law looks `ahead`; None where the
+    motion does not say.
     """
 
     pose: Array
     twist: Array
     acceleration: Array
+    soon: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,8 @@ class ModeModel:
 
 
 class Controller(ABC):
-    """A control law with saturation. `commands` says what it gives, by the name of the ros2_control command interface.
+    """A control law with saturation. `ahead` is how far it looks along the motion [s]. `commands` says what it
+    gives, by the name of the ros2_control command interface.
 
     A law that `feels` needs a force-torque sensor: `Measured.wrench`.
 
@@ -81,6 +84,7 @@ class Controller(ABC):
 
     commands = "effort"
     feels = False
+    ahead = 0.0
 
     def __init__(
         self,

@@ -17,9 +17,10 @@ Array = NDArray[np.float64]
 
 
 class Position(Controller):
-    """q = IK(x) + q' T + q'' T^2 / 2: where the actuators shall be when the command has acted, at the time T from now.
+    """Where the actuators shall be when the command has acted, at the time T from now: the inverse kinematics of there.
 
-    No masses are needed, and no gains: the drives close the loops. Velocities and accelerations of the actuators are
+    Where the motion does not say (under a hand that jogs, on a belt), it is q = IK(x) + q' T + q'' T^2 / 2. No
+    masses are needed, and no gains: the drives close the loops. Velocities and accelerations of the actuators are
     kept within their limits; `saturated` tells where these do not allow the reference.
 
     Args:
@@ -52,6 +53,8 @@ class Position(Controller):
 
     def law(self, reference: Reference, measured: Measured) -> Array:
         """Return the positions (n_actuated,) that belong to the reference when the command has acted, limits aside."""
+        if reference.soon is not None:
+            return self.model.positions(reference.soon)
         positions, dt = self.model.positions(reference.pose), self.ahead
         if not (reference.twist.any() or reference.acceleration.any()):
             return positions

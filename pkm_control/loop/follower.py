@@ -564,7 +564,7 @@ class TrajectoryFollower:
         if self._passenger is not None:
             reference = self._passenger.reference(self._clock, self.lead)
         else:
-            reference = self._clock.reference(self.motion.trajectory, self.lead)
+            reference = self._clock.reference(self.motion.trajectory, self.lead, self.controller.ahead)
         self._hold = reference.pose
         if self._stopping and self._clock.at_rest:
             lost = self.force.lost or self._left_behind

@@ -8,6 +8,7 @@ and the acceleration r^2 a + r' v. Rate and its change r' are continuous, so acc
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -79,18 +80,20 @@ class PathClock:
         self.slope = slope
         self.time += 0.5 * (before + self.rate) * h
 
-    def reference(self, trajectory: PointTrajectory, lead: float) -> Reference:
+    def reference(self, trajectory: PointTrajectory, lead: float, ahead: float = 0.0) -> Reference:
         """What the platform should do now.
 
         Args:
             trajectory: the motion.
             lead: how much later than pose and twist the acceleration is taken [s].
+            ahead: how far the law looks along the motion [s].
 
         Returns:
             The motion at the present rate.
         """
         at = trajectory.between(self.time, self.time + lead * self.rate)
+        soon = trajectory.at(self.time + max(self.rate + 0.5 * self.slope * ahead, 0.0) * ahead).pose if ahead else None
         if self.rate == 1.0 and self.slope == 0.0:
-            return at
+            return replace(at, soon=soon)
         acceleration = self.rate**2 * at.acceleration + self.slope * at.twist
-        return Reference(at.pose, self.rate * at.twist, np.asarray(acceleration))
+        return Reference(at.pose, self.rate * at.twist, np.asarray(acceleration), soon)

@@ -19,7 +19,7 @@ from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.loop.fixed_rate import PRIORITY
 from pkm_control.motion.files.shipped import AUTO, find_motion
-from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE, payload_note
+from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE, payload_note, reserve_of_drives
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
@@ -161,8 +161,9 @@ def _realistic(values: Values) -> bool:
 
 def reserve(values: Values) -> float:
     """Return the share of efforts and speeds that plans leave to the controller, or to the drives that close loops."""
-    by_drives = values["controller"] == POSITION and values["hardware"] == SIMULATED
-    return RESERVE if by_drives or _realistic(values) else USUAL_RESERVE
+    if values["controller"] == POSITION and values["hardware"] == SIMULATED:
+        return reserve_of_drives(float(values["rate"]))
+    return RESERVE if _realistic(values) else USUAL_RESERVE
 
 
 def _notes(values: Values) -> list[str]:

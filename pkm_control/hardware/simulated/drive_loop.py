@@ -112,8 +112,9 @@ class DriveLoop:
 class _Way:
     """From one commanded position to the next: the cubic that goes on with the rate that there is.
 
-    It ends with the rate that two chords foretell, which does not lead back, and goes on with it for a while where the
-    next command is late. Positions (n,) [rad or m], rates (n,) a second; times [s].
+    It ends with the rate that the last chord and its bend foretell, as far as the chord before was bent that way, too:
+    a stop does not lead back. It goes on with that rate for a while where the next command is late. Positions (n,) [rad
+    or m], rates `rate`, `last` and `chord` (n,) a second, `bend` (n,) a second squared; times [s].
     """
 
     start: Array
@@ -121,6 +122,7 @@ class _Way:
     end: Array
     last: Array
     chord: Array
+    bend: Array
     duration: float
     goal: Array  # that was commanded: the end, or passed already by then
     goes_on: float = 0.0  # after the end
@@ -131,7 +133,7 @@ class _Way:
     @classmethod
     def rest(cls, place: Array) -> _Way:
         still = np.zeros(len(place))
-        return cls(np.array(place), still, np.array(place), still, still, 1.0, np.array(place))
+        return cls(np.array(place), still, np.array(place), still, still, still, 1.0, np.array(place))
 
     def on(self, goal: Array, gap: float, between: float, early: float) -> _Way:
         """The way from here to a goal.
@@ -143,12 +145,15 @@ class _Way:
             early: how much sooner after its reading it came than others do [s].
         """
         chord = (goal - self.goal) / gap
-        foretold = chord + gap / (gap + (self.gap or gap)) * (chord - self.chord)
-        last = np.clip(foretold, np.minimum(0.0, 3.0 * chord), np.maximum(0.0, 3.0 * chord))
+        bend = 2.0 * (chord - self.chord) / (gap + (self.gap or gap))
+        lasting = np.where(
+            bend * self.bend > 0.0, np.sign(bend) * np.minimum(np.abs(bend), 2.0 * np.abs(self.bend)), 0.0
+        )
+        last = chord + 0.5 * gap * lasting
         left = between + early
         duration = max(left, _SHORTEST * between)
         end, before = goal + (duration - left) * last, replace(self, before=None)
-        return _Way(self.at(), self._rate(), end, last, chord, duration, goal, _GOES_ON * between, gap, before)
+        return _Way(self.at(), self._rate(), end, last, chord, bend, duration, goal, _GOES_ON * between, gap, before)
 
     def at(self) -> Array:
         s = self.passed / self.duration
