@@ -39,7 +39,7 @@ from pkm_kinematics import Kinematics
 
 CLOSED = 1e-9  # m, and of a direction: what rounding leaves of a closed loop, and of a pose, is a thousand times less
 NAMESPACE = "/endurance"
-PACKET = 1000  # messages
+PACKET = 100  # messages: what the receive buffer of a socket (208 KiB by default) holds while nobody reads
 _PATIENCE = 20.0  # s
 _EXTREME = (np.nan, np.inf, -np.inf, 1e300, -1e300, 1e-320, 0.0, 1e6)
 
