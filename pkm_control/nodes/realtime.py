@@ -76,7 +76,8 @@ class RealTime:
         and the node says so.
         """
         ask_for_short_slices()
-        if self._priority == 0 or (os.cpu_count() or 1) < 2:  # on a single core nobody else would get any time
+        alone = (os.cpu_count() or 1) < 2  # on a single core nobody else would get any time
+        if self._priority == 0 or alone or not hasattr(os, "sched_setscheduler"):  # which is Linux'
             self._follow.cancel()
             return
         try:

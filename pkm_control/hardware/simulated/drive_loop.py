@@ -146,10 +146,8 @@ class _Way:
         """
         chord = (goal - self.goal) / gap
         bend = 2.0 * (chord - self.chord) / (gap + (self.gap or gap))
-        lasting = np.where(
-            bend * self.bend > 0.0, np.sign(bend) * np.minimum(np.abs(bend), 2.0 * np.abs(self.bend)), 0.0
-        )
-        last = chord + 0.5 * gap * lasting
+        most = np.where(bend * self.bend > 0.0, 2.0 * np.abs(self.bend), 0.0)
+        last = chord + 0.5 * gap * np.clip(bend, -most, most)
         left = between + early
         duration = max(left, _SHORTEST * between)
         end, before = goal + (duration - left) * last, replace(self, before=None)
