@@ -77,7 +77,7 @@ class RealTime:
         """
         ask_for_short_slices()
         alone = (os.cpu_count() or 1) < 2  # on a single core nobody else would get any time
-        if self._priority == 0 or alone or not hasattr(os, "sched_setscheduler"):  # which is Linux'
+        if self._priority == 0 or alone or not hasattr(os, "sched_setscheduler"):  # as on macOS
             self._follow.cancel()
             return
         try:
