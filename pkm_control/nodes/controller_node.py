@@ -32,13 +32,14 @@ from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.motion import Action, Tolerances
 from pkm_control.loop.rehearsal import rehearse
+from pkm_control.loop.scheduling import settle
 from pkm_control.loop.watches.guard import guard_of
 from pkm_control.loop.watches.reading_rate import ReadingRate
 from pkm_control.motion.path_events import OutputEvent
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.conveyor_topics import ConveyorTopics
 from pkm_control.nodes.operator_services import OperatorServices
-from pkm_control.nodes.realtime import RealTime
+from pkm_control.nodes.realtime import loop_scheduling
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_desk import START_DELAY, START_TOLERANCE, Application, GoalDesk
 from pkm_control.operation.motion_points import MotionPoints
@@ -71,7 +72,7 @@ class ControllerNode(Node):
         super().__init__("controller")
         self._machine_state, self._unread = "", True  # what the machine last said; whether its readings have begun
         self._declare()
-        self._realtime = RealTime(self)
+        self._scheduling = loop_scheduling(self)
         self._controls = Controls()
         self._lock = self._controls.lock  # of the follower, which the control thread and the executor's use
         self._goals: list[tuple[Any, Application, Future]] = []
@@ -215,7 +216,7 @@ class ControllerNode(Node):
         rehearse(new_follower(), kinematics)
         follower = new_follower()
         self._tell_effects(follower)
-        self._realtime.settle()
+        settle()
         with self._lock:
             if self._controls.follower is not None:
                 self._controls.follower.end(Outcome.PREEMPTED, "a new robot description has come")
@@ -282,7 +283,7 @@ class ControllerNode(Node):
         period = 1.0 / self._value("rate")
         heard = time.monotonic()
         slow = 0  # periods in a row that took too long
-        self._realtime.request()
+        self._scheduling.request()
         sleep_precisely()
         try:
             while not self._stop.is_set() and self.context.ok():

@@ -44,11 +44,12 @@ from pkm_control.hardware.simulated.encoder import Encoder
 from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.fixed_rate import FixedRateLoop
+from pkm_control.loop.scheduling import settle
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.command_inbox import CommandInbox
 from pkm_control.nodes.effects_inbox import EffectsInbox
 from pkm_control.nodes.loop_monitor import LoopMonitor
-from pkm_control.nodes.realtime import RealTime
+from pkm_control.nodes.realtime import loop_scheduling
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros import diagnostics, messages, topics
 from pkm_description.ros.parameters import declare
@@ -123,7 +124,7 @@ class HardwareNode(LifecycleNode):
         self._file = declare(self, "hardware_file", "", "path of the machine's file (docs/hardware.md)", fixed=True)
         text = "path of the force file: the sensor, and what a simulated machine may touch (docs/force.md)"
         self._force_file = declare(self, "force_file", "", text, fixed=True)
-        self._realtime = RealTime(self)
+        self._scheduling = loop_scheduling(self)
         self._machine: Machine | None = None
         self._activated = False
         self._told = Lifecycle.UNCONFIGURED
@@ -165,7 +166,7 @@ class HardwareNode(LifecycleNode):
             self._sensor_frame = force.sensor_frame or mechanism.platform_link
             machine.surround(force.surroundings)
         machine.rehearse()
-        self._realtime.settle()
+        settle()
         with self._lock:
             self._effects.pass_on(machine)
             self._machine = machine
@@ -250,7 +251,7 @@ class HardwareNode(LifecycleNode):
         epoch = self.get_clock().now().nanoseconds - round(machine.time * 1e9)
         states = RowPublisher(self._states, partial(_states_message, names), 3 * len(names), groups=3, gap=8)
         loop = FixedRateLoop(self._rate)
-        self._realtime.request()
+        self._scheduling.request()
         loop.restart()
         while not self._stop.is_set() and self.context.ok():
             periods = loop.wait()

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from pkm_control.nodes.realtime import ask_for_short_slices
+from pkm_control.loop.scheduling import ask_for_short_slices
 
 GETATTR = {"x86_64": 315, "aarch64": 275}
 

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the thread of a control loop is scheduled: before ordinary ones where permitted, and never so that they starve.
+
+Only the thread that asks gets a real-time priority. Threads of a library that was not written for it must not: senders
+of a middleware spin for a lock that an ordinary thread holds, which then never gets a processor to give it back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import platform
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+SWITCH_INTERVAL = 2e-4  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
+STARVED = 0.2  # s that ordinary threads wait for a processor before the loop loses its priority
+_LOOK_EVERY = 0.02  # s
+_SHARE = 0.5  # of the time that others waited: a loop that ran for more of it is why they did
+
+_SLICE = 100_000  # ns: what a loop computes in a period is two or three of them
+_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # number of the system call, which libc does not wrap everywhere
+_SCHED_ATTR = struct.Struct("IIQiIQQQII")  # struct sched_attr of linux/sched/types.h, with size and policy before all
+
+
+def ask_for_short_slices() -> bool:
+    """Have the thread that calls go before ordinary ones as soon as it wakes, for short turns; needs no permission.
+
+    The scheduler of Linux 6.12 and later (EEVDF) lets who asks for short slices preempt those with longer ones, and
+    gives nobody more time for it. Before, a thread that woke waited for the end of somebody's slice of 3 ms.
+
+    Returns:
+        Whether this system takes the request; older ones ignore it.
+    """
+    call = _SCHED_SETATTR.get(platform.machine()) if sys.platform == "linux" else None
+    if call is None:
+        return False
+    niceness = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    attributes = _SCHED_ATTR.pack(_SCHED_ATTR.size, os.SCHED_OTHER, 0, niceness, 0, _SLICE, 0, 0, 0, 0)
+    return bool(ctypes.CDLL(None).syscall(call, 0, ctypes.create_string_buffer(attributes), 0) == 0)
+
+
+def settle() -> None:
+    """Keep what exists by now out of garbage collection, which would take longer than a period."""
+    gc.collect()
+    gc.freeze()
+
+
+class LoopScheduling:
+    """Gives the thread of a loop a real-time priority, and takes it back from one that starves others.
+
+    A watchdog, which is an ordinary thread, sleeps for short times. Where it wakes late by more than `STARVED` and the
+    loop has run for most of that time, the loop goes back to ordinary scheduling, and that is said.
+
+    Args:
+        priority: SCHED_FIFO priority; 0: ordinary scheduling.
+        say: takes one line for the log, from the loop's thread or the watchdog's.
+    """
+
+    def __init__(self, priority: int, say: Callable[[str], None]) -> None:
+        self._priority = priority
+        self._say = say
+        self._thread = 0  # that has the priority
+        self._clock = 0  # of its processor time
+        self._stop = threading.Event()
+        self._watchdog: threading.Thread | None = None
+
+    @property
+    def granted(self) -> bool:
+        """Whether the loop has a real-time priority now."""
+        return self._thread != 0
+
+    def request(self) -> None:
+        """Run the thread that calls before all ordinary ones; in short slices where that is not permitted."""
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        ask_for_short_slices()
+        alone = (os.cpu_count() or 1) < 2  # on a single core nobody else would get any time
+        if self._priority == 0 or alone or not hasattr(os, "sched_setscheduler"):  # as on macOS
+            return
+        thread = threading.get_native_id()
+        try:  # what the thread starts is ordinary
+            policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(thread, policy, os.sched_param(self._priority))
+        except OSError as error:
+            text = f"no real-time scheduling ({error.strerror}): deadlines depend on the load of the computer"
+            self._say(text)
+            return
+        self._thread, self._clock = thread, time.pthread_getcpuclockid(threading.get_ident())
+        self._stop = threading.Event()
+        self._watchdog = threading.Thread(target=self._watch, args=(self._stop,), name="watchdog", daemon=True)
+        self._watchdog.start()
+
+    def release(self) -> None:
+        """Go back to ordinary scheduling: the loop is over."""
+        self._stop.set()
+        self._demote()
+
+    def _demote(self) -> None:
+        thread, self._thread = self._thread, 0
+        if thread:
+            try:
+                os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))
+            except ProcessLookupError:  # it has ended
+                return
+
+    def _watch(self, stop: threading.Event) -> None:
+        before, ran = time.monotonic(), time.clock_gettime(self._clock)
+        while not stop.is_set():
+            time.sleep(_LOOK_EVERY)
+            now = time.monotonic()
+            try:
+                runs = time.clock_gettime(self._clock)
+            except OSError:  # the thread has ended
+                return
+            late = now - before - _LOOK_EVERY
+            if late > STARVED and runs - ran > _SHARE * late and not stop.is_set():
+                self._demote()
+                self._say(
+                    f"the loop took the processors from others for {late:.2f} s: it has no real-time priority any more"
+                )
+                return
+            before, ran = now, runs
