@@ -149,6 +149,7 @@ setup(
             "page_node = pkm_control.nodes.page_node:main",
             "motion_player_node = pkm_control.nodes.motion_player_node:main",
             "controller_node = pkm_control.nodes.controller_node:main",
+            "control_node = pkm_control.nodes.control_node:main",
             "hardware_node = pkm_control.nodes.hardware_node:main",
             "description_node = pkm_description.ros.description_node:main",
             "machine_watch_node = pkm_control.nodes.manager.machine_watch_node:main",

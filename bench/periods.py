@@ -7,14 +7,13 @@ and a machine's step of 1 ms. A busy computer shows in the last column, not in t
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 
 import numpy as np
 
-from pkm_control.controllers.controller import Reference
-from pkm_control.run.main_job import Robot, planned
+from pkm_control.loop.control_loop import Period
+from pkm_control.run.main_job import planned, run_motion, simulated_loop, switch_on
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
 
@@ -27,23 +26,20 @@ def periods(name: str) -> np.ndarray:
     """Times of the periods of a robot [s]."""
     mechanism = load_mechanism(name)
     dynamics = shared_dynamics(mechanism)
-    robot = Robot(mechanism, RATE, dynamics.kinematics, dynamics)
-    robot.start()
-    job, times = planned(mechanism, "auto").job, []
-    gc.disable()
-    for trajectory in (job.approach, job.cycle, job.cycle):
-        for wanted in np.arange(0.0, min(trajectory.duration, LONGEST), 1.0 / RATE):
-            at = trajectory.sample(np.array([wanted]))
-            reference = Reference(at.pose[0], at.twist[0], at.acceleration[0])
-            begun = time.perf_counter()
-            done = robot.period(wanted, reference, 1.0 / RATE)
-            times.append(time.perf_counter() - begun)
-            if done is None:
-                raise SystemExit(f"{name}: {robot.fault}")
-        if trajectory.duration > LONGEST:
-            break  # what comes next begins elsewhere
-    gc.enable()
-    return np.array(times[WARM:])
+    loop = simulated_loop(mechanism, RATE, dynamics)
+    switch_on(loop)
+    job, stamps = planned(mechanism, "auto").job, []
+
+    def note(_: Period) -> None:
+        stamps.append(time.perf_counter())
+
+    for trajectory in (job.approach, job.cycle):
+        recording = run_motion(
+            loop, trajectory, watch=note, stopped=lambda: len(stamps) > WARM + LONGEST * RATE, recorded=False
+        )
+        if recording.faults:
+            raise SystemExit(f"{name}: {recording.faults[0]}")
+    return np.diff(stamps)[WARM:]
 
 
 def main() -> None:

@@ -37,9 +37,11 @@ from pkm_control.hardware.contact.surroundings import Surroundings
 from pkm_control.hardware.machine_state import CommandMode
 from pkm_control.hardware.simulated.imperfections import heavier, realistic_encoder
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.loop.control_loop import ControlLoop, Period
+from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.realism import HEAVIER, RESERVE
-from pkm_control.run.main_job import Period, Plan, Robot, planned, run_motion
+from pkm_control.run.main_job import Plan, planned, run_motion, switch_on
 from pkm_description import load_mechanism, robot_names
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial, Mechanism
@@ -131,20 +133,24 @@ def try_out(name: str, law: str, kind: str) -> Cell:
     mechanism = _robot(name)
     try:
         plan: Plan = planned(mechanism, "auto", RESERVE_UNKNOWN if kind == PAYLOAD else RESERVE)
-        robot = _started(mechanism, law, kind)
+        loop = _loop(mechanism, law, kind)
+        switch_on(loop)
     except (PkmError, ValueError) as error:
         return Cell(name, law, kind, refused=str(error))
     errors: list[tuple[float, float]] = []
 
     def watch(period: Period) -> None:
-        error = displacement_between(period.measured.pose, period.reference.pose)
+        action = period.action
+        assert action.measured is not None
+        assert action.reference is not None
+        error = displacement_between(action.measured.pose, action.reference.pose)
         errors.append((float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))))
 
-    lost = robot.kinematics.characteristic_length * _LOST
+    lost = loop.kinematics.characteristic_length * _LOST
     for trajectory in (plan.job.approach, plan.job.cycle):
         errors.clear()
         recording = run_motion(
-            robot,
+            loop,
             trajectory,
             watch=watch,
             recorded=False,
@@ -154,14 +160,14 @@ def try_out(name: str, law: str, kind: str) -> Cell:
             return Cell(name, law, kind, lost=recording.faults[0])
         if errors and _strays(errors[-1], lost):
             away = f"{1e3 * errors[-1][0]:.0f} mm, {errors[-1][1]:.2f} rad astray"
-            return Cell(name, law, kind, saturated=_saturated(robot.controller), lost=away)
+            return Cell(name, law, kind, saturated=_saturated(loop.controller), lost=away)
     found = np.array(errors)
     rms, most = np.sqrt(np.mean(found**2, axis=0)), found.max(axis=0)
-    return Cell(name, law, kind, (rms[0], most[0]), (rms[1], most[1]), _saturated(robot.controller))
+    return Cell(name, law, kind, (rms[0], most[0]), (rms[1], most[1]), _saturated(loop.controller))
 
 
-def _started(mechanism: Mechanism, law: str, kind: str, pressed: Pressing | None = None) -> Robot:
-    """A robot at home, with a law on a machine of a kind.
+def _loop(mechanism: Mechanism, law: str, kind: str, pressed: Pressing | None = None) -> ControlLoop:
+    """A law on a machine of a kind.
 
     Raises:
         PkmError, ValueError: it is refused.
@@ -170,15 +176,12 @@ def _started(mechanism: Mechanism, law: str, kind: str, pressed: Pressing | None
     delay = 1 if kind == LATE else 0
     highest = highest_natural_frequency(PERIOD, DAMPING, 0.5 + delay)
     rate = min(NATURAL_FREQUENCY, highest)
-    robot = Robot(mechanism, 1.0 / PERIOD, dynamics.kinematics, dynamics)
-    task = pressed.task if pressed else None
-    controller = make_controller(law, dynamics, robot.limits, PERIOD, rate, DAMPING, delay * PERIOD, task)
+    task, limits = (pressed.task if pressed else None), ActuatorLimits.of(mechanism)
+    controller = make_controller(law, dynamics, limits, PERIOD, rate, DAMPING, delay * PERIOD, task)
     machine = machine_of(mechanism, kind, law)
     if pressed:
         machine.surround(pressed.surroundings)
-    robot.drive(machine, controller)
-    robot.start()
-    return robot
+    return ControlLoop.of(machine, controller, 1.0 / PERIOD)
 
 
 def _press(name: str, kind: str) -> Cell:
@@ -186,24 +189,32 @@ def _press(name: str, kind: str) -> Cell:
     mechanism = _robot(name)
     try:
         pressed = pressing(shared_dynamics(mechanism).kinematics, PERIOD)
-        robot = _started(mechanism, HYBRID, kind, pressed)
+        loop = _loop(mechanism, HYBRID, kind, pressed)
     except (PkmError, ValueError) as error:
         return Cell(name, HYBRID, kind, refused=str(error))
-    lost = robot.kinematics.characteristic_length * _LOST
+    machine, law, observer = loop.machine, loop.controller, PlatformObserver(loop.kinematics)
+    machine.configure()
+    machine.activate()
+    lost = loop.kinematics.characteristic_length * _LOST
     errors, forces = [], []
-    for k, wanted in enumerate(pressed.references):
-        done = robot.period(k * PERIOD, wanted, PERIOD)
-        if done is None:
-            return Cell(name, HYBRID, kind, lost=robot.fault)
-        error = pressed.across(displacement_between(done.measured.pose, wanted.pose))
+    for wanted in pressed.references:  # which no motion of points has: what is pressed with is part of them
+        state = machine.read()
+        measured = observer.observe(state.positions, state.velocities)
+        if measured is None or state.wrench is None:
+            return Cell(name, HYBRID, kind, lost=machine.fault or observer.reason or "no wrench")
+        measured = law.felt_by(measured, state.wrench)
+        law.advance(PERIOD)
+        machine.write(law.command(wanted, measured))
+        machine.step(PERIOD)
+        error = pressed.across(displacement_between(measured.pose, wanted.pose))
         errors.append((float(np.linalg.norm(error[:3])), float(np.linalg.norm(error[3:]))))
-        forces.append(abs(float(done.measured.wrench @ pressed.normal) - PRESS))
+        forces.append(abs(float(measured.wrench @ pressed.normal) - PRESS))
         if _strays(errors[-1], lost):
             return Cell(name, HYBRID, kind, lost=f"{1e3 * errors[-1][0]:.0f} mm, {errors[-1][1]:.2f} rad astray")
     found = np.column_stack([np.array(errors), forces])[pressed.slides :]
     rms, most = np.sqrt(np.mean(found**2, axis=0)), found.max(axis=0)
     by = [(float(a), float(b)) for a, b in zip(rms, most, strict=True)]
-    return Cell(name, HYBRID, kind, by[0], by[1], _saturated(robot.controller), force=by[2])
+    return Cell(name, HYBRID, kind, by[0], by[1], _saturated(loop.controller), force=by[2])
 
 
 def _saturated(controller: Controller) -> bool:

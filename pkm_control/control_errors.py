@@ -115,3 +115,7 @@ class MachineFileError(PkmError):
         self.remedy = remedy
         where = f"{source}, {self.element}" if element else source
         super().__init__(f"{where}: {self.problem}; {remedy}")
+
+
+class GoalError(PkmError):
+    """A motion that is not admitted; the message says why."""

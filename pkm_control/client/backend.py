@@ -104,6 +104,22 @@ class Backend(Protocol):
         """End whatever moves, and hold."""
         ...
 
+    def enable(self) -> Answer:
+        """Have the drives follow commands."""
+        ...
+
+    def disable(self) -> Answer:
+        """Turn the drives off."""
+        ...
+
+    def emergency_stop(self) -> Answer:
+        """Turn the drives off at once, until a reset."""
+        ...
+
+    def reset(self) -> Answer:
+        """Lead the machine out of a fault; its drives stay off."""
+        ...
+
     def recover(self) -> Answer:
         """Lead the robot out of a stop."""
         ...

@@ -24,13 +24,13 @@ from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.motion import Tolerances
+from pkm_control.loop.requests import PAUSED
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.trajectory import Trajectory
 from pkm_control.operation.answer import Answer
-from pkm_control.operation.goal_desk import PAUSED
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_control.optional import ROS, ROS_REMEDY, need
 from pkm_control.realism import USUAL_RESERVE
@@ -429,6 +429,38 @@ class Robot:
         """
         _require(self._backend.stop())
         self._until_rest()
+
+    def enable(self) -> None:
+        """Have the drives follow commands; the platform is held where it is.
+
+        Raises:
+            RefusedError: they cannot be enabled, with the reason.
+        """
+        _require(self._backend.enable())
+
+    def disable(self) -> None:
+        """Turn the drives off; what moves ends at once.
+
+        Raises:
+            RefusedError: they cannot be told, with the reason.
+        """
+        _require(self._backend.disable())
+
+    def emergency_stop(self) -> None:
+        """Turn the drives off at once; they stay off until `reset` and `enable`.
+
+        Raises:
+            RefusedError: they cannot be told, with the reason.
+        """
+        _require(self._backend.emergency_stop())
+
+    def reset(self) -> None:
+        """Lead the machine out of a fault. Nothing moves, and the drives stay off until `enable`.
+
+        Raises:
+            RefusedError: there is no fault, or it is still there, with the reason.
+        """
+        _require(self._backend.reset())
 
     def recover(self) -> str:
         """Lead the robot out of a stop: find its platform again, or move it back inside the limits at low speed.

@@ -21,6 +21,7 @@ from pkm_control.hardware.machine_file import MachineFile, check_kind, read_mach
 from pkm_control.hardware.machine_kinds import LOOPBACK
 from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.make_machine import limits_of, make_drives, make_machine
+from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.path_events import PathEventError
@@ -30,9 +31,11 @@ from pkm_control.realism import USUAL_RESERVE
 from pkm_control.report.recording import ENDING_OTHERS, Recording
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
-from pkm_control.run.main_job import Robot, plan_cycle, run_motion
+from pkm_control.run.main_job import hold, plan_cycle, run_motion, switch_on
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Mechanism
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
 from pkm_kinematics.making import KERNELS, making
 
 _REMEDIES = ("rate: {rate} in the machine's file", ENDING_OTHERS)
@@ -74,7 +77,7 @@ def play(
     interruption: Interruption,
     realtime: bool = True,
     tool_file: str = "",
-) -> tuple[Robot, Recording]:
+) -> tuple[Kinematics, Recording]:
     """Run a motion on a machine.
 
     Args:
@@ -88,7 +91,7 @@ def play(
         tool_file: path of the file of the robot's tools; empty: none.
 
     Returns:
-        The robot, stopped, and what was recorded.
+        The robot's kinematics, and what was recorded; the drives are off.
 
     Raises:
         PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
@@ -96,43 +99,54 @@ def play(
     kind = LOOPBACK if dry else file.kind
     check_kind(kind, file)
     with making(KERNELS):
-        robot = Robot(mechanism, file.rate)
-        drives = _rest_of_the_file(robot, file) if dry else None
+        dynamics = Dynamics(Kinematics(mechanism))
+        kinematics = dynamics.kinematics
+        drives = _rest_of_the_file(kinematics, file) if dry else None
         limits = limits_of(mechanism, file)
-        machine = make_machine(kind, robot.kinematics, file)
-        _rehearse(robot, file)
-        robot.drive(machine, make_controller(POSITION, robot.dynamics, limits, 1.0 / file.rate))
+        planner = MotionPlanner(kinematics, dynamics, limits, reserve=USUAL_RESERVE)
+        loop = _position_loop(dynamics, kind, file)
+        _rehearse(dynamics, planner, file)
     with making("planning the motion"):
-        planner = MotionPlanner(robot.kinematics, robot.dynamics, limits, reserve=USUAL_RESERVE)
-        waypoints = motion_named(motion, robot.kinematics, tool_file)
+        waypoints = motion_named(motion, kinematics, tool_file)
         job = plan_cycle(planner, waypoints)
-    robot.require_outputs(job.cycle.events.names)
+    loop.require_outputs(job.cycle.events.names)
     _require_outputs(drives, job.cycle.events.names)
-    rest = planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), _LINGER)
+    rest = planner.rest(np.asarray(kinematics.home, dtype=np.float64), _LINGER)
     gc.collect()
     gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
     going = f"home and to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
-    print(f"{robot.mechanism.name}: the drives go {going}; Ctrl-C lets them go", flush=True)
+    print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
     interruption.motion_begins()
+    stopped = interruption.is_set
     try:
-        robot.start()
-        _home(robot.machine, interruption)
-        run_motion(robot, rest, realtime=realtime, stopped=interruption.is_set, recorded=False)
-        run_motion(robot, job.approach, realtime=realtime, stopped=interruption.is_set, recorded=False)
-        recording = run_motion(robot, job.cycle, cycles, realtime, stopped=interruption.is_set)
+        if problem := loop.configure() or loop.enable():
+            raise PkmError(problem)
+        _home(loop.machine, interruption)
+        hold(loop, realtime)
+        recording = run_motion(loop, rest, realtime=realtime, stopped=stopped)
+        if not recording.faults and not stopped():
+            recording = run_motion(loop, job.approach, realtime=realtime, stopped=stopped)
+        if recording.faults:
+            raise PkmError(recording.faults[0])
+        recording = run_motion(loop, job.cycle, cycles, realtime, stopped=stopped)
         notes = (f"commanded by position at {file.rate:g} Hz; {kind}", *_sent(drives, recording))
-        return robot, recording.about(waypoints.source, notes, _REMEDIES)
+        return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
     finally:
         gc.unfreeze()
-        robot.stop()
-        if robot.machine.lifecycle is Lifecycle.INACTIVE:
-            robot.machine.cleanup()
+        if warning := loop.shut_down():
+            print(f"pkm play: {warning}", file=sys.stderr, flush=True)
 
 
-def _rest_of_the_file(robot: Robot, file: MachineFile) -> Drives | None:
+def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile) -> ControlLoop:
+    """Wire a machine that takes positions with the law that gives them."""
+    machine = make_machine(kind, dynamics.kinematics, file)
+    return ControlLoop.of(machine, make_controller(POSITION, dynamics, machine.limits, 1.0 / file.rate), file.rate)
+
+
+def _rest_of_the_file(kinematics: Kinematics, file: MachineFile) -> Drives | None:
     """Read what the file's own driver reads, without opening a device; None where the driver's library is missing."""
     try:
-        return make_drives(file.kind, robot.kinematics, file)
+        return make_drives(file.kind, kinematics, file)
     except NotInstalledError as error:
         print(f"pkm play: what the file says to the driver alone is not checked: {error}", file=sys.stderr)
         return None
@@ -160,13 +174,12 @@ def _sent(drives: Drives | None, recording: Recording) -> tuple[str, ...]:
     )
 
 
-def _rehearse(robot: Robot, file: MachineFile) -> None:
+def _rehearse(dynamics: Dynamics, planner: MotionPlanner, file: MachineFile) -> None:
     """Run a few periods without the drives: to them, kernels that are compiled meanwhile would be a silent computer."""
-    machine = make_machine(LOOPBACK, robot.kinematics, file)
-    robot.drive(machine, make_controller(POSITION, robot.dynamics, machine.limits, 1.0 / file.rate))
-    robot.start()
-    run_motion(robot, robot.planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), _REHEARSAL))
-    robot.stop()
+    loop = _position_loop(dynamics, LOOPBACK, file)
+    switch_on(loop)
+    run_motion(loop, planner.rest(np.asarray(dynamics.kinematics.home, dtype=np.float64), _REHEARSAL))
+    loop.shut_down()
 
 
 def _home(machine: Machine, interruption: Interruption) -> None:
@@ -194,11 +207,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def job(mechanism: Mechanism, interruption: Interruption) -> tuple[str, ...]:
         file = read_machine_file(given.hardware_file)
-        robot, recording = play(
+        kinematics, recording = play(
             mechanism, file, given.motion, given.cycles, given.dry, interruption, tool_file=given.tool_file
         )
         if len(recording):
-            publish_report(recording, Report.of(recording, robot.kinematics), given.report)
+            publish_report(recording, Report.of(recording, kinematics), given.report)
         else:
             print("ended on the way to the start of the motion; not a period of it was run, and there is no report")
         return recording.faults

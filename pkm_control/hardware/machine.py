@@ -34,6 +34,7 @@ class Machine(ABC):
 
     modes: tuple[CommandMode, ...] = tuple(CommandMode)  # that commands may have
     real = False  # whether its time passes by itself
+    elsewhere = False  # whether its drives get their power from another process, which tells how it is
 
     def __init__(self, limits: ActuatorLimits) -> None:
         self.limits = limits
@@ -84,6 +85,20 @@ class Machine(ABC):
         self.deactivate()
         self.fault = reason
         self.lifecycle = Lifecycle.FAULT
+
+    def shut_down(self) -> str:
+        """Turn the drives off and give the line to them free, in any state of the life cycle; raises nothing.
+
+        Returns:
+            A warning where a drive could not be told; empty where all are off.
+        """
+        try:
+            self.deactivate()
+            if self.lifecycle is Lifecycle.INACTIVE:
+                self.cleanup()
+        except Exception as error:
+            return f"THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
+        return ""
 
     def reset(self) -> None:
         """Out of a fault, as after `configure`; or it is a fault again."""

@@ -181,6 +181,11 @@ class TrajectoryFollower:
         return self._hold
 
     @property
+    def known_hold(self) -> Array | None:
+        """The same; None where no reading has come yet."""
+        return self._hold
+
+    @property
     def resting(self) -> bool:
         """Whether a motion is halted on its path."""
         return self.motion is not None and self._clock.at_rest and self._clock.wanted == 0.0 and not self._jogging
@@ -337,6 +342,15 @@ class TrajectoryFollower:
         """Look for the platform anew, from home, with the next reading; what was lost is forgiven."""
         self.stray.forgive()
         self._observer.forget(self.check.mode)
+
+    def restart(self) -> None:
+        """Take the next reading as the first one, of a platform at home: the machine was contacted anew."""
+        self.relocate()
+        self.end(Outcome.STATE_LOST, "the machine was contacted anew")
+        self._readings = ReadingWatch(self.controller.limits)
+        self._jogging, self._doubted, self._border = False, "", ""
+        self._heard, self._last = -math.inf, None
+        self.mode = Mode.WAITING
 
     # -- working modes ----------------------------------------------------------------------------------------------
 

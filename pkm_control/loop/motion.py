@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 
@@ -29,15 +30,23 @@ class Tolerances:
     goal_time: float = 0.0
 
 
+_NUMBERS = itertools.count(1)
+
+
 @dataclass
 class Motion:
-    """A trajectory that is being followed from `start` [s, on the clock of the readings], and what became of it."""
+    """A trajectory that is being followed from `start` [s, on the clock of the readings], and what became of it.
+
+    `number` is its own among all motions of the process that made it.
+    """
 
     trajectory: PointTrajectory
     start: float
     tolerances: Tolerances = field(default_factory=Tolerances)
     braking: float = RATE_CHANGE  # 1/s: how quickly its speed may be changed
     events: PathEvents = NO_EVENTS  # on its way
+    withdrawn: bool = False  # whoever asked for it does not want it any more
+    number: int = field(default_factory=lambda: next(_NUMBERS))
     outcome: Outcome | None = None
     reason: str = ""
     elapsed: float = 0.0  # s, on its path

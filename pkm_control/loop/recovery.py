@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from pkm_control.loop.follower import CHANGING, TrajectoryFollower
 from pkm_control.loop.jog import LOW
 from pkm_control.loop.modes import Mode
+from pkm_control.loop.running_loop import RunningLoop
 from pkm_control.loop.working_mode.mode_change import InMode, ModeChange
-from pkm_control.loop.working_mode.mode_way import ModeWays
+from pkm_control.loop.working_mode.mode_way import ModeWay, ModeWays
 from pkm_description.errors import PkmError
 
 Array = NDArray[np.float64]
@@ -20,11 +21,11 @@ class RecoveryError(PkmError):
     """Nothing can be done; the message says why, and what would help."""
 
 
-def way_back(follower: TrajectoryFollower) -> Array | None:
+def way_back(running: RunningLoop) -> Array | None:
     """Where to move a platform that stands outside what it may do.
 
     Args:
-        follower: that holds it.
+        running: the loop that holds it.
 
     Returns:
         The nearest pose (7,) on the way home where all is well, None where it stands well.
@@ -32,16 +33,17 @@ def way_back(follower: TrajectoryFollower) -> Array | None:
     Raises:
         RecoveryError: there is no way.
     """
-    if follower.mode in (Mode.WAITING, Mode.STOPPED):
+    now = running.situation
+    if now.mode in (Mode.WAITING, Mode.STOPPED):
         raise RecoveryError("there is no usable reading, and without one no motion")
-    if follower.moving:
+    if now.moving:
         raise RecoveryError("the platform moves; stop it first")
-    if follower.change is not None:
+    if now.changing:
         raise RecoveryError(f"{CHANGING}: resume it, or choose the working mode that it came from")
-    pose = follower.hold
-    if not follower.check.deficits(pose[None]).any():
+    pose = now.held
+    if not running.check.deficits(pose[None]).any():
         return None
-    there = follower.jog.way_in(pose)
+    there = running.jog.way_in(pose)
     if there is None:
         raise RecoveryError("no way home from here keeps the limits; the platform is held where it is, move it by hand")
     return there
@@ -60,21 +62,21 @@ def go_back(follower: TrajectoryFollower, pose: Array) -> str:
     return follower.jog_to(pose, LOW)
 
 
-def plan_change(follower: TrajectoryFollower, label: str) -> ModeChange | None:
+def plan_change(running: RunningLoop, label: str) -> ModeWay | None:
     """Plan a change to another working mode at the pose that is held. Takes up to some seconds.
 
     Args:
-        follower: that holds the platform.
+        running: the loop that holds the platform.
         label: of the mode, as `Kinematics.mode_label` gives it.
 
     Returns:
-        The change, for `TrajectoryFollower.begin_change`; None where the robot is in that mode already.
+        The way; None where the robot is in that mode already.
 
     Raises:
         RecoveryError: there is no such mode, or the platform is not held.
         PkmError: it cannot be changed, with the reason.
     """
-    check = follower.check
+    check, now = running.check, running.situation
     k = check.kinematics
     labels = [k.mode_label(mode) for mode in range(k.n_modes)]
     if label not in labels:
@@ -82,11 +84,26 @@ def plan_change(follower: TrajectoryFollower, label: str) -> ModeChange | None:
     mode = labels.index(label)
     if mode == check.mode:
         return None
-    if follower.mode is not Mode.HOLDING:
-        raise RecoveryError(f"the controller is {follower.mode.name.lower()}; it must hold the platform")
-    pose = np.array(follower.hold)
-    way = ModeWays(check).find(pose, mode)
-    ends = tuple(InMode.of(follower.controller, one, pose, check.space) for one in (check.mode, mode))
+    if now.mode is not Mode.HOLDING:
+        raise RecoveryError(f"the controller is {now.mode.name.lower()}; it must hold the platform")
+    return ModeWays(check).find(np.array(now.held), mode)
+
+
+def change_on(follower: TrajectoryFollower, way: ModeWay) -> ModeChange:
+    """Make the change that follows a way.
+
+    Args:
+        follower: that holds the platform where the way begins.
+        way: from `plan_change`.
+
+    Returns:
+        The change, for `TrajectoryFollower.begin_change`.
+
+    Raises:
+        PkmError: the robot is singular where the way begins.
+    """
+    check, pose = follower.check, way.pose
+    ends = tuple(InMode.of(follower.controller, one, pose, check.space) for one in (check.mode, way.mode))
     return ModeChange(way, (ends[0], ends[1]), follower.controller)
 
 
@@ -111,16 +128,15 @@ def continue_change(follower: TrajectoryFollower, label: str) -> str:
     return f"the robot is between the working modes {here} and {there}: choose one of them first"
 
 
-def in_words(change: ModeChange) -> str:
-    """What a change will do, for a person.
+def in_words(way: ModeWay) -> str:
+    """What a change on a way will do, for a person.
 
     Args:
-        change: that begins.
+        way: that begins.
 
     Returns:
         How long it takes, and how far the platform leaves its place.
     """
-    way = change.way
     return (
         f"on the way, {way.duration:.1f} s; meanwhile the platform leaves its place by up to "
         f"{1e3 * way.farthest:.1f} mm and {np.degrees(way.turned):.1f} degrees"

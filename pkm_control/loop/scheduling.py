@@ -7,6 +7,7 @@ of a middleware spin for a lock that an ordinary thread holds, which then never 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -20,6 +21,7 @@ from collections.abc import Callable
 SWITCH_INTERVAL = 2e-4  # s, after which a thread that waits for the interpreter gets it; Python's default is 5 ms
 STARVED = 0.2  # s that ordinary threads wait for a processor before the loop loses its priority
 _LOOK_EVERY = 0.02  # s
+_CPU_CLOCK = 2  # in the number of a clock of another process's processor time
 _SHARE = 0.5  # of the time that others waited: a loop that ran for more of it is why they did
 
 _SLICE = 100_000  # ns: what a loop computes in a period is two or three of them
@@ -50,36 +52,87 @@ def settle() -> None:
     gc.freeze()
 
 
-class LoopScheduling:
-    """Gives the thread of a loop a real-time priority, and takes it back from one that starves others.
+class Watchdog:
+    """Takes the real-time priority from a thread, or a process of one thread, that starves others.
 
-    A watchdog, which is an ordinary thread, sleeps for short times. Where it wakes late by more than `STARVED` and the
-    loop has run for most of that time, the loop goes back to ordinary scheduling, and that is said.
+    It is an ordinary thread that sleeps for short times. Where it wakes late by more than `STARVED` and the other has
+    run for most of that time, that goes back to ordinary scheduling, and this is said.
+
+    Args:
+        number: of the thread, or of the process.
+        say: takes the line, in the watchdog's thread.
+        clock: of its processor time; that of the process of this number where none is given.
+    """
+
+    def __init__(self, number: int, say: Callable[[str], None], clock: int | None = None) -> None:
+        self._number, self._say = number, say
+        self._clock = (~number << 3) | _CPU_CLOCK if clock is None else clock
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self.bitten = False
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def end(self) -> None:
+        """Watch no longer."""
+        self._stop.set()
+
+    def _watch(self) -> None:
+        try:
+            before, ran = time.monotonic(), time.clock_gettime(self._clock)
+            while not self._stop.is_set():
+                time.sleep(_LOOK_EVERY)
+                now, runs = time.monotonic(), time.clock_gettime(self._clock)
+                late = now - before - _LOOK_EVERY
+                if late > STARVED and runs - ran > _SHARE * late and not self._stop.is_set():
+                    self._bite(late)
+                before, ran = now, runs
+        except OSError:  # it has ended
+            return
+
+    def _bite(self, late: float) -> None:
+        if os.sched_getscheduler(self._number) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO:
+            make_ordinary(self._number)
+            self.bitten = True
+            text = f"the loop took the processors from others for {late:.2f} s: it has no real-time priority any more"
+            self._say(text)
+
+
+def make_ordinary(number: int) -> None:
+    """Take the real-time priority from a thread; without effect where it has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        os.sched_setscheduler(number, os.SCHED_OTHER, os.sched_param(0))
+
+
+class LoopScheduling:
+    """Gives the thread of a loop a real-time priority, under a watchdog.
 
     Args:
         priority: SCHED_FIFO priority; 0: ordinary scheduling.
         say: takes one line for the log, from the loop's thread or the watchdog's.
+        alone: the loop is the only thread of its process, and another process watches it.
     """
 
-    def __init__(self, priority: int, say: Callable[[str], None]) -> None:
+    def __init__(self, priority: int, say: Callable[[str], None], alone: bool = False) -> None:
         self._priority = priority
         self._say = say
+        self._alone = alone
         self._thread = 0  # that has the priority
-        self._clock = 0  # of its processor time
-        self._stop = threading.Event()
-        self._watchdog: threading.Thread | None = None
+        self._watchdog: Watchdog | None = None
 
     @property
     def granted(self) -> bool:
         """Whether the loop has a real-time priority now."""
-        return self._thread != 0
+        return self._thread != 0 and not (self._watchdog is not None and self._watchdog.bitten)
 
     def request(self) -> None:
         """Run the thread that calls before all ordinary ones; in short slices where that is not permitted."""
         sys.setswitchinterval(SWITCH_INTERVAL)
         ask_for_short_slices()
-        alone = (os.cpu_count() or 1) < 2  # on a single core nobody else would get any time
-        if self._priority == 0 or alone or not hasattr(os, "sched_setscheduler"):  # as on macOS
+        single = (os.cpu_count() or 1) < 2  # on a single core nobody else would get any time
+        if self._priority == 0 or single or not hasattr(os, "sched_setscheduler"):  # as on macOS
             return
         thread = threading.get_native_id()
         try:  # what the thread starts is ordinary
@@ -89,38 +142,15 @@ class LoopScheduling:
             text = f"no real-time scheduling ({error.strerror}): deadlines depend on the load of the computer"
             self._say(text)
             return
-        self._thread, self._clock = thread, time.pthread_getcpuclockid(threading.get_ident())
-        self._stop = threading.Event()
-        self._watchdog = threading.Thread(target=self._watch, args=(self._stop,), name="watchdog", daemon=True)
-        self._watchdog.start()
+        self._thread = thread
+        if not self._alone:
+            self._watchdog = Watchdog(thread, self._say, time.pthread_getcpuclockid(threading.get_ident()))
+            self._watchdog.start()
 
     def release(self) -> None:
         """Go back to ordinary scheduling: the loop is over."""
-        self._stop.set()
-        self._demote()
-
-    def _demote(self) -> None:
-        thread, self._thread = self._thread, 0
-        if thread:
-            try:
-                os.sched_setscheduler(thread, os.SCHED_OTHER, os.sched_param(0))
-            except ProcessLookupError:  # it has ended
-                return
-
-    def _watch(self, stop: threading.Event) -> None:
-        before, ran = time.monotonic(), time.clock_gettime(self._clock)
-        while not stop.is_set():
-            time.sleep(_LOOK_EVERY)
-            now = time.monotonic()
-            try:
-                runs = time.clock_gettime(self._clock)
-            except OSError:  # the thread has ended
-                return
-            late = now - before - _LOOK_EVERY
-            if late > STARVED and runs - ran > _SHARE * late and not stop.is_set():
-                self._demote()
-                self._say(
-                    f"the loop took the processors from others for {late:.2f} s: it has no real-time priority any more"
-                )
-                return
-            before, ran = now, runs
+        if self._watchdog is not None:
+            self._watchdog.end()
+        if self._thread:
+            make_ordinary(self._thread)
+            self._thread = 0

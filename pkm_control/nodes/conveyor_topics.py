@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from rclpy.node import Node
@@ -36,53 +35,52 @@ class ConveyorTopics:
             for topic in dict.fromkeys(one.topic for one in self.conveyors)
         }
         self._states = node.create_publisher(JointState, topics.CONVEYOR_STATES, topics.STREAM_OUT) if path else None
+        self._belts = {one.name: Belt(one) for one in self.conveyors}  # for what is published; the loop has its own
 
-    def belts(self) -> dict[str, Belt]:
-        """Return belts of which nothing is known yet, by name."""
-        return {one.name: Belt(one) for one in self.conveyors}
-
-    def hear(self, belts: Mapping[str, Belt]) -> None:
+    def hear(self) -> list[tuple[str, float, float]]:
         """Take what the encoders have told since.
 
-        Args:
-            belts: of the follower.
+        Returns:
+            Name of the conveyor, stamp [s] and reading of each.
         """
+        found = []
         for topic, encoder in self._encoders.items():
             for message, _ in encoder.take_all(_MOST):
                 positions = dict(zip(message.name, message.position, strict=False))
                 stamp = message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec
                 for one in self.conveyors:
                     if one.topic == topic and one.joint in positions:
-                        belts[one.name].hear(stamp, positions[one.joint])
+                        found.append((one.name, stamp, positions[one.joint]))
+                        self._belts[one.name].hear(stamp, positions[one.joint])
+        return found
 
-    def publish(self, belts: Mapping[str, Belt], stamp: Any) -> None:
+    def publish(self, stamp: Any) -> None:
         """Tell where the belts are; travel and speed of one that is not known are no numbers.
 
         Args:
-            belts: of the follower.
             stamp: of the readings of the machine.
         """
         if self._states is None:
             return
         time = stamp.sec + 1e-9 * stamp.nanosec
-        known = [belt.state(time) for belt in belts.values()]
+        known = [belt.state(time) for belt in self._belts.values()]
         message = JointState(
-            name=list(belts),
+            name=list(self._belts),
             position=[math.nan if one.problem else one.travel for one in known],
             velocity=[math.nan if one.problem else one.speed for one in known],
         )
         message.header.stamp = stamp
         self._states.publish(message)
 
-    def report(self, belts: Mapping[str, Belt], time: float) -> dict[str, str]:
-        """For diagnostics: each belt in words.
+    def report(self, time: float) -> tuple[str, dict[str, str]]:
+        """For diagnostics: why a belt is not known, and each belt in words.
 
         Args:
-            belts: of the follower.
-            time: s, on the clock of the readings of the machine.
+            time: s, on the clock of the node.
 
         Returns:
-            By name.
+            The first problem, empty where there is none; words by name.
         """
-        states = {name: belt.state(time) for name, belt in belts.items()}
-        return {f"conveyor {name}": one.problem or f"{one.speed:.3f} m/s" for name, one in states.items()}
+        states = {name: belt.state(time) for name, belt in self._belts.items()}
+        problem = next((one.problem for one in states.values() if one.problem), "")
+        return problem, {f"conveyor {name}": one.problem or f"{one.speed:.3f} m/s" for name, one in states.items()}

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from rclpy.node import Node
 
-from pkm_control.loop.fixed_rate import FixedRateLoop, statistics
+from pkm_control.loop.fixed_rate import statistics
 from pkm_description.ros import topics
 from pkm_description.ros.periodic import steady_timer
 from pkm_interfaces.msg import LoopStatistics
 
 
 class LoopMonitor:
-    """Counts the cycles of a `FixedRateLoop` in a thread, and publishes LoopStatistics from the executor's."""
+    """Counts the cycles of a loop, in whichever thread, and publishes LoopStatistics from the executor's."""
 
-    def __init__(self, node: Node, rate: float) -> None:
+    def __init__(self, node: Node, rate: float, look: Callable[[], None] = lambda: None) -> None:
+        self._look = look  # called before figures are published: cycles may be noted then
         self.last = LoopStatistics(period=1.0 / rate)
         self._rate = rate
         self._wakes: list[float] = []
@@ -27,18 +30,19 @@ class LoopMonitor:
         self._out = node.create_publisher(LoopStatistics, topics.LOOP_STATISTICS, topics.EVENTS)
         self._timer = steady_timer(node, 1.0, self._publish)
 
-    def cycle(self, loop: FixedRateLoop, work: float) -> None:
-        """Note one cycle that computed for `work` seconds."""
-        self._wakes.append(loop.last_wake)
+    def cycle(self, wake: float, missed: int, work: float) -> None:
+        """Note one cycle: when it began [s], how many deadlines were missed until then, how long it computed [s]."""
+        self._wakes.append(wake)
         self._work += work
         self._cycles += 1
-        self._missed = loop.missed
+        self._missed = missed
 
     def hold(self) -> None:
         """Note a cycle that could not be done because an input had not come in time."""
         self._held += 1
 
     def _publish(self) -> None:
+        self._look()
         wakes, self._wakes = self._wakes, self._wakes[-1:]
         work, self._work = self._work, 0.0
         if len(wakes) < 2:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from pkm_control.controllers.controller import Reference
 from pkm_control.conveyor.conveyor import Ride
 from pkm_control.loop.motion import Action, Motion, Tolerances
 from pkm_control.motion import path_events as events
-from pkm_control.motion.path_events import Effects, PathEvents
+from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
 from pkm_control.motion.timed_curve import TimedCurve
 from pkm_control.operation.motion_points import MOST_POINTS, MotionPoints
@@ -110,9 +111,9 @@ def stamp_of(time: float) -> Time:
     return Time(sec=whole, nanosec=min(999_999_999, round((time - whole) * 1e9)))
 
 
-def outputs_message(effects: Effects, time: float) -> Outputs:
-    """What the outputs have been set to, at a time of the readings [s]."""
-    message = Outputs(names=list(effects.outputs), values=list(effects.outputs.values()), events=effects.events)
+def outputs_message(outputs: Mapping[str, float], events: int, time: float) -> Outputs:
+    """What the outputs have been set to by so many events, at a time of the readings [s]."""
+    message = Outputs(names=list(outputs), values=list(outputs.values()), events=events)
     message.header.stamp = stamp_of(time)
     return message
 

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from geometry_msgs.msg import PoseStamped, TwistStamped
 from rclpy.node import Node
+from rclpy.task import Future
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
 
@@ -27,20 +28,22 @@ class OperatorServices:
 
     Args:
         node: that offers them.
-        controls: the follower.
+        controls: the loop.
+        operator: asks it.
     """
 
-    def __init__(self, node: Node, controls: Controls) -> None:
+    def __init__(self, node: Node, controls: Controls, operator: Operator) -> None:
         self._controls = controls
-        self._operator = operator = Operator(controls)
+        self._operator = operator
         self._logger = node.get_logger()
+        self._node = node
         for name, act in (
             (topics.PAUSE, operator.pause),
             (topics.RESUME, operator.resume),
             (topics.STOP, operator.stop),
-            (topics.RECOVER, operator.recover),
         ):
             node.create_service(Trigger, name, self._trigger(act))
+        node.create_service(Trigger, topics.RECOVER, self._recover)
         node.create_service(SetSpeedOverride, topics.SET_SPEED_OVERRIDE, self._set_speed)
         node.create_service(ChangeWorkingMode, topics.CHANGE_WORKING_MODE, self._change_mode)
         node.create_subscription(TwistStamped, topics.JOG_TWIST, self._steer, topics.STREAM_IN)
@@ -60,22 +63,45 @@ class OperatorServices:
     ) -> SetSpeedOverride.Response:
         answer = self._operator.set_speed(request.fraction)
         response.success, response.message = answer.success, answer.message
-        if self._controls.follower is not None:
-            response.fraction = self._controls.follower.override
+        if answer.success:
+            response.fraction = request.fraction
+        elif self._controls.loop is not None:
+            response.fraction = self._controls.loop.situation.override
         return response
 
-    def _change_mode(
-        self, request: ChangeWorkingMode.Request, response: ChangeWorkingMode.Response
-    ) -> ChangeWorkingMode.Response:
-        answer = self._operator.change_working_mode(request.working_mode)
+    async def _recover(self, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        answer = await self._beside(self._operator.recover)
         response.success, response.message = answer.success, answer.message
         return response
+
+    async def _change_mode(
+        self, request: ChangeWorkingMode.Request, response: ChangeWorkingMode.Response
+    ) -> ChangeWorkingMode.Response:
+        answer = await self._beside(lambda: self._operator.change_working_mode(request.working_mode))
+        response.success, response.message = answer.success, answer.message
+        return response
+
+    def _beside(self, act: Callable[[], Answer]) -> Future:
+        """Do what takes a while in a thread of its own, so that a stop need not wait for it."""
+        over: Future = Future()
+
+        def run() -> None:
+            try:
+                answer = act()
+            except Exception as error:  # the request must be answered
+                answer = Answer(False, f"{type(error).__name__}: {error}")
+            over.set_result(answer)
+            if self._node.executor is not None:
+                self._node.executor.wake()
+
+        threading.Thread(target=run, name="operator", daemon=True).start()
+        return over
 
     # -- jogs -------------------------------------------------------------------------------------------------------
 
     def _steer(self, message: TwistStamped) -> None:
         twist = messages.twist_of(message.twist)
-        self._jog("jog_twist", message.header, lambda: self._operator.steer(twist, time.monotonic()))
+        self._jog("jog_twist", message.header, lambda: self._operator.steer(twist))
 
     def _go_to(self, message: PoseStamped) -> None:
         pose = messages.pose_of(message.pose)

@@ -10,8 +10,12 @@ from pkm_control.loop.scheduling import LoopScheduling
 from pkm_description.ros.parameters import declare
 
 
-def loop_scheduling(node: Node) -> LoopScheduling:
-    """What gives the loop of a node its priority; the node gets the parameter `realtime_priority`."""
-    text = "SCHED_FIFO priority of the loop's thread, where permitted; 0: ordinary scheduling"
-    priority = int(declare(node, "realtime_priority", PRIORITY, text, (0, 98), fixed=True))
+def realtime_priority(node: Node) -> int:
+    """Declare the parameter; return its value."""
+    text = "SCHED_FIFO priority of the loop, where permitted; 0: ordinary scheduling"
+    return int(declare(node, "realtime_priority", PRIORITY, text, (0, 98), fixed=True))
+
+
+def loop_scheduling(node: Node, priority: int) -> LoopScheduling:
+    """What gives the thread of a loop in a node's process its priority."""
     return LoopScheduling(priority, node.get_logger().info)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,10 @@ class MotionPoints:
         sample = plan.sample(np.linspace(0.0, plan.duration, n))
         points = sample.times, sample.pose, sample.twist, sample.acceleration
         return MotionPoints(*points, repetitions, events=plan.events)
+
+    def starting(self, on_other_clock: Callable[[float], float]) -> MotionPoints:
+        """The same motion, where its start is known by another clock; one that begins at once begins at once."""
+        return replace(self, start=on_other_clock(self.start)) if self.start else self
 
     def __len__(self) -> int:
         """Return the number of points."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
-from pkm_control.loop.follower import TrajectoryFollower
+from pkm_control.loop import requests
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import continue_change, go_back, in_words, plan_change, way_back
+from pkm_control.loop.recovery import in_words, plan_change, way_back
+from pkm_control.loop.running_loop import RunningLoop
 from pkm_control.motion.trajectory import Array
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.controls import Controls
@@ -20,61 +22,75 @@ _LOOK = 0.005  # s
 
 
 class Operator:
-    """Asks the follower, under its lock; what it cannot do is an answer, not an error.
+    """Asks the loop; what it cannot do is an answer, not an error.
 
     Args:
-        controls: the follower.
+        controls: the loop.
+        withdraw: called by `stop`: motions that wait for their turn are not wanted any more.
     """
 
-    def __init__(self, controls: Controls) -> None:
+    def __init__(self, controls: Controls, withdraw: Callable[[], None] = lambda: None) -> None:
         self._controls = controls
+        self._withdraw = withdraw
+
+    def enable(self) -> Answer:
+        """Have the drives follow commands."""
+        return self._ask(requests.enable)
+
+    def disable(self) -> Answer:
+        """Turn the drives off."""
+        return self._ask(requests.disable)
+
+    def emergency_stop(self) -> Answer:
+        """Turn the drives off at once, until a reset."""
+        self._withdraw()
+        return self._ask(requests.emergency_stop)
+
+    def reset(self) -> Answer:
+        """Lead the machine out of a fault; its drives stay off."""
+        return self._ask(requests.reset)
 
     def pause(self) -> Answer:
         """Halt on the path."""
-        return self._ask(TrajectoryFollower.pause)
+        return self._ask(requests.pause)
 
     def resume(self) -> Answer:
         """Go on with what was halted."""
-        return self._ask(TrajectoryFollower.resume)
+        return self._ask(requests.resume)
 
     def stop(self) -> Answer:
-        """End whatever moves by a deceleration on its way; a platform at rest is stopped already."""
-
-        def stopped(follower: TrajectoryFollower) -> str:
-            follower.stop("the operator stopped it")
-            return ""
-
-        return self._ask(stopped)
+        """End whatever moves by a deceleration on its way, and what waits to move; a platform at rest is stopped."""
+        self._withdraw()
+        return self._ask(requests.stop)
 
     def set_speed(self, fraction: float) -> Answer:
         """Run motions at a fraction (0 to 1) of their planned speed."""
-        return self._ask(lambda follower: follower.set_override(fraction))
+        return self._ask(requests.set_override, fraction)
 
-    def steer(self, twist: Array, now: float) -> Answer:
-        """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time from `now` on [s, clock of the follower]."""
-        return self._ask(lambda follower: follower.steer(twist, now))
+    def steer(self, twist: Array) -> Answer:
+        """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time from now on."""
+        return self._ask(requests.steer, twist)
 
     def jog_to(self, pose: Array) -> Answer:
         """Move to the pose nearest to one (7,), base frame, that the platform can take."""
         try:
-            follower = self._controls.ready()
-            there = follower.jog.nearest(pose, follower.hold)
+            loop = self._controls.ready()
+            there = loop.jog.nearest(pose, loop.situation.held)
         except PkmError as error:
             return Answer(False, str(error))
-        return self._ask(lambda follower: follower.jog_to(there))
+        return self._ask(requests.jog_to, there)
 
     def recover(self) -> Answer:
         """Find a lost platform again, or bring one that is outside back inside."""
         try:
-            follower = self._controls.ready()
-            found = self._found_again(follower) if follower.mode is Mode.STOPPED else ""
-            there = way_back(follower)
+            loop = self._controls.ready()
+            found = self._found_again(loop) if loop.situation.mode is Mode.STOPPED else ""
+            there = way_back(loop)
+            if there is None:
+                return Answer(True, found or "nothing is wrong: the platform stands well")
+            problem = loop.ask(requests.go_back, there)
         except PkmError as error:
             return Answer(False, str(error))
-        if there is None:
-            return Answer(True, found or "nothing is wrong: the platform stands well")
-        with self._controls.lock:
-            problem = go_back(follower, there)
         if problem:
             return Answer(False, problem)
         return Answer(True, f"{found + '; ' if found else ''}the platform moves back inside at low speed")
@@ -82,39 +98,33 @@ class Operator:
     def change_working_mode(self, label: str) -> Answer:
         """Begin to change the working mode to that of a label, or go on with a change that was halted."""
         try:
-            follower = self._controls.ready()
-            if follower.change is not None:
-                with self._controls.lock:
-                    problem = continue_change(follower, label)
-                return Answer(not problem, problem)
-            change = plan_change(follower, label)
+            loop = self._controls.ready()
+            if loop.situation.changing:
+                return self._ask(requests.continue_change, label)
+            way = plan_change(loop, label)
+            if way is None:
+                return Answer(True, f"the robot is in working mode {label}")
+            problem = loop.ask(requests.begin_change, way)
         except PkmError as error:
             return Answer(False, str(error))
-        if change is None:
-            return Answer(True, f"the robot is in working mode {label}")
-        with self._controls.lock:
-            problem = follower.begin_change(change)
-        return Answer(not problem, problem or in_words(change))
+        return Answer(not problem, problem or in_words(way))
 
-    def _ask(self, act: Callable[[TrajectoryFollower], str]) -> Answer:
-        """Ask for what is done between two periods; `act` says why not, and nothing where it is done."""
+    def _ask(self, request: Callable[..., str], *arguments: Any) -> Answer:
+        """Ask for what is done between two periods, and answers why not; nothing where it is done."""
         try:
-            follower = self._controls.ready()
-            with self._controls.lock:
-                problem = act(follower)
+            problem = self._controls.ready().ask(request, *arguments)
         except PkmError as error:
             problem = str(error)
         return Answer(not problem, problem)
 
-    def _found_again(self, follower: TrajectoryFollower) -> str:
+    def _found_again(self, loop: RunningLoop) -> str:
         """Look for the platform from home; return what came of it."""
-        with self._controls.lock:
-            follower.relocate()
+        loop.ask(requests.relocate)
         until = time.monotonic() + _PATIENCE
-        while follower.mode is Mode.STOPPED and time.monotonic() < until:
+        while loop.situation.mode is Mode.STOPPED and time.monotonic() < until:
             time.sleep(_LOOK)
-        if follower.mode is Mode.STOPPED:
-            action = self._controls.action
-            raise PkmError(f"still stopped: {action.reason if action else 'no reading comes'}")
-        place = ", ".join(fixed(value, 4) for value in follower.hold[:3])
+        now = loop.situation
+        if now.mode is Mode.STOPPED:
+            raise PkmError(f"still stopped: {now.action.reason or 'no reading comes'}")
+        place = ", ".join(fixed(value, 4) for value in now.held[:3])
         return f"the platform is held at ({place}) m, where readings continue home"

@@ -49,6 +49,7 @@ class NodeSpec:
     """A node: the module that holds it, its executable, parameters (name -> knob that sets it) and remappings.
 
     `fixed`: parameters that follow from several knobs. `wanted` says whether these values ask for the node. What it
+    `holds`: names of the nodes, where the process has several. What it
     means for the run that a node ends by itself: where it is not `needed`, nothing; where it does not have to `last`,
     nothing as long as it ends well; else the run is over. `leads`: the run is over when this node ends, in whichever
     manner. `keeps_time`: it has a loop, and goes before the others where the computer is busy.
@@ -65,6 +66,12 @@ class NodeSpec:
     needed: bool = True
     last: bool = True
     keeps_time: bool = False
+    holds: tuple[str, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes in the process."""
+        return self.holds or (self.name,)
 
     def stops_run(self, code: int, leads: bool = False) -> bool:
         """Whether the run is over when this node has ended with an exit code; `leads` where the run waits for it."""
@@ -81,7 +88,7 @@ KNOBS = (
     Knob(
         "motion",
         "auto",
-        f"{options.MOTION}, or none",
+        f"{options.MOTION}, or none; with a machine that is not simulated, auto is none",
         group="motion",
     ),
     Knob("tool_file", "", options.TOOL_FILE, group="motion"),
@@ -109,10 +116,17 @@ KNOBS = (
     Knob(
         "realtime_priority",
         str(PRIORITY),
-        "SCHED_FIFO priority of the two loops' threads, where permitted; 0: ordinary scheduling",
+        "SCHED_FIFO priority of the control loop, where permitted; 0: ordinary scheduling",
         span=(0, 98),
     ),
-    Knob("start", "on_command", "when the machine's brakes open", ("on_command", "active", "manual"), group="machine"),
+    Knob(
+        "start",
+        "auto",
+        "who enables the drives: active, the robot itself at once; manual, somebody (pkm enable); auto, the robot "
+        "itself where it is simulated, and somebody where it is not",
+        ("auto", "active", "manual"),
+        group="machine",
+    ),
     Knob("report", "reports", options.REPORT, group="output"),
     Knob("page", "true", options.PAGE, SWITCH, group="output"),
     Knob("layers", "", options.LAYERS, group="output"),
@@ -141,7 +155,7 @@ KNOBS = (
     Knob(
         "publish_rate",
         "200.0",
-        "highest rate of joint_states, platform_state and reference_efforts [Hz]",
+        "highest rate of states, references and efforts as they are published [Hz]",
         span=(1.0, 2000.0),
     ),
 )
@@ -182,28 +196,62 @@ def _of_controller(values: Values) -> dict[str, Parameter]:
     """Return what the controller is told of the machine."""
     told: dict[str, Parameter] = {}
     if _realistic(values):
-        told["command_delay"] = 1.0 + DELAY  # periods: 1 is the way over ROS
+        told["command_delay"] = float(DELAY)  # periods
     if values["hardware"] == "simulated":  # where the computer stalls, this machine's time does, too
         told["stale_periods"] = max(10, round(_PATIENCE * float(values["rate"])))
     return told
 
 
+_HARDWARE = {
+    "machine": "hardware",
+    "hardware_file": "hardware_file",
+    "rate": "rate",
+    "start": "start",
+    "realistic": "realistic",
+    "hidden_payload": "hidden_payload",
+    "force_file": "force_file",
+    "realtime_priority": "realtime_priority",
+    "publish_rate": "publish_rate",
+}
+_CONTROLLER = {
+    "law": "controller",
+    "hardware_file": "hardware_file",
+    "force_file": "force_file",
+    "keep_out_file": "keep_out_file",
+    "conveyor_file": "conveyor_file",
+    "rate": "rate",
+    "realtime_priority": "realtime_priority",
+    "fallback": "fallback",
+    "natural_frequency": "natural_frequency",
+    "damping": "damping",
+}
+_FROM_HARDWARE = {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"}
+
+
+def _alone(values: Values) -> dict[str, Parameter]:
+    """Return what a controller is told besides whose machine is in another process."""
+    delay = 1.0 + (DELAY if _realistic(values) else 0.0)  # periods: the way over ROS is one
+    return {**_of_controller(values), "command_delay": delay}
+
+
 NODES = (
+    NodeSpec(
+        "control",
+        "control_node",
+        "pkm_control.nodes.control_node",
+        {**_HARDWARE, **_CONTROLLER},
+        _of_controller,
+        _FROM_HARDWARE,
+        wanted=lambda values: values["hardware"] != "none" and values["controller"] != "none",
+        keeps_time=True,
+        holds=("hardware", "controller"),
+    ),
     NodeSpec(
         "hardware",
         "hardware_node",
         "pkm_control.nodes.hardware_node",
-        {
-            "machine": "hardware",
-            "hardware_file": "hardware_file",
-            "rate": "rate",
-            "start": "start",
-            "realistic": "realistic",
-            "hidden_payload": "hidden_payload",
-            "force_file": "force_file",
-            "realtime_priority": "realtime_priority",
-        },
-        wanted=_is_not("hardware", "none"),
+        _HARDWARE,
+        wanted=lambda values: values["hardware"] != "none" and values["controller"] == "none",
         keeps_time=True,
     ),
     NodeSpec(
@@ -218,21 +266,10 @@ NODES = (
         "controller",
         "controller_node",
         "pkm_control.nodes.controller_node",
-        {
-            "law": "controller",
-            "hardware_file": "hardware_file",
-            "force_file": "force_file",
-            "keep_out_file": "keep_out_file",
-            "conveyor_file": "conveyor_file",
-            "rate": "rate",
-            "realtime_priority": "realtime_priority",
-            "fallback": "fallback",
-            "natural_frequency": "natural_frequency",
-            "damping": "damping",
-        },
-        lambda values: _of_controller(values),
-        {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"},
-        wanted=_is_not("controller", "none"),
+        _CONTROLLER,
+        _alone,
+        _FROM_HARDWARE,
+        wanted=lambda values: values["hardware"] == "none" and values["controller"] != "none",
         keeps_time=True,
     ),
     NodeSpec(
@@ -278,7 +315,7 @@ NODES = (
         },
         {"actuated_joint_states": "hardware/joint_states"},
         wanted=lambda values: (
-            values["controller"] != "none" and (values["motion"] != "none" or values["stay"] == "true")
+            values["controller"] != "none" and (motion_of(values) != "none" or values["stay"] == "true")
         ),
         leads=True,
         last=False,
@@ -339,9 +376,18 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
         except ValueError as error:
             kind = "whole number" if isinstance(default[knob], int) else "number"
             raise ValueError(f"{knob} is '{values[knob]}', not a {kind} such as {default[knob]}") from error
+    if "motion" in typed:
+        typed["motion"] = motion_of(values)
     if node.leads:
-        typed["wait_for"] = [other.name for other in nodes(values) if other is not node and other.needed]
+        others = (other for other in nodes(values) if other is not node and other.needed)
+        typed["wait_for"] = [name for other in others for name in other.nodes]
     return {**typed, **node.fixed(values), "use_sim_time": values["use_sim_time"] == "true"}
+
+
+def motion_of(values: Values) -> str:
+    """The motion that a run begins with: a machine that is not simulated moves when somebody names a motion."""
+    motion, simulated = values["motion"], values["hardware"] in (SIMULATED, "none")
+    return "none" if motion == AUTO and not simulated else motion
 
 
 def check(values: Values) -> None:
@@ -367,7 +413,7 @@ def check(values: Values) -> None:
                 raise ValueError(f"{knob.name} is '{text}', not a number from {lowest:.9g} to {highest:.9g}")
     if values["motion"] not in (AUTO, "none"):
         find_motion(values["motion"])
-    if values["motion"] == "none" and values["stay"] == "false" and values["controller"] != "none":
+    if motion_of(values) == "none" and values["stay"] == "false" and values["controller"] != "none":
         raise ValueError(
             "motion is 'none' and the robot is not to stay, so there is nothing to do, and nothing that would end it; "
             "give a motion, or let it stay"

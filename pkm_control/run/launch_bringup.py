@@ -155,7 +155,7 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
     return Node(
         package="pkm_control",
         executable=spec.executable,
-        name=spec.name,
+        name=None if spec.holds else spec.name,
         namespace=values["namespace"],
         parameters=[parameters],
         remappings=list(remappings.items()),

@@ -132,17 +132,17 @@ def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bring
 
 def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
     """Load the kernels that nodes need, and plan the motion, as `prepare` does."""
-    wanted = {spec.name for spec in specs}
+    wanted = {name for spec in specs for name in spec.nodes}
     with making(KERNELS):
         exercise(dynamics)
         if "controller" in wanted:
             rehearse_controller(dynamics, values["controller"])
         if "hardware" in wanted and values["hardware"] == SIMULATED:
             rehearse_machine(dynamics)
-    if "motion_player" in wanted and values["motion"] != "none":
+    if "motion_player" in wanted and bringup.motion_of(values) != "none":
         with making("planning the motion"):
             files = values["hardware_file"], values["tool_file"], values["keep_out_file"]
-            planned(dynamics.mechanism, values["motion"], bringup.reserve(values), *files)
+            planned(dynamics.mechanism, bringup.motion_of(values), bringup.reserve(values), *files)
 
 
 def exercise(dynamics: Dynamics) -> None:

@@ -176,7 +176,9 @@ def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
     """
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     given = vars(parser(at_terminal).parse_args(arguments))
-    if given["motion"] == "none" and "stay" not in options.chosen(parser(), arguments):
+    if (given["motion"] == "none" or bringup.motion_of(given) == "none") and "stay" not in options.chosen(
+        parser(), arguments
+    ):
         given["stay"] = True  # there is no end of a motion to wait for
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
 
@@ -217,7 +219,7 @@ def command(values: bringup.Values) -> list[str]:
 
 def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
     """Return the arguments that a node is started with: its name, namespace, remappings and parameters."""
-    arguments = ["--ros-args", "-r", f"__node:={spec.name}"]
+    arguments = ["--ros-args", *([] if spec.holds else ["-r", f"__node:={spec.name}"])]
     if os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true":
         arguments += ["--enclave", f"{bringup.ENCLAVES}/{spec.name}"]
     if values["namespace"]:

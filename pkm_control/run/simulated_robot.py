@@ -5,56 +5,67 @@ from __future__ import annotations
 
 from pkm_control.controllers.law_settings import FORCE_LAWS, POSITION
 from pkm_control.controllers.laws import make_controller
+from pkm_control.conveyor.belt import Belt
+from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.hardware.contact.force_file import read_force_file
+from pkm_control.hardware.machine import Machine
 from pkm_control.hardware.machine_kinds import LOOPBACK
 from pkm_control.hardware.make_machine import make_machine
 from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
-from pkm_control.run.main_job import Robot
 from pkm_control.run.simulate_options import Setup
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.mechanism import Inertial, Mechanism
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
 
 
-def build_robot(mechanism: Mechanism, setup: Setup) -> Robot:
-    """Wire machine, observer, controller and guard.
+def build_loop(mechanism: Mechanism, setup: Setup, dynamics: Dynamics | None = None) -> ControlLoop:
+    """Wire machine, law, guard and follower.
 
     Args:
         mechanism: the robot.
         setup: what it is like. With the law `position` the machine is a loopback, which is where it is told to be.
+        dynamics: of the mechanism, where there is one already.
 
     Returns:
-        The robot, which is not started.
+        The loop, whose machine is not configured.
 
     Raises:
         PkmError: it cannot be controlled.
         ValueError: a number makes no sense.
     """
-    robot = Robot(mechanism, setup.rate)
-    space = robot.planner.space = read_keep_outs(setup.keep_out_file)
-    force = read_force_file(setup.force_file)
+    dynamics = dynamics or Dynamics(Kinematics(mechanism))
+    force, limits = read_force_file(setup.force_file), ActuatorLimits.of(mechanism)
     controller = make_controller(
         setup.controller,
-        robot.dynamics,
-        robot.limits,
+        dynamics,
+        limits,
         1.0 / setup.rate,
         setup.natural_frequency,
         setup.damping,
         task=force.task,
     )
-    robot.drive(robot.machine, controller)
+    machine: Machine
     if setup.controller == POSITION:
-        robot.drive(make_machine(LOOPBACK, robot.kinematics, None), robot.controller)
-        return robot
-    payload = Inertial(mass=setup.hidden_payload) if setup.hidden_payload > 0.0 else None
-    if setup.realistic:
-        robot.machine = realistic_machine(mechanism, payload=payload)
-        robot.planner = MotionPlanner(
-            robot.kinematics, robot.dynamics, robot.limits, reserve=setup.reserve, space=space
-        )
-    elif payload is not None:
-        robot.machine = SimulatedMachine(robot.dynamics, robot.limits, payload=payload)
-    if isinstance(robot.machine, SimulatedMachine) and (setup.force_file or setup.controller in FORCE_LAWS):
-        robot.machine.surround(force.surroundings)
-    return robot
+        machine = make_machine(LOOPBACK, dynamics.kinematics, None)
+    else:
+        payload = Inertial(mass=setup.hidden_payload) if setup.hidden_payload > 0.0 else None
+        if setup.realistic:
+            machine = realistic_machine(mechanism, payload=payload)
+        else:
+            machine = SimulatedMachine(dynamics, limits, payload=payload)
+        if setup.force_file or setup.controller in FORCE_LAWS:
+            machine.surround(force.surroundings)
+    loop = ControlLoop.of(machine, controller, setup.rate, setup.delay, read_keep_outs(setup.keep_out_file))
+    loop.follower.belts.update({one.name: Belt(one) for one in read_conveyors(setup.conveyor_file)})
+    return loop
+
+
+def planner_of(loop: ControlLoop, setup: Setup) -> MotionPlanner:
+    """What plans motions for a loop: it leaves the controller its reserve, and keeps out of the loop's places."""
+    space = loop.follower.check.space
+    return MotionPlanner(loop.kinematics, loop.dynamics, loop.limits, reserve=setup.reserve, space=space)

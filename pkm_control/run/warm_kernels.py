@@ -22,13 +22,14 @@ from pathlib import Path
 import numpy as np
 
 from pkm_control.command_line import options
-from pkm_control.controllers.controller import Reference
 from pkm_control.controllers.law_settings import LAWS
 from pkm_control.hardware.machine_kinds import SIMULATED
+from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.shipped import AUTO
+from pkm_control.motion.planning import MotionPlanner
 from pkm_control.report.report import Report
-from pkm_control.run.main_job import Robot, plan_cycle, run_motion
+from pkm_control.run.main_job import plan_cycle, run_motion, simulated_loop, switch_on
 from pkm_control.run.prepare import end_with_parent, exercise, note_compiled, rehearse_controller
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
@@ -60,7 +61,7 @@ def warm_kind(name: str) -> float:
     started = time.perf_counter()
     mechanism = load_mechanism(name)
     _warm_library(Dynamics(mechanism))
-    _warm_run(Robot(mechanism))
+    _warm_run(simulated_loop(mechanism))
     note_compiled(mechanism.urdf, LAWS[0], SIMULATED)
     return time.perf_counter() - started
 
@@ -83,7 +84,7 @@ def _in_other_process(mechanism: Mechanism) -> int:
 
 def _warm_rest(mechanism: Mechanism) -> None:
     warm_modules()  # while the other process compiles kernels that both need
-    _warm_run(Robot(mechanism))
+    _warm_run(simulated_loop(mechanism))
     warm_report(mechanism)
 
 
@@ -107,13 +108,14 @@ def _warm_library(dynamics: Dynamics) -> None:
     rehearse_controller(dynamics, LAWS[0])
 
 
-def _warm_run(running: Robot) -> None:
-    trajectory = plan_cycle(running.planner, motion_named(AUTO, running.kinematics)).cycle
-    running.start()
-    sample = trajectory.sampled(running.rate)
-    for k in range(3):
-        reference = Reference(sample.pose[k], sample.twist[k], sample.acceleration[k])
-        running.period(k / running.rate, reference, 1.0 / running.rate)
+def _warm_run(loop: ControlLoop) -> None:
+    plan_cycle(_planner(loop), motion_named(AUTO, loop.kinematics))
+    switch_on(loop)
+    run_motion(loop, _planner(loop).rest(np.asarray(loop.kinematics.home, dtype=np.float64), 0.01))
+
+
+def _planner(loop: ControlLoop) -> MotionPlanner:
+    return MotionPlanner(loop.kinematics, loop.dynamics, loop.limits)
 
 
 def warm_modules() -> None:
@@ -133,10 +135,10 @@ def warm_report(mechanism: Mechanism) -> None:
     """Draw a page of a report and throw it away, where matplotlib is installed: it looks for all fonts once."""
     if find_spec("matplotlib") is None:
         return
-    robot = Robot(mechanism)
-    robot.start()
-    recording = run_motion(robot, robot.planner.rest(np.asarray(robot.kinematics.home, dtype=np.float64), 0.05))
-    report = Report.of(recording, robot.kinematics)
+    loop = simulated_loop(mechanism)
+    switch_on(loop)
+    recording = run_motion(loop, _planner(loop).rest(np.asarray(loop.kinematics.home, dtype=np.float64), 0.05))
+    report = Report.of(recording, loop.kinematics)
     with tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         files = {kind: Path(folder) / f"page.{kind}" for kind in ("png", "pdf", "html")}
         importlib.import_module("pkm_control.report.page.write").write_page(recording, report, files)

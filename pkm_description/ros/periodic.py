@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 from rclpy.clock import Clock
@@ -55,7 +56,9 @@ class OwnThread:
         self._thread.join(2.0)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._period):
+        due = time.monotonic()
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            due = max(due + self._period, time.monotonic())
             try:
                 self._work()
             except rclpy_implementation.RCLError:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a process that holds one node."""
+"""The life of a process that holds nodes."""
 
 from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 import rclpy
@@ -18,7 +18,12 @@ _INSISTING = 1.0  # s: a signal this long after the first one interrupts what th
 
 
 def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
-    """Run a node until it is interrupted or ends by itself.
+    """Run a node until it is interrupted or ends by itself, as `run_nodes` does."""
+    return run_nodes(lambda: [make()], args)
+
+
+def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None) -> int:
+    """Run nodes in one executor until they are interrupted or one of them ends by itself.
 
     Ctrl-C and SIGTERM end it in order: the node first, with the threads it may have, then the context that they use. So
     signals are not left to rclpy, which would take the context away under the threads. A signal waits for the callback
@@ -27,7 +32,7 @@ def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
     what is left to do.
 
     Args:
-        make: makes the node, when there is a context for it.
+        make: makes the nodes, when there is a context for them.
         args: of the command line, for rclpy.
 
     Returns:
@@ -43,16 +48,23 @@ def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    node = make()
+    nodes = make()
     executor = SingleThreadedExecutor()
-    executor.add_node(node)
+    for node in nodes:
+        executor.add_node(node)
+
+    def code() -> int | None:
+        return next((ended for node in nodes if (ended := getattr(node, "exit_code", None)) is not None), None)
+
     try:
-        while not stopping and getattr(node, "exit_code", None) is None:
+        while not stopping and code() is None:
             executor.spin_once(timeout_sec=_LOOK_EVERY)
-        if stopping and hasattr(node, "wind_up"):
-            node.wind_up()
+        for node in nodes:
+            if stopping and hasattr(node, "wind_up"):
+                node.wind_up()
     finally:
         executor.shutdown()
-        node.destroy_node()
+        for node in nodes:
+            node.destroy_node()
         rclpy.shutdown()
-    return int(getattr(node, "exit_code", None) or 0)
+    return int(code() or 0)

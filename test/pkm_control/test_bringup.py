@@ -63,7 +63,13 @@ def test_knobs_explain_themselves() -> None:
 
 
 def test_values_choose_the_nodes() -> None:
-    assert {n.name for n in bringup.nodes(bringup.defaults(joystick="true"))} == {n.name for n in bringup.NODES}
+    together = {n.name for n in bringup.nodes(bringup.defaults(joystick="true"))}
+    assert together == {n.name for n in bringup.NODES} - {"hardware", "controller"}  # which are in one process
+    alone = ({"hardware": "none"}, "controller"), ({"controller": "none"}, "hardware")
+    for values, name in alone:
+        names = {n.name for n in bringup.nodes(bringup.defaults(**values))}
+        assert name in names
+        assert "control" not in names
     assert "joystick" not in {n.name for n in bringup.nodes(bringup.defaults())}
     bare = bringup.defaults(hardware="none", controller="none", page="false")
     assert {n.name for n in bringup.nodes(bare)} == {"kinematics", "dynamics"}

@@ -15,12 +15,14 @@ from pkm_control.controllers.law_settings import EFFORT_LAWS
 from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.watches.guard import guard_of
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
-from pkm_control.run.main_job import Robot, plan_cycle, run_motion
+from pkm_control.run.main_job import plan_cycle, run_motion, switch_on
 from pkm_description import DescriptionError, load_mechanism
 from pkm_description.mechanism import Inertial
 
@@ -68,17 +70,18 @@ def test_bounds_that_leave_nothing_are_an_error(cables):
 def efforts_of(cables, limits, law, period, payload):
     """Efforts (n, 8) of every period of a cycle, as fast as the limits allow."""
     dynamics = cables.dynamics
-    robot = Robot(cables.kinematics.mechanism, 1.0 / period, cables.kinematics, dynamics)
-    robot.drive(
-        SimulatedMachine(dynamics, limits, payload=payload),
-        make_controller(law, dynamics, limits, period, natural_frequency=40.0),
+    machine = SimulatedMachine(dynamics, limits, payload=payload)
+    controller = make_controller(law, dynamics, limits, period, natural_frequency=40.0)
+    loop, planner = (
+        ControlLoop.of(machine, controller, 1.0 / period),
+        MotionPlanner(cables.kinematics, dynamics, limits),
     )
-    job = plan_cycle(robot.planner, motion_named("auto", cables.kinematics))
-    robot.start()
-    run_motion(robot, robot.planner.rest(np.asarray(cables.kinematics.home), 0.5), recorded=False)
-    run_motion(robot, job.approach, recorded=False)
+    job = plan_cycle(planner, motion_named("auto", cables.kinematics))
+    switch_on(loop)
+    run_motion(loop, planner.rest(np.asarray(cables.kinematics.home), 0.5), recorded=False)
+    run_motion(loop, job.approach, recorded=False)
     seen = []
-    recording = run_motion(robot, job.cycle, watch=lambda done: seen.append(done.efforts))
+    recording = run_motion(loop, job.cycle, watch=lambda done: seen.append(done.action.command))
     assert not recording.faults
     assert len(seen) > 100
     return np.array(seen)
@@ -119,10 +122,10 @@ def outside(cables):
 
 
 def test_what_no_tensions_hold_is_refused_before_it_moves(cables, limits):
-    robot = Robot(cables.kinematics.mechanism, 1.0 / PERIOD, cables.kinematics, cables.dynamics)
+    planner = MotionPlanner(cables.kinematics, cables.dynamics, limits)
     words = r"cannot hold it there within their bounds \(cable1_leg and 7 more: -600 to -20 N\)"
     with pytest.raises(UnreachableMotionError, match=words):
-        robot.planner.between(np.asarray(cables.kinematics.home), outside(cables))
+        planner.between(np.asarray(cables.kinematics.home), outside(cables))
     check = CurveCheck(cables.kinematics, cables.dynamics, limits)
     poses, still = np.array([cables.kinematics.home, outside(cables)]), np.zeros((2, 6))
     refusal = check.refusal(PointTrajectory(np.array((0.0, 5.0)), poses, still, still))

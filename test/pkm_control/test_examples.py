@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from pkm_control.motion.files.default_motion import motion_named
-from pkm_control.run.main_job import Robot, plan_cycle, run_motion
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.run.main_job import plan_cycle, run_motion, simulated_loop, switch_on
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_distance
@@ -39,12 +40,12 @@ def test_the_check_has_nothing_against_it(name: str, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("name", RUNS)
 def test_it_runs_its_motion(name: str) -> None:
     motion, rate = RUNS[name]
-    robot = Robot(load_mechanism(EXAMPLES / f"{name}.urdf.xacro"), rate=rate)
-    job = plan_cycle(robot.planner, motion_named(str(EXAMPLES / motion), robot.kinematics))
-    robot.start()
-    run_motion(robot, job.approach, recorded=False)
-    recording = run_motion(robot, job.cycle)
-    robot.stop()
+    loop = simulated_loop(load_mechanism(EXAMPLES / f"{name}.urdf.xacro"), rate)
+    planner = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits)
+    job = plan_cycle(planner, motion_named(str(EXAMPLES / motion), loop.kinematics))
+    switch_on(loop)
+    run_motion(loop, job.approach, recorded=False)
+    recording = run_motion(loop, job.cycle)
     assert recording.faults == ()
     assert len(recording) > 0.99 * job.cycle.duration * rate
     off = pose_distance(recording.rows.measured, recording.rows.reference, 0.1)

@@ -10,7 +10,9 @@ from bench.tracking import PAYLOAD, PERIOD, RESERVE_UNKNOWN, machine_of
 from pkm_control.controllers.controller import Controller
 from pkm_control.controllers.law_settings import ADAPTIVE, COMPUTED_TORQUE
 from pkm_control.controllers.laws import make_controller
-from pkm_control.run.main_job import Period, Robot, planned, run_motion
+from pkm_control.loop.control_loop import ControlLoop, Period
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.run.main_job import planned, run_motion, switch_on
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics.dynamics import shared_dynamics
@@ -23,17 +25,16 @@ def last_cycle(mechanism: Mechanism, law: str) -> tuple[float, float, Controller
     """RMS of the error in the last cycle, in position [m] and orientation [rad], and the controller."""
     dynamics = shared_dynamics(mechanism)
     plan = planned(mechanism, "auto", RESERVE_UNKNOWN)
-    robot = Robot(mechanism, 1.0 / PERIOD, dynamics.kinematics, dynamics)
-    controller = make_controller(law, dynamics, robot.limits, PERIOD)
-    robot.drive(machine_of(mechanism, PAYLOAD, law), controller)
-    robot.start()
+    controller = make_controller(law, dynamics, ActuatorLimits.of(mechanism), PERIOD)
+    loop = ControlLoop.of(machine_of(mechanism, PAYLOAD, law), controller, 1.0 / PERIOD)
+    switch_on(loop)
     errors: list[np.ndarray] = []
 
     def watch(period: Period) -> None:
-        errors.append(displacement_between(period.measured.pose, period.reference.pose))
+        errors.append(displacement_between(period.action.measured.pose, period.action.reference.pose))
 
-    run_motion(robot, plan.job.approach, realtime=False, recorded=False)
-    run_motion(robot, plan.job.cycle, CYCLES, realtime=False, watch=watch, recorded=False)
+    run_motion(loop, plan.job.approach, realtime=False, recorded=False)
+    run_motion(loop, plan.job.cycle, CYCLES, realtime=False, watch=watch, recorded=False)
     last = np.array(errors[-len(errors) // CYCLES :])
     position, rotation = (np.sqrt(np.mean(np.sum(last[:, of] ** 2, axis=1))) for of in (slice(0, 3), slice(3, 6)))
     return float(position), float(rotation), controller

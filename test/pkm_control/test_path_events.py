@@ -31,7 +31,7 @@ from pkm_control.motion.path_events import (
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.operation.motion_points import MotionPoints
-from pkm_control.run.main_job import Robot, run_motion
+from pkm_control.run.main_job import run_motion, simulated_loop, switch_on
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
@@ -343,26 +343,25 @@ def test_a_simulated_machine_carries_it_too(name: str) -> None:
 
 
 def test_the_main_job_has_them_happen_and_records_them(planner: MotionPlanner) -> None:
-    robot = Robot(planner.kinematics.mechanism, 250.0, planner.kinematics, planner.dynamics)
-    robot.start()
-    plan = robot.planner.plan_closed(parse_motion(CYCLE))
-    run_motion(robot, robot.planner.between(np.array(planner.kinematics.home), plan.start), recorded=False)
-    recording = run_motion(robot, plan, 2)
+    loop = simulated_loop(planner.kinematics.mechanism, 250.0, planner.dynamics)
+    switch_on(loop)
+    plan = planner.plan_closed(parse_motion(CYCLE))
+    run_motion(loop, planner.between(np.array(planner.kinematics.home), plan.start), recorded=False)
+    recording = run_motion(loop, plan, 2)
     assert not recording.faults
-    assert robot.machine.outputs == {"gripper": 0.0, "lamp": 0.0}
+    assert loop.machine.outputs == {"gripper": 0.0, "lamp": 0.0}
     assert [mark.name for mark in recording.marks] == ["gripper", "lamp", "lamp", "gripper"] * 2
     again = np.array([mark.time for mark in recording.marks]).reshape(2, 4)
     np.testing.assert_allclose(again[1] - again[0], recording.run.cycle_duration, atol=5e-3)
-    assert robot.controller.payload is None
-    robot.stop()
+    assert loop.controller.payload is None
 
 
 def test_a_machine_says_what_outputs_it_has(planner: MotionPlanner) -> None:
-    robot = Robot(planner.kinematics.mechanism, 250.0, planner.kinematics, planner.dynamics)
-    robot.require_outputs(("gripper",))
-    robot.machine.output_problem = lambda name: f"there is no output '{name}'"  # type: ignore[method-assign]
+    loop = simulated_loop(planner.kinematics.mechanism, 250.0, planner.dynamics)
+    loop.require_outputs(("gripper",))
+    loop.machine.output_problem = lambda name: f"there is no output '{name}'"  # type: ignore[method-assign]
     with pytest.raises(PathEventError, match="no output 'gripper'"):
-        robot.require_outputs(("gripper",))
+        loop.require_outputs(("gripper",))
 
 
 def names(both: Sequence[OutputEvent]) -> list[str]:

@@ -17,6 +17,7 @@ from pkm_control.hardware.machine_kinds import LOOPBACK
 from pkm_control.hardware.machine_state import CommandMode
 from pkm_control.hardware.make_machine import make_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.follower import TrajectoryFollower
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.motion import Action, Motion, Tolerances
@@ -26,7 +27,7 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.realism import reserve_of_drives
-from pkm_control.run.main_job import Robot, plan_cycle, planned, run_motion
+from pkm_control.run.main_job import plan_cycle, planned, run_motion, switch_on
 from pkm_description import load_mechanism
 from pkm_description.load import expand
 from pkm_dynamics import Dynamics
@@ -211,15 +212,14 @@ def test_it_holds_where_it_is_found_after_a_silence(loop: Loop) -> None:
 
 
 def test_the_main_job_runs_on_a_loopback(light: Kinematics) -> None:
-    robot = Robot(light.mechanism, 1.0 / PERIOD, light, Dynamics(light))
-    robot.limits = replace(robot.limits, acceleration=np.full(6, 100.0))
-    controller = make_controller("position", robot.dynamics, robot.limits, PERIOD)
-    robot.drive(make_machine(LOOPBACK, light, None), controller)
-    robot.limits = controller.limits
-    planner = MotionPlanner(light, robot.dynamics, robot.limits)
+    limits = replace(ActuatorLimits.of(light.mechanism), acceleration=np.full(6, 100.0))
+    controller = make_controller("position", Dynamics(light), limits, PERIOD)
+    running = ControlLoop.of(make_machine(LOOPBACK, light, None), controller, 1.0 / PERIOD)
+    planner = MotionPlanner(light, controller.dynamics, limits)
     job = plan_cycle(planner, motion_named(str(EXAMPLES / "hobby_hexapod_greeting.csv"), light))
-    robot.start()
-    recording = run_motion(robot, job.cycle, cycles=2)
+    switch_on(running)
+    run_motion(running, job.approach, recorded=False)
+    recording = run_motion(running, job.cycle, cycles=2)
     assert not recording.faults
     assert recording.rows.efforts.max() == 0.0
     errors = np.linalg.norm(recording.rows.measured[:, :3] - recording.rows.reference[:, :3], axis=1)
@@ -237,13 +237,12 @@ def test_drives_that_are_commanded_positions_at_a_low_rate_follow_a_path(name: s
     """
     mechanism = load_mechanism(name)
     plan = planned(mechanism, "auto", reserve_of_drives(rate))
-    robot = Robot(mechanism, rate)
-    limits = ActuatorLimits.of(mechanism)
-    machine = SimulatedMachine(robot.dynamics, limits, command_mode=CommandMode.POSITION)
-    robot.drive(machine, make_controller("position", robot.dynamics, limits, 1.0 / rate))
-    robot.start()
+    limits, dynamics = ActuatorLimits.of(mechanism), plan.planner.dynamics
+    machine = SimulatedMachine(dynamics, limits, command_mode=CommandMode.POSITION)
+    running = ControlLoop.of(machine, make_controller("position", dynamics, limits, 1.0 / rate), rate)
+    switch_on(running)
     for trajectory in (plan.job.approach, plan.job.cycle):
-        recording = run_motion(robot, trajectory)
+        recording = run_motion(running, trajectory)
         assert not recording.faults
     errors = np.abs(recording.rows.measured - recording.rows.reference)[:, :6]
     assert np.linalg.norm(errors[:, :3], axis=1).max() < 0.006  # m

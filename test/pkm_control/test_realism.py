@@ -15,7 +15,7 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.report.report import Report
 from pkm_control.run import bringup
-from pkm_control.run.main_job import Robot, plan_cycle, run_motion
+from pkm_control.run.main_job import plan_cycle, run_motion, simulated_loop, switch_on
 from pkm_description import load_mechanism
 from pkm_dynamics import Dynamics
 
@@ -58,13 +58,12 @@ def test_controllers_bear_it_and_the_run_is_the_same_each_time(name: str) -> Non
     mechanism = load_mechanism(name)
     errors = []
     for _ in range(2):
-        robot = Robot(mechanism)
-        robot.planner = MotionPlanner(robot.kinematics, robot.dynamics, robot.limits, reserve=realism.RESERVE)
-        robot.machine = realistic_machine(mechanism)
-        job = plan_cycle(robot.planner, motion_named("auto", robot.kinematics))
-        robot.start()
-        run_motion(robot, job.approach, recorded=False)
-        report = Report.of(run_motion(robot, job.cycle))
+        loop = simulated_loop(mechanism, machine=realistic_machine(mechanism))
+        planner = MotionPlanner(loop.kinematics, loop.dynamics, loop.limits, reserve=realism.RESERVE)
+        job = plan_cycle(planner, motion_named("auto", loop.kinematics))
+        switch_on(loop)
+        run_motion(loop, job.approach, recorded=False)
+        report = Report.of(run_motion(loop, job.cycle))
         assert not report.faults
         assert report.position_max < 2e-3
         assert report.attitude_max < 5e-3
@@ -78,7 +77,9 @@ def test_a_run_over_ros_tells_its_nodes() -> None:
     on, off = bringup.defaults(realistic="true"), bringup.defaults()
     assert bringup.parameters(nodes["hardware"], on)["realistic"] is True
     assert bringup.parameters(nodes["controller"], on)["command_delay"] == 2.0
-    assert "command_delay" not in bringup.parameters(nodes["controller"], off)
+    assert bringup.parameters(nodes["controller"], off)["command_delay"] == 1.0  # the way over ROS
+    assert bringup.parameters(nodes["control"], on)["command_delay"] == 1.0
+    assert "command_delay" not in bringup.parameters(nodes["control"], off)
     player = bringup.parameters(nodes["motion_player"], on)
     assert realism.NOTE in player["notes"]
     assert player["reserve"] == realism.RESERVE

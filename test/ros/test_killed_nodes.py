@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,12 +36,10 @@ from pkm_kinematics import Kinematics
 from .conftest import Graph
 
 RATE = 250.0
-NODES = ("hardware", "kinematics", "dynamics", "controller")
+NODES = ("control", "kinematics", "dynamics")
 PAUSE = 2.0  # s that a node stands still
 _REST = 1e-3  # rad/s: an actuator that does not move
 _WHILE = 0.4  # s
-_BRAKED = 2.5  # s, on the computer's clock, after which everything rests: machine time waits for a second, then brakes
-_FALL = 1e-3  # m, after the machine has come to rest
 
 
 class Processes:
@@ -162,19 +161,14 @@ def a_bad_day(robot: Processes, name: str, killed: bool, moment: float) -> None:
     assert robot.controller[-1].mode == Mode.TRACKING, robot.story()
     robot.forget()
     pid = robot.group.processes[name].pid
+    loops = children(robot.group.processes["control"].pid)
+    assert len(loops) == 1
     os.kill(pid, signal.SIGKILL if killed else signal.SIGSTOP)
     began = time.monotonic()
-    if name == "controller":  # nobody moves the machine any more
-        robot.graph.wait(robot.rests, 20.0)
-        assert time.monotonic() - began < _BRAKED
-        height = robot.height()
-        if killed:
-            time.sleep(PAUSE)
-            assert abs(robot.height() - height) < _FALL
-            robot.graph.wait(lambda: "hardware" in robot.errors(), 5.0)
-    elif name == "hardware":
-        robot.graph.wait(lambda: {"controller", "kinematics"} <= robot.errors(), 10.0)
-        robot.graph.wait(lambda: robot.controller[-1].mode == Mode.STOPPED, 5.0)
+    if name == "control":
+        if killed:  # the process of the loop turns the drives off, and goes too
+            robot.graph.wait(lambda: not any(alive(one) for one in loops), 2.0)
+            robot.graph.wait(lambda: "kinematics" in robot.errors(), 10.0)
     elif killed:
         time.sleep(PAUSE)  # the motion goes on without it
         assert robot.controller[-1].mode == Mode.TRACKING, robot.story()
@@ -183,7 +177,7 @@ def a_bad_day(robot: Processes, name: str, killed: bool, moment: float) -> None:
         robot.start(name)
     else:
         os.kill(pid, signal.SIGCONT)
-    if name in ("kinematics", "dynamics"):
+    if not (name == "control" and killed):  # the motion goes on meanwhile
         robot.graph.wait(lambda: robot.platform and robot.platform[-1].status.code == SolveStatus.CONVERGED, 60.0)
         assert robot.controller[-1].mode == Mode.TRACKING, robot.story()
         _stop(robot)
@@ -196,9 +190,35 @@ def _stop(robot: Processes) -> None:
     robot.graph.wait(lambda: robot.controller[-1].mode == Mode.HOLDING)
 
 
+def children(pid: int) -> list[int]:
+    """Processes that a process has begun."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "stopped"])
-def test_the_controller_once(robot: Processes, killed: bool) -> None:
-    a_bad_day(robot, "controller", killed, 1.5)
+def test_machine_and_controller_once(robot: Processes, killed: bool) -> None:
+    a_bad_day(robot, "control", killed, 1.5)
+
+
+def test_a_loop_that_is_killed_is_a_fault_that_everybody_hears_of(robot: Processes) -> None:
+    robot.begin()
+    (loop,) = children(robot.group.processes["control"].pid)
+    robot.forget()
+    os.kill(loop, signal.SIGKILL)
+    robot.graph.wait(lambda: {"hardware", "controller"} <= robot.errors(), 5.0)
+    said = [one.message for array in list(robot.diagnostics) for one in array.status]
+    assert any("the process of the control loop has ended" in one for one in said)
+    os.kill(robot.group.processes["control"].pid, signal.SIGKILL)
+    robot.start("control")
+    robot.well()
 
 
 @pytest.mark.slow

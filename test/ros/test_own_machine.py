@@ -48,9 +48,16 @@ class Hexapod:
         self.health: list[DiagnosticArray] = graph.listen(DiagnosticArray, topics.DIAGNOSTICS)
         graph.start(ControllerNode, REMAP, rate=RATE, law="position", hardware_file=str(file))
         graph.start(HardwareNode, None, rate=RATE, machine="servos", hardware_file=str(file))
+        graph.wait(lambda: self.says(DiagnosticStatus.WARN, "drives are off until they are enabled"), 120.0)
+        assert not any(board.pulses)  # nobody has asked for them
+        self.enable()
         graph.wait(lambda: self.states and self.states[-1].mode == Mode.HOLDING, 120.0)
         self.client = ActionClient(graph.client, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
         graph.wait(self.client.server_is_ready)
+
+    def enable(self) -> None:
+        """Turn the drives on."""
+        self.graph.wait(lambda: self.graph.call(Trigger, "hardware/enable", Trigger.Request()).success, 10.0)
 
     def go(self, x: float, z: float, seconds: float) -> Any:
         """Send a goal from where the reference is; return its handle."""
@@ -117,6 +124,9 @@ def test_emergency_stop_and_reset(hexapod: Hexapod) -> None:
     graph.wait(lambda: hexapod.says(DiagnosticStatus.ERROR, "emergency stop"))
     assert not any(hexapod.board.pulses)
     graph.wait(lambda: graph.call(Trigger, "hardware/reset", Trigger.Request()).success, 10.0)
+    time.sleep(0.5)
+    assert not any(hexapod.board.pulses)  # a reset moves nothing
+    hexapod.enable()
     graph.wait(lambda: hexapod.states[-1].mode == Mode.HOLDING)
     graph.wait(lambda: any(hexapod.board.pulses))
     refused = graph.call(Trigger, "hardware/reset", Trigger.Request())
@@ -141,6 +151,7 @@ def test_a_second_commander_stops_the_machine_until_it_is_gone(hexapod: Hexapod)
     )  # 1 rad would be 2137
     graph.in_executor(lambda: graph.client.destroy_publisher(out))  # which is not to find it half destroyed
     graph.wait(lambda: graph.call(Trigger, "hardware/reset", Trigger.Request()).success)
+    hexapod.enable()
     graph.wait(lambda: hexapod.states[-1].mode == Mode.HOLDING)
 
 

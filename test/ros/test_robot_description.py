@@ -205,7 +205,7 @@ def test_the_machine_is_exchanged_when_it_is_cleaned_up(graph: Graph) -> None:
     logged = heard_logs(graph)
     graph.describe(five_bar.urdf)
     graph.wait(lambda: any("another robot description is refused" in text for text in logged))
-    assert len(node._machine.limits.names) == 3
+    assert len(node._alone.machine.limits.names) == 3
     graph.in_executor(node.trigger_cleanup)
     read.clear()
     graph.describe(five_bar.urdf)

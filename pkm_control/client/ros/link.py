@@ -67,13 +67,15 @@ class RosLink:
         namespace: of the robot's nodes.
         timeout: how long it may take to find them [s].
         ready: wait for the first reading of the machine, too, as long as the timeout lets.
+        only: the one service that is needed, which is waited for alone; empty: all.
 
     Raises:
         NoRobotError: they do not answer in that time; says what is missing.
         ValueError: no such namespace can be.
     """
 
-    def __init__(self, namespace: str, timeout: float, ready: bool = True) -> None:
+    def __init__(self, namespace: str, timeout: float, ready: bool = True, only: str = "") -> None:
+        self._only = only
         self._state: ControllerState | None = None
         self._heard = 0.0  # s, on the monotonic clock: when it came
         self._text = ""
@@ -98,7 +100,8 @@ class RosLink:
         self._set: dict[str, float] | None = None  # outputs
         node.create_subscription(Outputs, topics.OUTPUTS, self._outputs_told, topics.LATCHED_EVENTS)
         self._twist = node.create_publisher(TwistStamped, topics.JOG_TWIST, topics.STREAM_OUT)
-        names = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER)
+        power = (topics.ENABLE, topics.DISABLE, topics.STOP_DRIVES, topics.RESET)  # of a machine that has them
+        names = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER, *power)
         self._triggers = {name: node.create_client(Trigger, name) for name in names}
         self._speed = node.create_client(SetSpeedOverride, topics.SET_SPEED_OVERRIDE)
         self._mode = node.create_client(ChangeWorkingMode, topics.CHANGE_WORKING_MODE)
@@ -135,7 +138,10 @@ class RosLink:
             time.sleep(_LOOK)
 
     def _missing(self) -> list[str]:
-        clients = {**self._triggers, topics.SET_SPEED_OVERRIDE: self._speed, topics.CHANGE_WORKING_MODE: self._mode}
+        if self._only:
+            return [] if self._triggers[self._only].service_is_ready() else [self._only]
+        asked = {name: client for name, client in self._triggers.items() if not name.startswith("hardware/")}
+        clients = {**asked, topics.SET_SPEED_OVERRIDE: self._speed, topics.CHANGE_WORKING_MODE: self._mode}
         missing = [] if self._text else [topics.ROBOT_DESCRIPTION]
         missing += [] if self._state is not None else [topics.CONTROLLER_STATE]
         missing += [name for name, client in clients.items() if not client.service_is_ready()]
@@ -192,6 +198,28 @@ class RosLink:
     def stop(self) -> Answer:
         """End whatever moves, and hold."""
         return self._call(self._triggers[topics.STOP], Trigger.Request())
+
+    def enable(self) -> Answer:
+        """Have the drives follow commands."""
+        return self._power(topics.ENABLE)
+
+    def disable(self) -> Answer:
+        """Turn the drives off."""
+        return self._power(topics.DISABLE)
+
+    def emergency_stop(self) -> Answer:
+        """Turn the drives off at once, until a reset."""
+        return self._power(topics.STOP_DRIVES)
+
+    def reset(self) -> Answer:
+        """Lead the machine out of a fault; its drives stay off."""
+        return self._power(topics.RESET)
+
+    def _power(self, name: str) -> Answer:
+        client = self._triggers[name]
+        if not client.wait_for_service(timeout_sec=_SILENT):
+            return Answer(False, f"nobody offers {name}: the drives of this machine are not ours to turn on and off")
+        return self._call(client, Trigger.Request())
 
     def recover(self) -> Answer:
         """Lead the robot out of a stop."""

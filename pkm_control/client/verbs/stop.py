@@ -9,7 +9,7 @@ _WHAT = """\
 End the motion or the jog that runs by a deceleration on its way; the platform
 is held then."""
 
-parser, main = plain("stop", _WHAT, lambda link: link.stop())
+parser, main = plain("stop", _WHAT, lambda link: link.stop(), "stop")
 
 if __name__ == "__main__":
     raise SystemExit(main(None))

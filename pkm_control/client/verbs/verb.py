@@ -92,13 +92,14 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
     return reported(word, asked)
 
 
-def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]) -> int:
+def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str], only: str = "") -> int:
     """Ask the nodes of the running robot for what takes no planning: that starts sooner.
 
     Args:
         word: of the command.
         given: the command line.
         act: asks; returns what is to be printed.
+        only: the one service that is needed; empty: all.
 
     Returns:
         Exit status, as `reported`.
@@ -107,7 +108,8 @@ def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]
     def asked() -> str:
         need(f"pkm {word}", ROS, ROS_REMEDY)
         with progress(_LOOKING):
-            link = importlib.import_module("pkm_control.client.ros.link").RosLink(given.namespace, given.timeout, False)
+            kind = importlib.import_module("pkm_control.client.ros.link").RosLink
+            link = kind(given.namespace, given.timeout, False, only)
         try:
             return act(link)
         finally:
@@ -135,7 +137,7 @@ def answered(answer: Answer, text: str = "") -> str:
 
 
 def plain(
-    word: str, description: str, act: Callable[[RosLink], Answer]
+    word: str, description: str, act: Callable[[RosLink], Answer], only: str = ""
 ) -> tuple[Callable[[], argparse.ArgumentParser], Callable[[Sequence[str] | None], int]]:
     """A command without arguments of its own.
 
@@ -143,6 +145,7 @@ def plain(
         word: of the command.
         description: what it does.
         act: asks.
+        only: the one service that it asks, so that nothing else is waited for; empty: all.
 
     Returns:
         Its `parser` and its `main`.
@@ -152,7 +155,7 @@ def plain(
         return parser_of(word, description)
 
     def main(arguments: Sequence[str] | None = None) -> int:
-        return ask_link(word, parser().parse_args(arguments), lambda link: answered(act(link)))
+        return ask_link(word, parser().parse_args(arguments), lambda link: answered(act(link)), only)
 
     return parser, main
 

@@ -10,9 +10,14 @@ _UNTOLD = "the machine has not said yet whether its drives follow commands"
 
 
 class MachineWatch:
-    """Whether the drives follow commands, as far as the machine says; one that never said anything is believed to."""
+    """Whether the drives follow commands, as far as the machine says; one that never said anything is believed to.
 
-    def __init__(self) -> None:
+    Args:
+        beside: the machine is in the same process: what it said last holds, however long readings were silent.
+    """
+
+    def __init__(self, beside: bool = False) -> None:
+        self._beside = beside
         self._said = ""
         self._until = 0.0  # s, on the clock of the caller: how long it is waited for
 
@@ -30,7 +35,7 @@ class MachineWatch:
         Args:
             now: s.
         """
-        if self._said:
+        if self._said and not self._beside:
             self._said = ""
             self.expect(now)
 

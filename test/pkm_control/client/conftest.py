@@ -41,7 +41,7 @@ def running_nodes(namespace: str, **knobs: str) -> Iterator[ProcessGroup]:
     group = ProcessGroup()
     try:
         for spec in bringup.NODES:
-            if spec.name in ("hardware", "controller"):
+            if spec.name == "control":
                 command = [sys.executable, "-m", spec.module, *ros_arguments(spec, values)]
                 group.start(spec, subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
         yield group

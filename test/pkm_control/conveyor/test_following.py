@@ -70,7 +70,7 @@ class Line:
         self.seen: list[tuple[np.ndarray, float]] = []
         self.at_object: Callable[[], None] | None = None
         self.at = 0.0
-        machine = backend._robot.machine
+        machine = backend.loop.machine
         assert isinstance(machine, SimulatedMachine)
         step, plan = machine.step, self.robot._boarding.plan
         goes = threading.Event()
@@ -226,15 +226,15 @@ def fall_silent(line: Line) -> None:
 
 
 def lower(line: Line) -> None:
-    line.robot._backend._controls.follower.set_override(0.5)  # type: ignore[attr-defined]
+    line.robot._backend.loop.follower.set_override(0.5)  # type: ignore[attr-defined]
 
 
 def pause(line: Line) -> None:
-    line.robot._backend._controls.follower.pause()  # type: ignore[attr-defined]
+    line.robot._backend.loop.follower.pause()  # type: ignore[attr-defined]
 
 
 def stop(line: Line) -> None:
-    line.robot._backend._controls.follower.stop()  # type: ignore[attr-defined]
+    line.robot._backend.loop.follower.stop()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one control loop: a machine and the follower that commands it, in one thread, without ROS.
+
+One period is: read the drives, observe the platform, compute the law, guard its command, write it, and let the period
+pass. The loop also owns the power of the drives. They are off until `enable`, and off after whatever ends or fails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Controller
+from pkm_control.controllers.weight import holding_efforts
+from pkm_control.hardware.machine import EMERGENCY_STOP, Machine
+from pkm_control.hardware.machine_state import Lifecycle, MachineState
+from pkm_control.loop.follower import TrajectoryFollower
+from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.motion import Action
+from pkm_control.loop.watches.guard import guard_of
+from pkm_control.loop.watches.machine_watch import MachineWatch
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.path_events import OutputEvent, PathEventError
+from pkm_control.space.keep_out import KeepOuts
+from pkm_description.mechanism import Inertial
+from pkm_dynamics import Dynamics
+from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+STALE_PERIODS = 5  # control periods without a new reading after which efforts stop
+CATCH_UP = 0.002  # s that a simulated machine moves on at most while the loop is late
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """What one control period saw and did."""
+
+    state: MachineState
+    action: Action
+
+
+class ControlLoop:
+    """A machine and its follower. All calls are for one thread, the loop's.
+
+    Any exception in a period is a fault of the machine: brakes closed, drives off, and the text says why. A reading
+    that is older than the guard allows is none.
+
+    Args:
+        machine: that is commanded.
+        follower: that commands it.
+        rate: of both [Hz].
+    """
+
+    def __init__(self, machine: Machine, follower: TrajectoryFollower, rate: float) -> None:
+        self.machine = machine
+        self.follower = follower
+        self.rate = rate
+        self.last: Period | None = None
+        self.on_output: Callable[[OutputEvent], None] = lambda _: None
+        self.on_payload: Callable[[Inertial | None], None] = lambda _: None
+        self.before_period: Callable[[float], None] = lambda _: None  # gets machine time [s]; for other inputs
+        self._load = follower.effects.on_payload
+        if not machine.elsewhere:
+            follower.machine = MachineWatch(beside=True)
+        self._told: Lifecycle | None = None  # what the follower knows of the machine's life cycle
+        self._read = math.nan  # s: when the last reading was taken
+        self._came = -math.inf  # s, of machine time: when it came
+        follower.effects.on_output, follower.effects.on_payload = self._set_output, self._carry
+
+    @classmethod
+    def of(
+        cls,
+        machine: Machine,
+        controller: Controller,
+        rate: float,
+        delay: float = 0.0,
+        space: KeepOuts | None = None,
+    ) -> ControlLoop:
+        """A loop around a law, with a guard that falls back on gravity.
+
+        Args:
+            machine: that is commanded.
+            controller: the law.
+            rate: of both [Hz].
+            delay: from a reading to the beginning of the time in which its command acts [periods].
+            space: places that the tool keeps out of.
+
+        Returns:
+            The loop.
+
+        Raises:
+            ValueError: a rate that is not greater than zero.
+        """
+        if not (math.isfinite(rate) and rate > 0.0):
+            raise ValueError(f"rate is {rate} Hz; give a number greater than zero")
+        dynamics, limits = controller.dynamics, machine.limits
+
+        def weight(pose: Array) -> Array:
+            return holding_efforts(dynamics, limits, pose, payload=controller.payload)
+
+        guard = guard_of(controller.commands, limits, STALE_PERIODS / rate, weight)
+        follower = TrajectoryFollower(controller.kinematics, controller, guard, (0.5 + delay) / rate, space=space)
+        return cls(machine, follower, rate)
+
+    @property
+    def kinematics(self) -> Kinematics:
+        """Of the robot."""
+        return self.follower.controller.kinematics
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """Of the robot."""
+        return self.follower.controller.dynamics
+
+    @property
+    def limits(self) -> ActuatorLimits:
+        """Of the machine's actuators."""
+        return self.machine.limits
+
+    @property
+    def controller(self) -> Controller:
+        """The law."""
+        return self.follower.controller
+
+    # Power of the drives
+
+    def configure(self) -> str:
+        """Make contact with the machine: inactive, drives off; return why not, empty where it is done."""
+        self.machine.configure()
+        self._read = math.nan
+        self.follower.restart()
+        self._tell_follower()
+        return self.machine.fault
+
+    def enable(self) -> str:
+        """Have the drives follow commands; the platform is held where it is. Return why not; empty where it is done."""
+        machine = self.machine
+        if machine.lifecycle is Lifecycle.ACTIVE:
+            return ""
+        if machine.lifecycle is not Lifecycle.INACTIVE:
+            return machine.fault or f"the machine is {machine.lifecycle.value}"
+        machine.activate()
+        self._tell_follower()
+        return machine.fault
+
+    def disable(self, reason: str = "the drives were disabled") -> None:
+        """Turn the drives off; what moves ends at once."""
+        self.machine.deactivate()
+        self.follower.end(Outcome.STATE_LOST, reason)
+        self._tell_follower()
+
+    def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
+        """Turn the drives off at once, until `reset`."""
+        self.machine.emergency_stop(reason)
+        self.follower.end(Outcome.STATE_LOST, reason)
+        self._tell_follower()
+
+    def reset(self) -> str:
+        """Lead the machine out of a fault: inactive, drives off; return why not, empty where it is done."""
+        self.machine.reset()
+        if self.machine.lifecycle is Lifecycle.ACTIVE:
+            self.machine.deactivate()
+        self._read = math.nan
+        self.follower.restart()
+        self._tell_follower()
+        return self.machine.fault
+
+    def shut_down(self, reason: str = "the robot was switched off") -> str:
+        """Turn the drives off and give the line to them free, whatever state they are in.
+
+        Args:
+            reason: why, for a motion that runs.
+
+        Returns:
+            A warning where a drive could not be told; empty where all are off.
+        """
+        self.follower.end(Outcome.STATE_LOST, reason)
+        return self.machine.shut_down()
+
+    def _tell_follower(self) -> None:
+        life = self.machine.lifecycle
+        if life is not self._told and not self.machine.elsewhere:
+            self._told = life
+            self.follower.machine.hear(life.value)
+
+    # One period
+
+    @property
+    def fault(self) -> str:
+        """Why nothing moves; empty while all is well."""
+        action = self.last.action if self.last is not None else None
+        return self.machine.fault or (action.reason if action is not None and action.mode is Mode.STOPPED else "")
+
+    def period(self, periods: int = 1) -> Period:
+        """Do one control period.
+
+        Args:
+            periods: how many of them pass on the clock; a simulated machine catches up `CATCH_UP` at most.
+
+        Returns:
+            What was read and done.
+        """
+        try:
+            done = self._control()
+            if not self.machine.real:
+                periods = min(periods, max(1, round(CATCH_UP * self.rate)))
+            self.machine.step(periods / self.rate)
+        except Exception as error:
+            done = self._failed(error)
+        self._tell_follower()
+        self.last = done
+        return done
+
+    def _control(self) -> Period:
+        machine, follower, now = self.machine, self.follower, self.machine.time
+        self.before_period(now)
+        state = machine.read()
+        if state.wrench is not None:
+            follower.force.hear(state.wrench, now)
+        if machine.fault or not machine.readable:
+            action = follower.silent(
+                now, machine.fault or machine.notice or f"the machine is {machine.lifecycle.value}"
+            )
+        elif state.time != self._read:
+            self._read, self._came = state.time, now
+            action = follower.update(state.time, now, state.positions, state.velocities)
+        elif now - self._came > follower.guard.max_age or self.last is None:
+            action = follower.silent(now)
+        else:
+            action = self.last.action  # the drives have it already
+        if machine.lifecycle is Lifecycle.ACTIVE and not action.gives_up and action.mode is not Mode.WAITING:
+            machine.write(action.command)
+        return Period(state, action)
+
+    def _failed(self, error: Exception) -> Period:
+        """Turn the drives off for an exception, whose text is the fault from now on."""
+        reason = f"the control loop failed: {type(error).__name__}: {error}"
+        if not self.machine.fault:
+            self.machine.emergency_stop(reason)
+        self.follower.end(Outcome.STATE_LOST, reason)
+        self.follower.mode = Mode.STOPPED
+        nothing = np.zeros(len(self.limits.names))
+        return Period(self.machine.read(), Action(Mode.STOPPED, nothing, reason, gives_up=True))
+
+    # What motions do besides moving
+
+    def _set_output(self, event: OutputEvent) -> None:
+        self.machine.set_output(event.name, event.value)
+        self.on_output(event)
+
+    def _carry(self, payload: Inertial | None) -> None:
+        self._load(payload)
+        self.machine.carry(payload)
+        self.on_payload(payload)
+
+    def require_outputs(self, names: tuple[str, ...]) -> None:
+        """Refuse outputs that the machine does not have.
+
+        Args:
+            names: of outputs.
+
+        Raises:
+            PathEventError: of the first that cannot be set.
+        """
+        for problem in (self.machine.output_problem(name) for name in names):
+            if problem:
+                raise PathEventError(problem)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that can be asked of a control loop while it runs: done between two periods, in the loop's thread.
+
+Each takes the loop first. What an operator asks for is answered by why not, in words; empty where it is done.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.control_errors import GoalError
+from pkm_control.conveyor.conveyor import BeltState
+from pkm_control.hardware.machine import EMERGENCY_STOP
+from pkm_control.loop import recovery
+from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.follower import CHANGING
+from pkm_control.loop.modes import Outcome
+from pkm_control.loop.motion import Motion
+from pkm_control.loop.working_mode.mode_way import ModeWay
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Inertial
+from pkm_kinematics.kernels.compiled_rotations import displacement_between
+
+Array = NDArray[np.float64]
+
+FARTHEST = 600.0  # s: a start later than that is taken for a mistake, such as that of another clock
+PAUSED = "the controller is paused: resume or stop first"
+
+
+# Power of the drives
+
+
+def enable(loop: ControlLoop) -> str:
+    """Have the drives follow commands; the platform is held where it is."""
+    return loop.enable()
+
+
+def disable(loop: ControlLoop) -> str:
+    """Turn the drives off."""
+    loop.disable()
+    return ""
+
+
+def emergency_stop(loop: ControlLoop, reason: str = EMERGENCY_STOP) -> str:
+    """Turn the drives off, until `reset`."""
+    loop.emergency_stop(reason)
+    return ""
+
+
+def reset(loop: ControlLoop) -> str:
+    """Lead the machine out of a fault; its drives stay off."""
+    return loop.reset()
+
+
+# What moves
+
+
+def pause(loop: ControlLoop) -> str:
+    """Halt on the path."""
+    return loop.follower.pause()
+
+
+def resume(loop: ControlLoop) -> str:
+    """Go on with what was halted."""
+    return loop.follower.resume()
+
+
+def stop(loop: ControlLoop, reason: str = "the operator stopped it") -> str:
+    """End whatever moves by a deceleration on its way; a platform at rest is stopped already."""
+    loop.follower.stop(reason)
+    return ""
+
+
+def set_override(loop: ControlLoop, fraction: float) -> str:
+    """Run motions at a fraction (0 to 1) of their planned speed."""
+    return loop.follower.set_override(fraction)
+
+
+def steer(loop: ControlLoop, twist: Array) -> str:
+    """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time."""
+    return loop.follower.steer(twist, loop.machine.time)
+
+
+def jog_to(loop: ControlLoop, pose: Array) -> str:
+    """Move to a pose (7,), base frame, that the platform can take."""
+    return loop.follower.jog_to(pose)
+
+
+def relocate(loop: ControlLoop) -> str:
+    """Look for the platform from home with the next reading."""
+    loop.follower.relocate()
+    return ""
+
+
+def go_back(loop: ControlLoop, pose: Array) -> str:
+    """Move to a pose (7,) from `recovery.way_back`, at low speed."""
+    return recovery.go_back(loop.follower, pose)
+
+
+def begin_change(loop: ControlLoop, way: ModeWay) -> str:
+    """Change the working mode on a way that was found."""
+    try:
+        return loop.follower.begin_change(recovery.change_on(loop.follower, way))
+    except PkmError as error:
+        return str(error)
+
+
+def continue_change(loop: ControlLoop, label: str) -> str:
+    """Go on with a change that was halted, or back to where it came from."""
+    return recovery.continue_change(loop.follower, label)
+
+
+def require_ready(loop: ControlLoop) -> None:
+    """Refuse a motion while the working mode is changed, or while a motion is paused; raises `GoalError`."""
+    if loop.follower.change is not None:
+        raise GoalError(CHANGING)
+    if loop.follower.paused:
+        raise GoalError(PAUSED)
+
+
+def begin(loop: ControlLoop, motion: Motion, pose: Array, tolerance: float, delay: float) -> None:
+    """Follow a motion that was checked.
+
+    Args:
+        loop: whose follower follows it.
+        motion: its `start` is 0 where it begins at once.
+        pose: (7,) from which it was checked.
+        tolerance: how far the platform may have moved from there since [m and rad].
+        delay: from now to its beginning, where it begins at once [s].
+
+    Raises:
+        GoalError: it cannot be followed any more.
+    """
+    follower = loop.follower
+    require_ready(loop)
+    if follower.moving or np.abs(displacement_between(pose, follower.hold)).max() > tolerance:
+        raise GoalError("the platform was moved while the trajectory was checked")
+    now = follower.time
+    if motion.start != 0.0 and motion.start < now:
+        raise GoalError(f"the trajectory should have started {now - motion.start:.3f} s ago")
+    if motion.start > now + FARTHEST:
+        raise GoalError(f"the trajectory starts in {motion.start - now:.6g} s, more than {FARTHEST:g} s ahead")
+    motion.start = motion.start or now + delay
+    follower.follow(motion)
+
+
+def withdraw(loop: ControlLoop, number: int) -> None:
+    """Bring the motion of a number to rest on its path, if it is followed."""
+    motion = loop.follower.motion
+    if motion is not None and motion.number == number:
+        loop.follower.stop("cancelled")
+
+
+def end(loop: ControlLoop, reason: str) -> None:
+    """End what moves at once; the platform is held where its reference is."""
+    loop.follower.end(Outcome.PREEMPTED, reason)
+
+
+# Inputs
+
+
+def belt_state(loop: ControlLoop, name: str) -> BeltState:
+    """Where a belt is now."""
+    return loop.follower.belts[name].state(loop.follower.time)
+
+
+def hear_belt(loop: ControlLoop, name: str, stamp: float, reading: float) -> None:
+    """Take a reading of a belt's encoder, in its unit, with its stamp on the machine's clock [s]."""
+    loop.follower.belts[name].hear(stamp, reading)
+
+
+def set_gains(loop: ControlLoop, natural_frequency: float, damping: float) -> None:
+    """Change the gains of the law: rad/s, and 1 where it is critical."""
+    loop.controller.set_gains(natural_frequency, damping)
+
+
+def feel(loop: ControlLoop, wrench: Array) -> None:
+    """Take a reading (6,) of the force-torque sensor."""
+    loop.follower.force.hear(wrench, loop.machine.time)
+
+
+def hear_machine(loop: ControlLoop, state: str) -> None:
+    """Take what a machine that is elsewhere says of its life cycle."""
+    loop.follower.machine.hear(state)
+
+
+def expect_machine(loop: ControlLoop) -> None:
+    """Wait a while for what a machine that is elsewhere says of its life cycle."""
+    loop.follower.machine.expect(loop.machine.time)
+
+
+def set_output(loop: ControlLoop, name: str, value: float) -> str:
+    """Have an output of the machine take a value."""
+    problem = loop.machine.output_problem(name)
+    if not problem and loop.machine.outputs.get(name) != value:
+        loop.machine.set_output(name, value)
+    return problem
+
+
+def carry(loop: ControlLoop, payload: Inertial | None) -> None:
+    """Tell the machine what the platform carries."""
+    loop.machine.carry(payload)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A control loop as others see it, who are in another thread or process: what it says, and how to ask it something."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.conveyor.conveyor import BeltState, Conveyor
+from pkm_control.hardware.machine_state import MachineState
+from pkm_control.loop.jog import Jog
+from pkm_control.loop.modes import Mode
+from pkm_control.loop.motion import Action
+from pkm_control.motion.curve_check import CurveCheck
+from pkm_description.errors import PkmError
+from pkm_kinematics import Kinematics
+
+Array = NDArray[np.float64]
+
+
+class LoopEndedError(PkmError):
+    """The loop does not run any more; the message says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """What one period of a loop saw and did: a value that replaces the one before it.
+
+    `time` [s] is of the last usable reading, `now` of the machine; `hold` (7,) where the platform is held. `wake` is
+    when the period began, on the monotonic clock.
+    """
+
+    time: float
+    now: float
+    wake: float
+    action: Action
+    state: MachineState
+    hold: Array | None
+    moving: bool
+    paused: bool
+    changing: bool
+    override: float
+    working_mode: int
+    readable: bool = True
+    silent_for: float = 0.0
+    saturated: bool = False
+
+    @property
+    def mode(self) -> Mode:
+        """What the controller is doing."""
+        return self.action.mode
+
+    @property
+    def held(self) -> Array:
+        """Pose (7,) that is held where nothing moves.
+
+        Raises:
+            PkmError: no reading has come yet.
+        """
+        if self.hold is None:
+            raise PkmError("no measured state yet")
+        return self.hold
+
+
+class RunningLoop(ABC):
+    """The other end of a loop that runs in a thread or a process of its own.
+
+    `check` and `jog` are for planning: they know the present working mode and payload, and are not the loop's own where
+    that is in another process.
+    """
+
+    conveyors: Mapping[str, Conveyor]
+
+    @property
+    @abstractmethod
+    def situation(self) -> Situation:
+        """The newest one; never waits for the loop."""
+
+    @property
+    @abstractmethod
+    def check(self) -> CurveCheck:
+        """What the machine can do, in its present working mode."""
+
+    @property
+    @abstractmethod
+    def jog(self) -> Jog:
+        """For its questions; not the one that jogs."""
+
+    @property
+    def kinematics(self) -> Kinematics:
+        """Of the robot."""
+        return self.check.kinematics
+
+    @abstractmethod
+    def belt(self, name: str) -> BeltState:
+        """Where a belt is now, by the name of its conveyor."""
+
+    @abstractmethod
+    def ask(self, request: Callable[..., Any], *arguments: Any) -> Any:
+        """Have the loop do something between two periods, and wait until it is done.
+
+        Args:
+            request: a function of `requests`.
+            arguments: of it, after the loop.
+
+        Returns:
+            What it answers.
+
+        Raises:
+            PkmError: as the request does.
+            LoopEndedError: nobody answers.
+        """
+
+    @abstractmethod
+    def tell(self, request: Callable[..., Any], *arguments: Any) -> None:
+        """The same without waiting; whatever it answers is lost."""

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes `hardware` and `controller` in one process, and their one loop in a process of its own.
+
+Between machine and controller there is a call, not a topic. States, commands and references are published for whoever
+listens, at a rate of their own.
+"""
+
+from __future__ import annotations
+
+from rclpy.node import Node
+
+from pkm_control.nodes.controller_node import ControllerNode
+from pkm_control.nodes.hardware_node import HardwareNode
+from pkm_control.nodes.shared_loop import SharedLoop
+from pkm_description.ros.process import run_nodes
+
+
+def main(args: list[str] | None = None) -> int:
+    """Entry point."""
+    shared = SharedLoop()  # forked from here, before there are other threads
+
+    def make() -> list[Node]:
+        return [ControllerNode(shared), HardwareNode(shared)]
+
+    try:
+        return run_nodes(make, args)
+    finally:
+        shared.end()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where motions are checked and admitted: in a thread of its own, so that neither control nor services wait for it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pkm_control.control_errors import GoalError
+from pkm_control.conveyor.conveyor import conveyor_named
+from pkm_control.conveyor.riding import RidingTrajectory
+from pkm_control.loop import requests
+from pkm_control.loop.follower import CHANGING
+from pkm_control.loop.modes import Mode
+from pkm_control.loop.motion import Motion, Tolerances
+from pkm_control.loop.running_loop import RunningLoop
+from pkm_control.motion.path_events import PathEvents
+from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError
+from pkm_control.operation.controls import Controls
+from pkm_control.operation.motion_points import MotionPoints
+from pkm_description.errors import PkmError
+
+START_DELAY = 0.05  # s, from a motion that is to begin at once to its beginning
+START_TOLERANCE = 0.005  # m and rad: largest jump at the start of a motion
+WAITING = 16  # motions that may wait for their turn
+_REST = 10.0  # s, within which a platform comes to rest
+_LOST = (Mode.WAITING, Mode.STOPPED)
+_STALL = 0.3  # s, that readings may be silent before a motion is refused for it
+_LOOK = 0.002  # s, between two looks whether it is
+
+
+@dataclass(eq=False)
+class GoalRequest:
+    """A motion that asks to be followed: the `motion` it became, or the `problem` why not, once it is `done`.
+
+    `points` makes the points, in the thread of the queue.
+    """
+
+    points: Callable[[], MotionPoints]
+    tolerances: Tolerances = field(default_factory=Tolerances)
+    motion: Motion | None = None
+    problem: str = ""
+    withdrawn: bool = False
+    done: bool = False
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will become of it."""
+        if self.motion is None:
+            return self.done
+        return self.motion.outcome is not None
+
+
+class GoalQueue:
+    """Admits motions one after the other.
+
+    A motion that comes while the platform moves is judged first. If it can be followed, the motion before it is brought
+    to rest on its path, and the new one begins from there, at rest.
+
+    Args:
+        controls: the loop.
+        settings: start delay [s] and start tolerance [m and rad], asked for with each motion.
+        report: told the problem of each motion that is refused.
+    """
+
+    def __init__(
+        self,
+        controls: Controls,
+        settings: Callable[[], tuple[float, float]] = lambda: (START_DELAY, START_TOLERANCE),
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._controls = controls
+        self._settings = settings
+        self._report = report
+        self._queue: queue.Queue[GoalRequest | None] = queue.Queue()
+        self._checking: GoalRequest | None = None
+        self._thread = threading.Thread(target=self._run, name="goals", daemon=True)
+        self._thread.start()
+
+    def put(self, goal: GoalRequest) -> None:
+        """Take a motion, or refuse it at a glance; the fields of `goal` tell what became of it."""
+        try:
+            self._require_ready(self._controls.ready())
+            if self._queue.qsize() >= WAITING:
+                raise GoalError(f"{WAITING} trajectories wait to be checked already")
+        except PkmError as error:
+            self.refuse(goal, error)
+            return
+        self._queue.put(goal)
+
+    def refuse(self, goal: GoalRequest, error: Exception) -> None:
+        """Answer a motion that is not followed, with the reason."""
+        goal.problem, goal.done = str(error), True
+        self._report(goal.problem)
+
+    def withdraw(self, goal: GoalRequest) -> None:
+        """Bring a motion to rest on its path, or keep it from being followed at all."""
+        goal.withdrawn = True
+        if goal.motion is not None:
+            goal.motion.withdrawn = True
+            if self._controls.loop is not None:
+                self._controls.loop.tell(requests.withdraw, goal.motion.number)
+
+    def withdraw_waiting(self) -> None:
+        """Keep all motions that wait, or are being checked, from being followed."""
+        checking = self._checking
+        for goal in (*self._queue.queue, checking):
+            if goal is not None and goal.motion is None:
+                goal.withdrawn = True
+
+    def close(self) -> None:
+        """End the thread."""
+        self._queue.put(None)
+        self._thread.join(2.0)
+
+    def _run(self) -> None:
+        while (goal := self._queue.get()) is not None:
+            self._checking = goal
+            try:
+                self._admit(goal)
+            except PkmError as error:
+                self.refuse(goal, error)
+            except Exception as error:  # the queue goes on: whatever one motion breaks, others come
+                self.refuse(goal, RuntimeError(f"the check failed: {error!r}"))
+            goal.done = True
+            self._checking = None
+
+    def _require_free(self, loop: RunningLoop, patience: float) -> None:
+        until = time.monotonic() + patience  # a computer that is busy may stall readings for some periods
+        while loop.situation.mode in _LOST:
+            if time.monotonic() < until:
+                time.sleep(_LOOK)
+                continue
+            raise GoalError(f"the platform is not held: {loop.situation.action.reason or 'no measured state yet'}")
+        self._require_ready(loop)
+
+    @staticmethod
+    def _require_ready(loop: RunningLoop) -> None:
+        now = loop.situation
+        if now.changing:
+            raise GoalError(CHANGING)
+        if now.paused:
+            raise GoalError(requests.PAUSED)
+
+    def _admit(self, goal: GoalRequest) -> None:
+        """Check a motion and have it followed; raise `PkmError` where it cannot be."""
+        loop = self._controls.ready()
+        self._require_free(loop, _STALL)
+        delay, tolerance = self._settings()
+        points = goal.points()
+        kinematics = loop.kinematics
+        if loop.situation.moving:
+            there = points.trajectory(kinematics, None, tolerance)
+            self._require_runnable(loop, self._carried(loop, points, there), points.events)
+            self._require_wanted(goal)
+            self._bring_to_rest(loop)
+        pose = np.array(loop.situation.held)
+        trajectory = self._carried(loop, points, points.trajectory(kinematics, pose, tolerance))
+        self._require_runnable(loop, trajectory, points.events)
+        braking = loop.check.braking(trajectory, points.events)
+        if loop is not self._controls.loop:
+            raise GoalError("the robot was exchanged while the trajectory was checked")
+        self._require_wanted(goal)
+        motion = Motion(trajectory, points.start, goal.tolerances, braking, points.events)
+        loop.ask(requests.begin, motion, pose, tolerance, delay)
+        goal.motion = motion
+        if goal.withdrawn:  # meanwhile
+            self.withdraw(goal)
+
+    @staticmethod
+    def _require_wanted(goal: GoalRequest) -> None:
+        if goal.withdrawn:
+            raise GoalError("cancelled")
+
+    @staticmethod
+    def _bring_to_rest(loop: RunningLoop) -> None:
+        loop.ask(requests.stop, "another motion took over")
+        until = time.monotonic() + _REST
+        while loop.situation.moving:
+            if time.monotonic() > until:
+                raise GoalError("the platform does not come to rest")
+            time.sleep(_LOOK)
+
+    @staticmethod
+    def _carried(loop: RunningLoop, points: MotionPoints, trajectory: PointTrajectory) -> PointTrajectory:
+        """Return the motion as the frame carries it in which it is given."""
+        ride = points.ride
+        if ride is None:
+            return trajectory
+        conveyor = conveyor_named(loop.conveyors, ride.frame)
+        override = loop.situation.override
+        if override != 1.0:
+            raise GoalError(f"the speed override is {override:g}; a conveyor waits for nobody: set it to 1")
+        return RidingTrajectory(trajectory, ride, conveyor, loop.belt(ride.frame))
+
+    @staticmethod
+    def _require_runnable(loop: RunningLoop, trajectory: PointTrajectory, events: PathEvents) -> None:
+        curves = [trajectory]
+        if isinstance(trajectory, RidingTrajectory):
+            curves += [trajectory.shifted(aside) for aside in (-trajectory.allowed, trajectory.allowed)]
+        for curve in curves:
+            if refusal := loop.check.refusal(curve, events):
+                raise PointTrajectoryError(refusal)

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machine, controller and loop of a robot from settings that are plain data, so that another process can build them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION, highest_natural_frequency
+from pkm_control.controllers.laws import make_controller
+from pkm_control.controllers.weight import holding_efforts
+from pkm_control.conveyor.belt import Belt
+from pkm_control.conveyor.conveyor_file import read_conveyors
+from pkm_control.hardware.contact.force_file import read_force_file
+from pkm_control.hardware.machine import Machine
+from pkm_control.hardware.machine_file import read_machine_file
+from pkm_control.hardware.machine_kinds import SIMULATED
+from pkm_control.hardware.make_machine import limits_by_file, make_machine
+from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.imperfections import realistic_machine
+from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.follower import TrajectoryFollower
+from pkm_control.loop.watches.guard import guard_of
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.space.keep_out_file import read_keep_outs
+from pkm_description.load import shared_mechanism
+from pkm_description.mechanism import Array, Inertial, Mechanism
+from pkm_dynamics.dynamics import shared_dynamics
+
+Fallback = Literal["zero", "gravity"]
+
+
+@dataclass(frozen=True)
+class MachineSettings:
+    """A machine, as the parameters of the hardware node describe it; `hidden_payload` in kg, `command_timeout` in s."""
+
+    kind: str = SIMULATED
+    file: str = ""
+    force_file: str = ""
+    command_timeout: float = 0.02
+    encoder: Encoder | None = None
+    realistic: bool = False
+    hidden_payload: float = 0.0
+
+
+@dataclass(frozen=True)
+class ControllerSettings:
+    """A controller, as the parameters of the controller node describe it.
+
+    `rate` is in Hz, `natural_frequency` in rad/s, `stale_periods` and `delay` in periods (`delay` from a reading to the
+    beginning of the time in which its command acts), times in s, `following_error` in m.
+    """
+
+    law: str = LAWS[0]
+    rate: float = 1000.0
+    natural_frequency: float = NATURAL_FREQUENCY
+    damping: float = DAMPING
+    delay: float = 0.0
+    stale_periods: int = 10
+    fallback: Fallback = "gravity"
+    hold_time: float = 0.5
+    abort_after: float = 1.0
+    following_error: float = 0.0
+    machine_file: str = ""
+    force_file: str = ""
+    keep_out_file: str = ""
+    conveyor_file: str = ""
+
+    @property
+    def period(self) -> float:
+        """Of the loop [s]."""
+        return 1.0 / self.rate
+
+    def usable_frequency(self, asked: float, damping: float, rate: float) -> float:
+        """As much of a natural frequency that is asked for [rad/s] as readings at a rate [Hz] carry."""
+        if self.law == POSITION:  # which has no gains
+            return asked
+        return min(asked, highest_natural_frequency(1.0 / rate, damping, 0.5 + self.delay))
+
+
+def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
+    """The machine, unconfigured.
+
+    Args:
+        mechanism: the robot.
+        settings: of the machine.
+
+    Raises:
+        PkmError: there is none like that, with the reason.
+    """
+    if settings.kind != SIMULATED:
+        file = read_machine_file(settings.file) if settings.file else None
+        return make_machine(settings.kind, shared_dynamics(mechanism).kinematics, file)
+    payload = Inertial(mass=settings.hidden_payload) if settings.hidden_payload > 0.0 else None
+    if settings.realistic:
+        machine = realistic_machine(mechanism, settings.command_timeout, payload)
+    else:
+        machine = SimulatedMachine(
+            shared_dynamics(mechanism),
+            ActuatorLimits.of(mechanism),
+            encoder=settings.encoder,
+            command_timeout=settings.command_timeout,
+            payload=payload,
+        )
+    if settings.force_file:
+        machine.surround(read_force_file(settings.force_file).surroundings)
+    return machine
+
+
+def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> TrajectoryFollower:
+    """The controller with its guard and all that leads it.
+
+    Args:
+        mechanism: the robot.
+        settings: of the controller.
+
+    Raises:
+        PkmError: it cannot be controlled like that, with the reason.
+    """
+    dynamics = shared_dynamics(mechanism)
+    limits = limits_by_file(mechanism, settings.machine_file)
+    period, damping = settings.period, settings.damping
+    controller = make_controller(
+        settings.law,
+        dynamics,
+        limits,
+        period,
+        settings.usable_frequency(settings.natural_frequency, damping, settings.rate),
+        damping,
+        settings.delay * period,
+        read_force_file(settings.force_file).task,
+    )
+
+    def weight(pose: Array) -> Array:
+        return holding_efforts(dynamics, limits, pose, payload=controller.payload)
+
+    max_age = settings.stale_periods * period
+    guard = guard_of(controller.commands, limits, max_age, weight, settings.fallback, settings.hold_time)
+    return TrajectoryFollower(
+        dynamics.kinematics,
+        controller,
+        guard,
+        (0.5 + settings.delay) * period,
+        settings.abort_after,
+        read_keep_outs(settings.keep_out_file),
+        {one.name: Belt(one) for one in read_conveyors(settings.conveyor_file)},
+        following_error=settings.following_error,
+    )
+
+
+def build_robot_loop(text: str, machine: MachineSettings, controller: ControllerSettings) -> ControlLoop:
+    """The loop of machine and controller, of the robot of a description (URDF+).
+
+    Raises:
+        PkmError: they cannot be built, with the reason.
+    """
+    mechanism = shared_mechanism(text)
+    return ControlLoop(build_machine(mechanism, machine), build_follower(mechanism, controller), controller.rate)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A loop in a process of its own: it keeps its time, answers, and leaves its drives off whichever way it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
+from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.loop import requests
+from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.jog import Jog
+from pkm_control.loop.loop_process import LoopProcess
+from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.running_loop import LoopEndedError
+from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.operation.controls import Controls
+from pkm_control.operation.goal_queue import GoalQueue, GoalRequest
+from pkm_control.operation.motion_points import MotionPoints
+from pkm_control.operation.operator import Operator
+from pkm_control.run.main_job import planned
+from pkm_control.run.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
+from pkm_dynamics.dynamics import shared_dynamics
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+
+
+def wait(condition: Callable[[], object], patience: float = 20.0) -> None:
+    until = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.005)
+
+
+def planning_of(mechanism) -> Callable[[int], tuple[CurveCheck, Jog]]:
+    dynamics = shared_dynamics(mechanism)
+
+    def planning(mode: int) -> tuple[CurveCheck, Jog]:
+        check = CurveCheck(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism), mode)
+        return check, Jog(check)
+
+    return planning
+
+
+@pytest.fixture
+def process(mechanism) -> Iterator[LoopProcess]:
+    made = LoopProcess()
+    try:
+        settings = ControllerSettings(rate=250.0, natural_frequency=40.0)
+        made.build(build_robot_loop, (mechanism.urdf, MachineSettings(), settings), planning_of(mechanism), 0)
+        yield made
+    finally:
+        made.end()
+
+
+def held(process: LoopProcess) -> None:
+    assert process.run() == ""
+    assert process.ask(requests.enable) == ""
+    wait(lambda: process.begun)
+    wait(lambda: process.situation.mode is Mode.HOLDING)
+
+
+def test_drives_are_off_until_they_are_enabled(process: LoopProcess) -> None:
+    assert process.run() == ""
+    wait(lambda: process.begun and process.situation.now > 0.2)
+    assert process.lifecycle is Lifecycle.INACTIVE
+    assert process.situation.mode is Mode.WAITING
+    assert "inactive" in process.situation.action.reason
+    assert process.ask(requests.enable) == ""
+    wait(lambda: process.situation.mode is Mode.HOLDING)
+    process.ask(requests.disable)
+    wait(lambda: process.lifecycle is Lifecycle.INACTIVE)
+
+
+def test_it_follows_a_motion_and_tells_how_it_went(process: LoopProcess, mechanism) -> None:
+    held(process)
+    queue = GoalQueue(Controls(process))
+    plan = planned(mechanism, "auto").job
+    for trajectory in (plan.approach, plan.cycle):
+        goal = GoalRequest(lambda trajectory=trajectory: MotionPoints.of(trajectory))
+        queue.put(goal)
+        wait(lambda goal=goal: goal.over)
+        assert goal.problem == ""
+        assert goal.motion is not None
+        assert goal.motion.outcome is Outcome.SUCCESSFUL, goal.motion.reason
+        assert 0.0 < goal.motion.largest[0] < 1e-3  # m: efforts of 40 rad/s, held for 4 ms each
+    queue.close()
+
+
+def test_a_stop_ends_what_moves_and_what_waits(process: LoopProcess, mechanism) -> None:
+    held(process)
+    controls = Controls(process)
+    queue = GoalQueue(controls)
+    operator = Operator(controls, queue.withdraw_waiting)
+    cycle = planned(mechanism, "auto").job.approach
+    home = MotionPoints.of(cycle)
+    slow = MotionPoints(20.0 * home.times, home.poses, home.twists / 20.0, home.accelerations / 400.0)
+    first, second = GoalRequest(lambda: slow), GoalRequest(lambda: slow)
+    queue.put(first)
+    wait(lambda: process.situation.moving)
+    queue.put(second)
+    assert operator.stop().success
+    wait(lambda: first.over and second.over)
+    wait(lambda: process.situation.mode is Mode.HOLDING)
+    assert second.motion is None or second.motion.outcome is not Outcome.SUCCESSFUL
+    time.sleep(0.3)
+    assert not process.situation.moving
+    queue.close()
+
+
+def test_rows_tell_what_the_loop_sees(process: LoopProcess, kinematics) -> None:
+    held(process)
+    now = process.situation
+    np.testing.assert_allclose(now.held, kinematics.home, atol=1e-4)
+    assert now.action.measured is not None
+    np.testing.assert_allclose(now.action.measured.joints, kinematics.home_joints, atol=1e-3)
+    np.testing.assert_allclose(now.action.measured.positions, now.state.positions)
+    time.sleep(0.1)
+    wakes = np.array([one.wake for one in process.figures()])
+    assert len(wakes) > 20
+    assert np.all(np.diff(wakes) > 0.0)
+
+
+def fail(loop: ControlLoop) -> None:
+    """Have every period fail from now on."""
+
+    def read() -> None:
+        raise RuntimeError("a wire came off")
+
+    loop.follower.update = lambda *_: read()  # type: ignore[method-assign]
+
+
+def test_an_exception_in_the_loop_is_a_fault_with_its_text(process: LoopProcess) -> None:
+    held(process)
+    process.ask(fail)
+    wait(lambda: process.lifecycle is Lifecycle.FAULT)
+    wait(lambda: process.texts.fault)
+    assert process.texts.fault == "the control loop failed: RuntimeError: a wire came off"
+    assert "RuntimeError" in process.ask(requests.enable)
+
+
+def test_reset_leads_to_drives_that_are_off(process: LoopProcess) -> None:
+    held(process)
+    process.ask(requests.emergency_stop)
+    wait(lambda: process.lifecycle is Lifecycle.FAULT)
+    assert process.ask(requests.reset) == ""
+    wait(lambda: process.lifecycle is Lifecycle.INACTIVE)
+    time.sleep(0.1)
+    assert process.lifecycle is Lifecycle.INACTIVE
+    assert process.ask(requests.enable) == ""
+    wait(lambda: process.situation.mode is Mode.HOLDING)
+
+
+def test_a_process_that_is_killed_is_told(process: LoopProcess) -> None:
+    held(process)
+    os.kill(process.pid, signal.SIGKILL)
+    wait(lambda: process.failure)
+    assert "the process of the control loop has ended" in process.failure
+    with pytest.raises(LoopEndedError, match="has ended"):
+        process.ask(requests.enable)
+
+
+HEXAPOD = """
+import sys, time
+from pkm_control.loop.loop_process import LoopProcess
+process = LoopProcess()
+from pkm_control.loop import requests
+from pkm_control.run.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
+from pkm_description import load_mechanism
+from pkm_dynamics.dynamics import shared_dynamics
+from pkm_control.loop.jog import Jog
+from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.limits import ActuatorLimits
+mechanism = load_mechanism(sys.argv[1])
+dynamics = shared_dynamics(mechanism)
+def planning(mode):
+    check = CurveCheck(dynamics.kinematics, dynamics, ActuatorLimits.of(mechanism), mode)
+    return check, Jog(check)
+machine = MachineSettings(kind="servos", file=sys.argv[2])
+settings = ControllerSettings(law="position", rate=50.0, machine_file=sys.argv[2])
+process.build(build_robot_loop, (mechanism.urdf, machine, settings), planning, 0)
+process.run()
+process.ask(requests.enable)
+print(process.pid, flush=True)
+if sys.argv[3] == "exception":
+    raise RuntimeError
+if sys.argv[3] == "end":
+    sys.exit(process.end())
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("way", ["end", "exception", "SIGINT", "SIGTERM", "SIGKILL", "SIGTERM of the loop"])
+def test_servos_are_off_after_every_way_out(way: str, tmp_path: Path) -> None:
+    """By the board's own account; the loop's process is gone, too."""
+    with SimulatedServoBoard() as board:
+        file = tmp_path / "machine.yaml"
+        text = (EXAMPLES / "hobby_hexapod_machine.yaml").read_text(encoding="utf-8")
+        file.write_text(text.replace("/dev/ttyUSB0", board.port), encoding="utf-8")
+        words = [sys.executable, "-c", HEXAPOD, str(EXAMPLES / "hobby_hexapod.urdf.xacro"), str(file), way]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as user:
+            assert user.stdout is not None
+            loop = int(user.stdout.readline())
+            if way not in ("end", "exception"):
+                wait(lambda: any(board.pulses))
+                if way == "SIGTERM of the loop":
+                    os.kill(loop, signal.SIGTERM)
+                else:
+                    os.kill(user.pid, getattr(signal, way))
+            wait(lambda: any(any(pulses) for _, pulses in board.history))  # they were on
+            wait(lambda: not any(board.pulses), 5.0)
+            wait(lambda: not Path(f"/proc/{loop}").exists() or "Z" in _state(loop), 5.0)
+            user.kill()
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "Z"
