@@ -171,7 +171,8 @@ def test_a_process_that_is_killed_is_told(process: LoopProcess) -> None:
 
 
 HEXAPOD = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background ignores it
 from pkm_control.loop.loop_process import LoopProcess
 process = LoopProcess()
 from pkm_control.loop import requests

@@ -206,6 +206,7 @@ def test_the_machine_is_exchanged_when_it_is_cleaned_up(graph: Graph) -> None:
     graph.describe(five_bar.urdf)
     graph.wait(lambda: any("another robot description is refused" in text for text in logged))
     assert len(node._alone.machine.limits.names) == 3
+    graph.in_executor(node.trigger_deactivate)
     graph.in_executor(node.trigger_cleanup)
     read.clear()
     graph.describe(five_bar.urdf)
