@@ -124,9 +124,9 @@ class Dynamics(Introduced):
         """
         plain = wrench is None and payload is None and seed is None and mode is None and distribution is None
         if plain and is_vector(pose, 7) and is_vector_or_none(twist) and is_vector_or_none(acceleration):
-            effort = self.robot.efforts_at(pose, twist, acceleration)
-            if effort is not None:
-                return Efforts(effort, integer(Status.CONVERGED), self.kinematics.engine.names)
+            found = self.robot.efforts_at(pose, twist, acceleration)
+            if found is not None:
+                return Efforts(found[0], integer(Status.CONVERGED), found[1], self.kinematics.engine.names)
         problem = Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
         return inverse(problem, distribution)
 

@@ -130,7 +130,7 @@ def reactions(problem: Problem, distribution: Distribution | None = None) -> Rea
     """See `Dynamics.reactions`."""
     k = problem.robot.kinematics
     t, bodies, motions, status = k.tables, problem.model.bodies, problem.motions, problem.status
-    efforts = efforts_of(problem, distribution)
+    efforts, _ = efforts_of(problem, distribution)
     names, at = _listed(k)
     swapped = _swapped(k)
     sign = np.concatenate([np.ones(len(t.bodies) - 2), np.where(swapped, -1.0, 1.0)])[at]

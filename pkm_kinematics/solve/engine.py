@@ -155,6 +155,7 @@ class Engine:
             self.task.record,
             actuators=m,
             square=self.constant_space and m == self.mobility,
+            mixed=len(set(self.actuated_turning)) > 1,
             iterated=self.iterated,
             length=self.characteristic_length,
             size=float(self.tables.blocks["size"].max(initial=0.0)) or 1.0,  # until that at home is known

@@ -12,7 +12,7 @@ from numba import njit
 
 from pkm_dynamics import Distribution
 from pkm_dynamics.distribution import Sharing
-from pkm_dynamics.kernels.sharing import SHARED, share_within
+from pkm_dynamics.kernels.sharing import SHARED, room, share_within
 
 LOWER, UPPER = np.full(8, -600.0), np.full(8, -20.0)  # of the efforts of eight cables, N
 
@@ -26,7 +26,7 @@ def _share_all(jacobians, lower, upper, efforts, status, scratch):
 def share_all(jacobians, efforts):
     """The efforts (n, 8) shared, each with one of the Jacobians (k, 6, 8) in turn, and their statuses."""
     shared, status = efforts.copy(), np.zeros(len(efforts), dtype=np.int64)
-    _share_all(jacobians, LOWER, UPPER, shared, status, np.zeros((3 * 8 + 8, 8 + 1)))
+    _share_all(jacobians, LOWER, UPPER, shared, status, np.zeros(room(8, 6)))
     return shared, status
 
 

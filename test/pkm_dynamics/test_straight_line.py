@@ -37,11 +37,12 @@ def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     mode = 0
     expected = robot.inverse(states.pose, states.twist, states.acceleration, wrench, mode=mode)
     problem = robot.problem(states.pose, states.twist, states.acceleration, wrench)
-    effort = np.zeros((N, m))
+    effort, condition = np.zeros((N, m)), np.zeros(N)
     code = MachineCode(record_inverse(robot.robot, mode))
-    straight_inverse_many(code.address, problem.motions, effort, problem.status)
+    straight_inverse_many(code.address, problem.motions, condition, effort, problem.status)
     assert (problem.status[expected.ok] == SOLVED).all()  # around home, no limb takes another branch
     assert error(effort[expected.ok], expected.effort[expected.ok]) < CLOSE
+    np.testing.assert_allclose(condition[expected.ok], expected.condition[expected.ok], rtol=CLOSE)
 
     expected = robot.direct(states.pose, states.twist, effort, wrench, mode=mode)
     problem = robot.problem(states.pose, states.twist, None, wrench)

@@ -17,8 +17,8 @@ from pkm_kinematics.kernels.rates.motion import (
     move_platform,
     velocities,
 )
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, get, sub
 
 RANK = 1e-9  # left null vectors of a limb: singular values below this part of the largest. J mixes lengths and angles
@@ -176,7 +176,7 @@ def motion_spaces(model, data, choice, poses, twists, spaces, biases):
         biases[k] = np.nan
         if not closes(status):
             continue
-        if not invert_blocks(model, data) > NEARLY_SINGULAR:
+        if not is_regular(invert_blocks(model, data)):
             continue
         here = model.subspace if constant else allowed_twists(model, data, poses[k])
         motion_space(model, data, here, twists[k], spaces[k], biases[k])
