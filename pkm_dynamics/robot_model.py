@@ -196,9 +196,9 @@ def checked_payload(payload: Inertial) -> Inertial:
             raise PkmError(f"{what}: not finite")
         given[name] = array
     inertia = given["inertia"]
-    if np.abs(inertia - inertia.T).max() > ROUNDING * np.abs(inertia).max():
+    if np.abs(0.5 * inertia - 0.5 * inertia.T).max() > 0.5 * ROUNDING * np.abs(inertia).max():
         raise PkmError("payload.inertia: not symmetric")
-    body = Inertial(float(given["mass"][0]), given["com"], frozen(0.5 * (inertia + inertia.T)))
+    body = Inertial(float(given["mass"][0]), given["com"], frozen(0.5 * inertia + 0.5 * inertia.T))
     problem = inertia_problem(body)
     if problem:
         raise PkmError(f"payload: {problem}")

@@ -16,7 +16,7 @@ class Status(IntEnum):
     INVALID_INPUT = (
         5  # not finite, not a unit quaternion, or outside the robot's motion space, or so large that numbers overflow
     )
-    EFFORT_LIMIT = 7  # no efforts within the bounds do the work (6 is taken by the messages)
+    EFFORT_LIMIT = 7  # no efforts within the bounds do the work (6 and 9 are taken by the messages)
 
     @property
     def meaning(self) -> str:

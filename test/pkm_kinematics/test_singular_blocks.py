@@ -63,7 +63,7 @@ def test_newtons_method_is_the_same_whatever_was_solved_before(leg):
 
 def test_joints_that_others_stand_for_rest(leg):
     """The generalised inverse J J' J = J of the joints that are left, and none of those that move nothing."""
-    k, model, block, pose = leg
+    block = leg[2]
     _, inverse, *_ = solved(leg, 0.0)
     inverse = inverse.reshape(block["count"], block["rows"])
     assert np.linalg.matrix_rank(inverse) == 1  # the slide
