@@ -23,7 +23,7 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
-from pkm_description.mechanism import Array
+from pkm_description.mechanism import Array, Mechanism
 from pkm_dynamics.kernels.sharing import (
     NO_END,
     NONE_WITHIN,
@@ -69,11 +69,30 @@ class Distribution:
     those of the description, of one sign where an actuator only pulls or pushes. Equal bounds prescribe an effort: zero
     for an actuator that has failed. A positive lower bound keeps cables taut that a positive effort shortens, a
     negative upper bound those it pays out.
+
+    With nothing said, the least squares without bounds, also of actuators that cannot give them.
     """
 
     norm: float = 2.0
     weights: ArrayLike | Literal["limits"] | None = None
     bounds: tuple[ArrayLike, ArrayLike] | Literal["limits"] | None = None
+
+
+def meant(distribution: Distribution | None, mechanism: Mechanism) -> Distribution | None:
+    """What a call means that asks for a distribution, or for none.
+
+    Args:
+        distribution: as it was given.
+        mechanism: the robot.
+
+    Returns:
+        Efforts within their ranges where an actuator only pulls, or only pushes, and nothing was asked for. None for
+        the least squares, which need no distribution.
+    """
+    if distribution is None:
+        return Distribution(bounds="limits") if mechanism.one_way_actuators.any() else None
+    plain = distribution.norm == 2.0 and distribution.weights is None and distribution.bounds is None
+    return None if plain else distribution
 
 
 def distribute(

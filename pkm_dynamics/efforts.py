@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_dynamics.codegen.recordings import record_inverse
 from pkm_dynamics.codegen.step_code import straight_inverse_many
-from pkm_dynamics.distribution import Distribution, distribute
+from pkm_dynamics.distribution import Distribution, distribute, meant
 from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
 from pkm_dynamics.problem import Problem
 from pkm_kinematics.batch import nans
@@ -42,7 +42,7 @@ class Efforts(NamedSolution):
 
 def inverse(problem: Problem, distribution: Distribution | None = None) -> Efforts:
     """See `Dynamics.inverse`."""
-    efforts, condition = efforts_of(problem, distribution)
+    efforts, condition = efforts_of(problem, meant(distribution, problem.robot.kinematics.mechanism))
     shaped, names = problem.shaped, problem.robot.kinematics.engine.names
     return Efforts(shaped(efforts), shaped(problem.status), shaped(condition), names)
 
@@ -50,7 +50,7 @@ def inverse(problem: Problem, distribution: Distribution | None = None) -> Effor
 def efforts_of(problem: Problem, distribution: Distribution | None = None) -> tuple[Array, Array]:
     """Efforts (k, n_actuated) of the rows of a problem, which gets their status, and conditions (k,).
 
-    Raises `DistributionError`.
+    Least squares where there is no distribution. Raises `DistributionError`.
     """
     motions, status = problem.motions, problem.status
     efforts = nans(len(problem), problem.robot.n_actuated)

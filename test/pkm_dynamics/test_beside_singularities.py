@@ -71,7 +71,7 @@ def test_efforts_that_converge_give_the_motion(name):
     steps = rng.normal(size=(600, n)) * 10.0 ** rng.uniform(-16.0, -2.0, (600, 1)) * per
     poses = np.array([pose, *(moved(k, pose, step) for step in steps)])
     twist, acceleration = motions(dynamics, rng, poses)
-    found = dynamics.inverse(poses, twist, acceleration)
+    found = dynamics.inverse(poses, twist, acceleration, distribution=Distribution())
     known = np.isfinite(k.motion_jacobian(poses)).all(axis=(1, 2))
     assert known.sum() > 500
     condition = 1.0 / np.array([np.linalg.cond(uniform_jacobian(k, p)) for p in poses[known]])
@@ -98,7 +98,7 @@ def test_lean_calls_say_so_too(name):
     steps = rng.normal(size=(100, k.mobility)) * 10.0 ** rng.uniform(-16.0, -2.0, (100, 1)) * per
     poses = np.array([pose, *(moved(k, pose, step) for step in steps)])
     call, effort = dynamics.lean_inverse(), np.zeros(len(k.actuated_names))
-    expected = dynamics.inverse(poses, mode=0)
+    expected = dynamics.inverse(poses, mode=0, distribution=Distribution())
     for p, status in zip(poses, expected.status, strict=True):
         motion = np.zeros(25)
         motion[:7] = p

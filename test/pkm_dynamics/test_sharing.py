@@ -103,7 +103,8 @@ def test_it_is_continuous_along_a_path(of_gallery):
         way = np.linspace(0.0, 1.0, n)[:, None]
         turn = np.concatenate([0.8 * way - 0.4, 0.6 * way - 0.3, 0.3 - 0.5 * way, 0.2 * way, 0.0 * way, -0.1 * way], 1)
         poses = robot.kinematics.engine.poses(turn)[0]
-        J, plain = np.asarray(robot.kinematics.forward_jacobian(poses)), robot.dynamics.gravity(poses).effort
+        J = np.asarray(robot.kinematics.forward_jacobian(poses))
+        plain = robot.dynamics.inverse(poses, distribution=Distribution()).effort
         shared = np.array([sharing.share(J[i], plain[i]) for i in range(n)])
         assert (shared <= -20.0).all()
         assert not sharing.short
@@ -153,7 +154,7 @@ def test_library_and_loop_share_alike(of_gallery, name):
     """The library with norm 2 and bounds answers what controllers apply; without redundancy nothing is shared."""
     robot = of_gallery[name]
     k, home = robot.kinematics, robot.kinematics.home
-    plain = np.asarray(robot.dynamics.gravity(home).effort)
+    plain = np.asarray(robot.dynamics.inverse(home, distribution=Distribution()).effort)
     J = np.asarray(k.forward_jacobian(home))
     size = np.abs(plain).max()
     lower, upper = np.full(len(plain), -0.95 * size), np.full(len(plain), size)
