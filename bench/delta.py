@@ -141,12 +141,12 @@ def distance_to_straight_line(sample: Sample) -> list[list[str]]:
     line, code = StraightLineC(recording), MachineCode(recording)
     special = line.compile()
     motions = _motions(sample, POINTS)
-    efforts, again = np.empty((POINTS, 3)), np.empty((POINTS, 3))
+    efforts, again, condition = np.empty((POINTS, 3)), np.empty((POINTS, len(recording.results))), np.empty(POINTS)
     status = np.zeros(POINTS, dtype=np.int64)
 
     def straight() -> None:
         status[:] = 0
-        straight_inverse_many(code.address, motions, efforts, status)
+        straight_inverse_many(code.address, motions, condition, efforts, status)
 
     general, lean = _general(sample, motions, efforts), sample.dynamics.lean_inverse()
     single, out = np.ascontiguousarray(motions[0]), np.empty(3)
@@ -154,7 +154,7 @@ def distance_to_straight_line(sample: Sample) -> list[list[str]]:
     kernel = efforts.copy()
     special(motions, again)
     straight()
-    same = [np.abs(x - kernel).max() / np.abs(kernel).max() for x in (efforts, again)]
+    same = [np.abs(x - kernel).max() / np.abs(kernel).max() for x in (efforts, again[:, :3])]
     t = interleaved(lambda: special(motions, again), straight, lambda: lean(single, out), general)
     each = [t[0].median / POINTS, t[1].median / POINTS, t[2].median, t[3].median / POINTS]
     counts = ", ".join(f"{line.counts[sign]} {sign}" for sign in line.counts)
@@ -178,10 +178,10 @@ def _general(sample: Sample, motions: Array, efforts: Array) -> Callable[[], Non
     """Inverse kinematics and dynamics of motions (n, 25) in one call of the kernel for any robot."""
     model, data = sample.dynamics.model(), sample.kinematics.engine.data()
     choice = near(sample.kinematics.home_joints, len(motions), 0)
-    status = np.zeros(len(motions), dtype=np.int64)
+    condition, status = np.empty(len(motions)), np.zeros(len(motions), dtype=np.int64)
 
     def call() -> None:
-        inverse_dynamics_many(model, data, choice, motions, efforts, status)
+        inverse_dynamics_many(model, data, choice, motions, condition, efforts, status)
 
     return call
 
@@ -200,6 +200,7 @@ def batch_rates(sample: Sample) -> list[list[str]]:
 
     motions = _motions(sample, BATCH // 10)
     efforts, done = np.empty((len(motions), 3)), np.zeros(len(motions), dtype=np.int64)
+    condition = np.empty(len(motions))
     parts = motions[:, :7], motions[:, 7:13], motions[:, 13:19], motions[:, 19:]
     recording = record_inverse(sample.dynamics.robot, 0)
     assert recording is not None
@@ -207,7 +208,7 @@ def batch_rates(sample: Sample) -> list[list[str]]:
 
     def dynamics() -> Array:
         done[:] = 0
-        straight_inverse_many(code.address, motions, efforts, done)
+        straight_inverse_many(code.address, motions, condition, efforts, done)
         return done
 
     def public() -> Array:

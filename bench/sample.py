@@ -12,7 +12,7 @@ from bench.engines.pinocchio_model import PinocchioRobot
 from bench.states import random_states
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Distribution, Dynamics
 from pkm_kinematics import Kinematics
 
 
@@ -39,7 +39,9 @@ class Sample:
             self.q = judge.coordinates(names, moved.joints)
             self.v = judge.coordinates(names, moved.velocities)
             self.vdot = judge.coordinates(names, moved.accelerations)
-        self.effort: Array = self.dynamics.inverse(self.pose, self.twist, self.acceleration).effort
+        self.effort: Array = self.dynamics.inverse(
+            self.pose, self.twist, self.acceleration, distribution=Distribution()
+        ).effort
         self._moved = moved
         self._free = free
 

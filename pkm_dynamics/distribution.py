@@ -23,8 +23,18 @@ import scipy  # whose parts load when they are first used
 from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
-from pkm_description.mechanism import Array
-from pkm_dynamics.kernels.sharing import NONE_WITHIN, SHARED, clip_within, nearest_within, share_rows, share_within
+from pkm_description.mechanism import Array, Mechanism
+from pkm_dynamics.kernels.sharing import (
+    NO_END,
+    NONE_WITHIN,
+    SHARED,
+    UNDETERMINED,
+    clip_within,
+    nearest_within,
+    room,
+    share_rows,
+    share_within,
+)
 from pkm_kinematics import Status
 
 WITHIN = 1e-9  # of the size of the efforts: what rounding may leave outside the bounds
@@ -33,8 +43,16 @@ CONVERGED, NO_DESCENT = 0, 8  # SLSQP: done, and done because rounding hides any
 _SWEEPS = 60  # of the coordinate descent where nothing within the bounds does the work
 
 
+_WHY = {NONE_WITHIN: Status.EFFORT_LIMIT, UNDETERMINED: Status.SINGULAR, NO_END: Status.DIVERGED}
+_INFEASIBLE = 2  # status of `linprog`
+
+
 class DistributionError(PkmError):
     """A distribution that means nothing for the robot at hand."""
+
+
+class _NoEndError(Exception):
+    """A method went round in a circle, or gave up: nobody knows whether there are efforts within the bounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +69,30 @@ class Distribution:
     those of the description, of one sign where an actuator only pulls or pushes. Equal bounds prescribe an effort: zero
     for an actuator that has failed. A positive lower bound keeps cables taut that a positive effort shortens, a
     negative upper bound those it pays out.
+
+    With nothing said, the least squares without bounds, also of actuators that cannot give them.
     """
 
     norm: float = 2.0
     weights: ArrayLike | Literal["limits"] | None = None
     bounds: tuple[ArrayLike, ArrayLike] | Literal["limits"] | None = None
+
+
+def meant(distribution: Distribution | None, mechanism: Mechanism) -> Distribution | None:
+    """What a call means that asks for a distribution, or for none.
+
+    Args:
+        distribution: as it was given.
+        mechanism: the robot.
+
+    Returns:
+        Efforts within their ranges where an actuator only pulls, or only pushes, and nothing was asked for. None for
+        the least squares, which need no distribution.
+    """
+    if distribution is None:
+        return Distribution(bounds="limits") if mechanism.one_way_actuators.any() else None
+    plain = distribution.norm == 2.0 and distribution.weights is None and distribution.bounds is None
+    return None if plain else distribution
 
 
 def distribute(
@@ -72,9 +109,10 @@ def distribute(
         distribution: which efforts to take.
         names: of the actuated joints.
         limits: the least and the largest effort [N m] or [N] of each, as described.
-        jacobians: actuated joint rates per velocity in the motion space (k, n_actuated, n).
+        jacobians: actuated joint rates per velocity in the motion space (k, n_actuated, n), of uniform units.
         efforts: (k, n_actuated), some that do the work; NaN afterwards where none do within the bounds.
-        status: (k,), EFFORT_LIMIT afterwards at the same rows.
+        status: (k,), EFFORT_LIMIT afterwards at the same rows, SINGULAR where the Jacobian leaves the efforts open, and
+            DIVERGED where the method does not come to an end.
 
     Raises:
         DistributionError: the distribution means nothing for this robot, or the method for its norm does not converge.
@@ -90,7 +128,11 @@ def distribute(
         efforts[beyond], status[beyond] = np.nan, Status.EFFORT_LIMIT
         return
     for k in np.flatnonzero(status == Status.CONVERGED):
-        found = least(jacobians[k], efforts[k], distribution.norm, weights, lower, upper)
+        try:
+            found = least(jacobians[k], efforts[k], distribution.norm, weights, lower, upper)
+        except _NoEndError:
+            efforts[k], status[k] = np.nan, Status.DIVERGED
+            continue
         if found is None:
             efforts[k], status[k] = np.nan, Status.EFFORT_LIMIT
         else:
@@ -107,10 +149,12 @@ def _share_squares(
     scaled = efforts * weights
     found = np.where(status == Status.CONVERGED, SHARED, NONE_WITHIN).astype(np.int64)
     lower, upper = bounds[0] * weights, bounds[1] * weights
-    share_rows(rows, n, lower, upper, scaled, found, np.zeros((3 * m + 8, m + 1)))
-    done, short = found == SHARED, (found != SHARED) & (status == Status.CONVERGED)
+    share_rows(rows, n, lower, upper, scaled, found, np.zeros(room(m, n)))
+    done = found == SHARED
     efforts[done] = scaled[done] / weights
-    efforts[short], status[short] = np.nan, Status.EFFORT_LIMIT
+    for code, why in _WHY.items():
+        short = (found == code) & (status == Status.CONVERGED)
+        efforts[short], status[short] = np.nan, why
 
 
 def _numbers(
@@ -201,6 +245,8 @@ def least_squares(N: Array, start: Array, weights: Array, lower: Array, upper: A
     rows = np.linalg.solve(R.T, N.T).T
     x, r = np.zeros(len(z)), len(z)
     status = nearest_within(np.ascontiguousarray(rows), start - rows @ c, lower, upper, x, np.zeros((r + 6, r + 1)))
+    if status == NO_END:
+        raise _NoEndError
     return np.asarray(np.linalg.solve(R, x - c)) if status == SHARED else None
 
 
@@ -224,7 +270,9 @@ def _linear_programme(
         method="highs",
     )
     if not found.success:
-        return None
+        if found.status == _INFEASIBLE:
+            return None
+        raise _NoEndError
     if not peak:
         return np.asarray(found.x[:r])
     least_peak = found.x[r] * (1.0 + LEEWAY) / weights
@@ -286,7 +334,7 @@ class Sharing:
         self.short = False
         self._freedoms = freedoms
         m = len(self.lower)
-        self._scratch = np.zeros((3 * m + 8, m + 1))
+        self._scratch = np.zeros(room(m, 6))
         self._scale = np.repeat((1.0, length), 3)[:, None]
         self.redundant = m > freedoms
 

@@ -109,7 +109,8 @@ class Dynamics(Introduced):
             payload: what the platform carries, in its frame; nothing where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
-            distribution: how redundant actuators share, and bounds to keep; by minimum norm where None.
+            distribution: how redundant actuators share, and bounds to keep. Where None, by minimum norm, and where an
+                actuator only pulls or only pushes within the ranges of the description.
 
         Returns:
             Efforts (..., n_actuated) and status (...,): INVALID_INPUT for a motion that is not finite, not in the
@@ -122,13 +123,18 @@ class Dynamics(Introduced):
             PkmError: the payload is no body.
             DistributionError: the distribution means nothing for this robot.
         """
-        plain = wrench is None and payload is None and seed is None and mode is None and distribution is None
+        plain = wrench is None and payload is None and seed is None and mode is None
+        plain = plain and distribution is None and not self._one_way
         if plain and is_vector(pose, 7) and is_vector_or_none(twist) and is_vector_or_none(acceleration):
-            effort = self.robot.efforts_at(pose, twist, acceleration)
-            if effort is not None:
-                return Efforts(effort, integer(Status.CONVERGED), self.kinematics.engine.names)
+            found = self.robot.efforts_at(pose, twist, acceleration)
+            if found is not None:
+                return Efforts(found[0], integer(Status.CONVERGED), found[1], self.kinematics.engine.names)
         problem = Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
         return inverse(problem, distribution)
+
+    @cached_property
+    def _one_way(self) -> bool:
+        return bool(self.mechanism.one_way_actuators.any())
 
     def direct(
         self,
@@ -178,7 +184,7 @@ class Dynamics(Introduced):
             mode: working mode of the configuration.
 
         Returns:
-            Efforts (..., n_actuated) [N m or N], and status (...,).
+            Efforts (..., n_actuated) [N m or N], and status (...,); shared as by `inverse`.
 
         Raises:
             ShapeError: an array has another shape.
@@ -249,7 +255,8 @@ class Dynamics(Introduced):
             payload: what the platform carries, in its frame; nothing where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
-            distribution: how redundant actuators share, and bounds to keep; by minimum norm where None.
+            distribution: how redundant actuators share, and bounds to keep. Where None, by minimum norm, and where an
+                actuator only pulls or only pushes within the ranges of the description.
 
         Returns:
             Wrenches (..., n, 6) [N, N m] with their points, see `Reactions`; the status is SINGULAR where the joints

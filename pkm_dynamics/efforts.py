@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pkm_description.mechanism import Array
 from pkm_dynamics.codegen.recordings import record_inverse
 from pkm_dynamics.codegen.step_code import straight_inverse_many
-from pkm_dynamics.distribution import Distribution, distribute
+from pkm_dynamics.distribution import Distribution, distribute, meant
 from pkm_dynamics.kernels.over_rows import inverse_dynamics_many
 from pkm_dynamics.problem import Problem
 from pkm_kinematics.batch import nans
@@ -22,13 +22,18 @@ from pkm_kinematics.solutions import JointNames, NamedSolution, quickly_made
 @quickly_made
 @dataclass(frozen=True, eq=False, repr=False)
 class Efforts(NamedSolution):
-    """Answer of the inverse dynamics: NaN where the status is not CONVERGED."""
+    """Answer of the inverse dynamics: NaN where the status is not CONVERGED.
+
+    `condition` says how well the drives determine them: the reciprocal condition of their Jacobian, 1 where each pushes
+    in a direction of its own, 0 at a type 2 singularity or where there is no configuration.
+    """
 
     _of_all: ClassVar[tuple[str, ...]] = ()
     _of_actuated: ClassVar[tuple[str, ...]] = ("effort",)
 
     effort: Array  # (..., n_actuated) N m or N
     status: NDArray[np.int64]  # (...,)
+    condition: Array  # (...,) 1
     _names: JointNames
 
     def _unit(self, name: str) -> str:
@@ -37,18 +42,23 @@ class Efforts(NamedSolution):
 
 def inverse(problem: Problem, distribution: Distribution | None = None) -> Efforts:
     """See `Dynamics.inverse`."""
-    efforts = efforts_of(problem, distribution)
-    return Efforts(problem.shaped(efforts), problem.shaped(problem.status), problem.robot.kinematics.engine.names)
+    efforts, condition = efforts_of(problem, meant(distribution, problem.robot.kinematics.mechanism))
+    shaped, names = problem.shaped, problem.robot.kinematics.engine.names
+    return Efforts(shaped(efforts), shaped(problem.status), shaped(condition), names)
 
 
-def efforts_of(problem: Problem, distribution: Distribution | None = None) -> Array:
-    """Efforts (k, n_actuated) of the rows of a problem, which gets their status. Raises `DistributionError`."""
+def efforts_of(problem: Problem, distribution: Distribution | None = None) -> tuple[Array, Array]:
+    """Efforts (k, n_actuated) of the rows of a problem, which gets their status, and conditions (k,).
+
+    Least squares where there is no distribution. Raises `DistributionError`.
+    """
     motions, status = problem.motions, problem.status
     efforts = nans(len(problem), problem.robot.n_actuated)
-    kernel = problem.robot.prepared(inverse_dynamics_many, motions, efforts, status)
-    problem.solve(kernel, efforts, code=(straight_inverse_many, record_inverse))
+    condition = np.zeros(len(problem))
+    kernel = problem.robot.prepared(inverse_dynamics_many, motions, condition, efforts, status)
+    problem.solve(kernel, efforts, condition, code=(straight_inverse_many, record_inverse))
     if distribution is not None:
         kinematics = problem.robot.kinematics
         names, limits = kinematics.actuated_names, kinematics.mechanism.effort_range
         distribute(distribution, names, limits, problem.motion_jacobians(), efforts, status)
-    return efforts
+    return efforts, condition

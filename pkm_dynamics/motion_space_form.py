@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The equations of motion in the platform's motion space: mass matrix, Coriolis and centrifugal forces."""
+"""The equations of motion in the platform's motion space: mass matrix, Coriolis and centrifugal forces.
+
+The drives have no part in them: both are regular where the drives do not determine the platform (type 2).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pkm_description.mechanism import Array
-from pkm_dynamics.efforts import efforts_of
+from pkm_dynamics.kernels.over_rows import task_forces_many
 from pkm_dynamics.problem import Problem
 from pkm_dynamics.robot_model import RobotModel
+from pkm_kinematics.batch import nans
 
 
 def mass_matrix(robot: RobotModel, pose: ArrayLike, seed: ArrayLike | None, mode: int | None) -> Array:
@@ -19,8 +23,8 @@ def mass_matrix(robot: RobotModel, pose: ArrayLike, seed: ArrayLike | None, mode
     S = k.subspace(pose, seed, mode)
     accelerations = np.vstack([np.zeros(6), S.T])
     poses = np.tile(pose, (len(accelerations), 1))
-    efforts = efforts_of(Problem.of(robot, poses, None, accelerations, seed=seed, mode=mode))
-    return np.asarray(k.motion_jacobian(pose, seed, mode).T @ (efforts[1:] - efforts[0]).T)
+    forces = _forces_of(Problem.of(robot, poses, None, accelerations, seed=seed, mode=mode))
+    return np.asarray((forces[1:] - forces[0]).T)
 
 
 def coriolis(robot: RobotModel, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None, mode: int | None) -> Array:
@@ -29,5 +33,12 @@ def coriolis(robot: RobotModel, pose: ArrayLike, twist: ArrayLike, seed: ArrayLi
     pose = k.engine.one_pose(pose)
     moving = Problem.of(robot, pose, twist, seed=seed, mode=mode)
     moving.keep_velocity()
-    still = efforts_of(Problem.of(robot, pose, seed=seed, mode=mode))
-    return np.asarray(k.motion_jacobian(pose, seed, mode).T @ (efforts_of(moving)[0] - still[0]))
+    still = _forces_of(Problem.of(robot, pose, seed=seed, mode=mode))
+    return np.asarray(_forces_of(moving)[0] - still[0])
+
+
+def _forces_of(problem: Problem) -> Array:
+    """Forces (k, mobility) in the motion space that make the motions of a problem; NaN where there are none."""
+    forces = nans(len(problem), problem.robot.kinematics.mobility)
+    problem.solve(problem.robot.prepared(task_forces_many, problem.motions, forces, problem.status), forces)
+    return forces

@@ -151,8 +151,8 @@ class Problem:
         self.motions[:, ACCELERATION] = self.biases
 
     def motion_jacobians(self) -> Array:
-        """Actuated joint rates per velocity in the motion space (k, n_actuated, n)."""
-        return self.robot.kinematics.engine.inverse_jacobians(self.motions[:, POSE], self.choice) @ self.spaces
+        """Actuated joint rates per velocity of unit speed in the motion space (k, n_actuated, n)."""
+        return self.robot.kinematics.engine.uniform_jacobians(self.motions[:, POSE], self.choice)
 
     # -- solving ----------------------------------------------------------------------------------------------------
 

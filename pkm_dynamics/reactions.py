@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pkm_description.errors import PkmError
 from pkm_description.introduction import listed, vector
 from pkm_description.mechanism import Array
-from pkm_dynamics.distribution import Distribution
+from pkm_dynamics.distribution import Distribution, meant
 from pkm_dynamics.efforts import efforts_of
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench
 from pkm_dynamics.problem import POSE, WRENCH, Problem
@@ -130,7 +130,7 @@ def reactions(problem: Problem, distribution: Distribution | None = None) -> Rea
     """See `Dynamics.reactions`."""
     k = problem.robot.kinematics
     t, bodies, motions, status = k.tables, problem.model.bodies, problem.motions, problem.status
-    efforts = efforts_of(problem, distribution)
+    efforts, _ = efforts_of(problem, meant(distribution, k.mechanism))
     names, at = _listed(k)
     swapped = _swapped(k)
     sign = np.concatenate([np.ones(len(t.bodies) - 2), np.where(swapped, -1.0, 1.0)])[at]

@@ -93,7 +93,7 @@ class RobotModel:
         example = np.empty((1, 25)), engine.rate_scale, engine.onto_space, np.empty(1, dtype=np.int64)
         return Prepared(check_motions, *example).call
 
-    def efforts_at(self, pose: Array, twist: Array | None, acceleration: Array | None) -> Array | None:
+    def efforts_at(self, pose: Array, twist: Array | None, acceleration: Array | None) -> tuple[Array, Array] | None:
         """Efforts for one motion, in arrays that kernels take as they are: most calls, in half the time of a `Problem`.
 
         Args:
@@ -102,7 +102,7 @@ class RobotModel:
             acceleration: (6,) [m/s^2, rad/s^2], zero where None.
 
         Returns:
-            (n_actuated,); None where a `Problem` shall answer.
+            (n_actuated,) and the reciprocal condition of the drives' Jacobian; None where a `Problem` shall answer.
         """
         engine = self.kinematics.engine
         if engine.iterated or not engine.constant_space:
@@ -110,13 +110,13 @@ class RobotModel:
         twist = _NONE if twist is None else twist
         acceleration = _NONE if acceleration is None else acceleration
         motion = np.concatenate((pose, twist, acceleration, _NONE))[None]
-        efforts, status = np.empty((1, self.n_actuated)), np.empty(1, dtype=np.int64)
+        efforts, condition, status = np.empty((1, self.n_actuated)), np.empty(1), np.empty(1, dtype=np.int64)
         self.check_motions(motion, engine.rate_scale, engine.onto_space, status)
-        self.prepared(inverse_dynamics_many, motion, efforts, status)(
-            self._unloaded, self._home_choice, motion, efforts, status
+        self.prepared(inverse_dynamics_many, motion, condition, efforts, status)(
+            self._unloaded, self._home_choice, motion, condition, efforts, status
         )
         found: Array = efforts[0]
-        return found if status.item() == Status.CONVERGED and all_finite(found) else None
+        return (found, condition.reshape(())) if status.item() == Status.CONVERGED and all_finite(found) else None
 
     @cached_property
     def _home_choice(self) -> Choice:
@@ -196,9 +196,9 @@ def checked_payload(payload: Inertial) -> Inertial:
             raise PkmError(f"{what}: not finite")
         given[name] = array
     inertia = given["inertia"]
-    if np.abs(inertia - inertia.T).max() > ROUNDING * np.abs(inertia).max():
+    if np.abs(0.5 * inertia - 0.5 * inertia.T).max() > 0.5 * ROUNDING * np.abs(inertia).max():
         raise PkmError("payload.inertia: not symmetric")
-    body = Inertial(float(given["mass"][0]), given["com"], frozen(0.5 * (inertia + inertia.T)))
+    body = Inertial(float(given["mass"][0]), given["com"], frozen(0.5 * inertia + 0.5 * inertia.T))
     problem = inertia_problem(body)
     if problem:
         raise PkmError(f"payload: {problem}")

@@ -40,13 +40,11 @@ from pkm_kinematics.kernels.path.newton import RESULTS
 from pkm_kinematics.kernels.path.track_reading import track_usable
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.solve_poses import inverse_direct, inverse_whole
-from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.records import CLOSED_FORM
 from pkm_kinematics.robot_summary import introduction
 from pkm_kinematics.solutions import AssemblyModes, ForwardSolution, InverseSolution, Motion
-from pkm_kinematics.solve.constraints import constraint_margin, constraint_wrenches, scaling
 from pkm_kinematics.solve.engine import Engine
-from pkm_kinematics.solve.singularity import Singularity, margins
+from pkm_kinematics.solve.singularity import Singularity, joined, margins
 from pkm_kinematics.solve.working_modes import WorkingModes
 from pkm_kinematics.status import Status, closes
 
@@ -56,6 +54,9 @@ if TYPE_CHECKING:
 __all__ = ["Kinematics", "ShapeError"]
 
 Explanation = Callable[[int, Array, float], str]  # of a status, joints and a residual
+
+
+_AT_ONCE = 1 << 15  # poses whose Jacobians are looked at together: more only fill the memory
 
 
 class Kinematics(Introduced):
@@ -689,20 +690,14 @@ class Kinematics(Introduced):
         e = self.engine
         poses, shape = e.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
-        poses = e.into_space(poses, choice)
-        S = np.nan_to_num(e.spaces_at(poses, choice)[0])
-        K = e.inverse_jacobians(poses, choice) @ S
-        hold, regularity = np.full(len(poses), np.nan), np.full(len(poses), np.nan)
-        blocked = 6 - self.mobility - self.mechanism.mobility.left_out
-        for k in range(len(poses)):
-            at = e.placed_as(poses[k], choice.rows([k]))
-            if at.closed:
-                regularity[k] = invert_blocks(at.model, at.data)
-                W = constraint_wrenches(at.model, at.data, e.characteristic_length)
-                hold[k] = constraint_margin(W, blocked)
-        # columns of unit speed, the speed of a rotation being that of a point at the characteristic length
-        speeds = np.linalg.norm(S * scaling(e.characteristic_length)[:, None], axis=-2)
-        found = margins(K / np.where(speeds > 0.0, speeds, 1.0)[:, None, :], hold, regularity, e.characteristic_length)
+        parts = []
+        for start in range(0, max(len(poses), 1), _AT_ONCE):
+            at = slice(start, start + _AT_ONCE)
+            some = choice.rows(at)
+            inside = e.into_space(poses[at], some)
+            K = e.uniform_jacobians(inside, some)
+            parts.append(margins(K, *e.limb_margins(inside, some), e.characteristic_length, e.drive_units))
+        found = parts[0] if len(parts) == 1 else joined(parts)
         return found.reshaped(shape)
 
     # -- lean calls -------------------------------------------------------------------------------------------------

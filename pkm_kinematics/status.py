@@ -12,11 +12,11 @@ class Status(IntEnum):
     UNREACHABLE = 1  # no real configuration closes the loops there
     JOINT_LIMIT = 2  # the configuration closes the loops but leaves a joint's range
     SINGULAR = 3  # the configuration is known but its velocities or efforts are not determined
-    DIVERGED = 4  # an iteration ended without closing the loops
+    DIVERGED = 4  # an iteration ended without closing the loops, or without efforts within their bounds
     INVALID_INPUT = (
         5  # not finite, not a unit quaternion, or outside the robot's motion space, or so large that numbers overflow
     )
-    EFFORT_LIMIT = 7  # no efforts within the bounds do the work (6 is taken by the messages)
+    EFFORT_LIMIT = 7  # no efforts within the bounds do the work (6 and 9 are taken by the messages)
 
     @property
     def meaning(self) -> str:
@@ -29,7 +29,7 @@ _MEANING = {
     Status.UNREACHABLE: "no configuration of the limbs reaches this pose",
     Status.JOINT_LIMIT: "a joint would leave its range",
     Status.SINGULAR: "the configuration is singular",
-    Status.DIVERGED: "the iteration did not close the loops",
+    Status.DIVERGED: "the iteration did not come to a solution",
     Status.INVALID_INPUT: "the input is not usable",
     Status.EFFORT_LIMIT: "the actuators cannot do it within the bounds on their efforts",
 }

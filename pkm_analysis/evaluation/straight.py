@@ -10,9 +10,7 @@ from pkm_analysis.kernels.pose_quantities import WIDTH, pose_quantities
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 from pkm_kinematics.codegen import Recording, Tape, loose, pose_inputs, recorded
-from pkm_kinematics.codegen.tape import select_larger
 from pkm_kinematics.codegen.vector_code import VectorCode
-from pkm_kinematics.kernels.dense import larger
 from pkm_kinematics.kernels.model_and_data import Model
 from pkm_kinematics.kernels.position.solve_poses import take_seed
 from pkm_kinematics.kernels.records import PLATFORM
@@ -43,7 +41,7 @@ def straight_quantities(
     freedoms = frame.freedoms if any(3 < k < WIDTH for k in wanted) else 0
     held = loose(data)
     try:
-        recorded(pose_quantities, [(larger, select_larger)])(
+        recorded(pose_quantities)(
             loose(model), held, branch, freedoms, frame.ranks, pose, np.zeros(SCRATCH, dtype=object), out
         )
     except (ZeroDivisionError, ValueError):  # singular at home: numbers, not terms, divided by zero

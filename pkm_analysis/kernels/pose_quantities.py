@@ -9,7 +9,7 @@ from math import atan2, floor, sqrt
 
 from pkm_analysis.kernels.extreme_eigenvalues import extreme_singular_values
 from pkm_kinematics.kernels.compiled import compiled
-from pkm_kinematics.kernels.dense import larger, solve_in_place
+from pkm_kinematics.kernels.dense import larger
 from pkm_kinematics.kernels.position.closed_form import solve_closed_form
 from pkm_kinematics.kernels.position.closures import closed, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
@@ -17,6 +17,7 @@ from pkm_kinematics.kernels.position.positions import solve_newton, write_block_
 from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK, take_seed
 from pkm_kinematics.kernels.rates.columns import anchor_twist, joint_columns
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.regularity import factorise, orientation
 from pkm_kinematics.kernels.vectors import dot, get
 
 TAU = 6.283185307179586
@@ -188,12 +189,12 @@ def pose_margins(model, data, f, ranks, scratch, out):
     smallest, largest = extreme_singular_values(K, m, f, scratch)
     sign = 1.0
     if m == f:
-        A, unused = scratch[0], scratch[1]
+        A, inverse = scratch[0], scratch[1]
         for r in range(f):
-            unused[0, r] = 0.0
             for c in range(f):
                 A[r, c] = K[r, c]
-        _, sign = solve_in_place(A, unused[0], f)
+        factorise(A, f, f, inverse, scratch[2, 0])
+        sign = orientation(inverse, f)
     out[TYPE1] = 1.0 / largest
     out[TYPE2] = sign * smallest
     blocked = model.subspace.shape[1] - f

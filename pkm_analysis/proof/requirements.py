@@ -23,7 +23,7 @@ from pkm_analysis.proof.matrices import MORE, TINY, Affine, Ball, least_norm, le
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics.kinematics import Kinematics
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_kinematics.solve.singularity import Singularity, margins
 from pkm_kinematics.status import Status
 
@@ -393,9 +393,8 @@ def jacobian_margins(kinematics: Kinematics, coordinates: Array, mode: int) -> S
     """Margins of types 1 and 2 at task coordinates (n, c), as `Kinematics.singularity` has them, without the others."""
     S = np.nan_to_num(kinematics.subspace(coordinates, mode=mode or None))
     K = kinematics.inverse_jacobian(coordinates, mode=mode or None) @ S
-    speeds = np.linalg.norm(S * scaling(kinematics.characteristic_length)[:, None], axis=-2)
+    unit = per_unit_speed(K, S, kinematics.characteristic_length)
     none = np.full(len(K), np.nan)
-    unit = K / np.where(speeds > 0.0, speeds, 1.0)[:, None, :]
     return margins(unit, none, none, kinematics.characteristic_length)
 
 

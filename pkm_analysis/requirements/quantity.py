@@ -14,6 +14,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.kernels.pose_quantities import REACH
 from pkm_analysis.robot import Robot
 from pkm_description.mechanism import Array
+from pkm_dynamics import Distribution
 
 
 class Batch:
@@ -60,8 +61,12 @@ class Batch:
 
     @cached_property
     def gravity_efforts(self) -> Array:
-        """Efforts (n, n_actuated) [N m, N] that hold the robot against gravity; NaN where there is no configuration."""
-        return np.asarray(self.robot.dynamics.gravity(self.poses, mode=self.robot.mode).effort)
+        """Efforts (n, n_actuated) [N m, N] that do the work against gravity, whether or not the drives have them.
+
+        By least squares; NaN where there is no configuration.
+        """
+        answer = self.robot.dynamics.inverse(self.poses, mode=self.robot.mode, distribution=Distribution())
+        return np.asarray(answer.effort)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pkm_control.controllers.weight import payload_wrench
 from pkm_description.mechanism import Inertial
 from pkm_description.rotations import pose_distance
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Distribution, Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.status import closes
@@ -100,5 +100,7 @@ class ControlModel:
             return self._effort_out.copy()
         if self._kinematics.constant_space:
             return np.full(len(self._effort_out), np.nan)
-        answer = self._dynamics.inverse(pose, twist, acceleration, wrench=wrench, seed=joints)
+        answer = self._dynamics.inverse(  # by least squares, as the lean call: `Sharing` comes after the law
+            pose, twist, acceleration, wrench=wrench, seed=joints, distribution=Distribution()
+        )
         return np.asarray(answer.effort, dtype=np.float64)

@@ -30,7 +30,7 @@ from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
 from pkm_kinematics import Kinematics, Motion, Status
 from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.constraints import per_unit_speed, scaling
 from pkm_kinematics.solve.singularity import margins
 from pkm_kinematics.status import closes
 
@@ -284,8 +284,7 @@ class CurveCheck:
         space = np.nan_to_num(np.asarray(k.subspace(pose, seed, self.mode)))
         K = np.asarray(k.inverse_jacobian(pose, seed, self.mode)) @ space
         scaled = space * scaling(k.characteristic_length)[:, None]
-        speeds = np.linalg.norm(scaled, axis=-2)
-        uniform = K / np.where(speeds > 0.0, speeds, 1.0)[:, None, :]
+        uniform = per_unit_speed(K, space, k.characteristic_length)
         known = margins(uniform, np.ones(len(pose)), np.ones(len(pose)), k.characteristic_length)
         side = np.asarray(known.determinant_sign)
         if K.shape[-1] == K.shape[-2] and not k.constant_space:  # a basis may turn over from pose to pose

@@ -13,9 +13,13 @@ from pkm_description.errors import PkmError, shortened
 from pkm_description.ros import messages
 from pkm_interfaces.msg import SolveStatus
 
+INTERNAL_ERROR = 9  # as in SolveStatus.msg, whose constants are as old as the last build of pkm_interfaces
+
 
 def answered(node: Node, response: Any, solve: Callable[[], None]) -> Any:
-    """The response that `solve` has filled in, or with the status INVALID_INPUT and the reason.
+    """The response that `solve` has filled in, or with a status and the reason.
+
+    That is INVALID_INPUT where the request cannot be answered, INTERNAL_ERROR where it is we who failed.
 
     Args:
         node: in whose log errors of ours go.
@@ -32,5 +36,5 @@ def answered(node: Node, response: Any, solve: Callable[[], None]) -> Any:
     except Exception as error:  # one that nobody thought of
         node.get_logger().error(traceback.format_exc())
         reason = f"{type(error).__name__}: {shortened(str(error))}"
-        response.status = messages.status(SolveStatus.INVALID_INPUT, reason)
+        response.status = messages.status(INTERNAL_ERROR, reason)
     return response

@@ -16,6 +16,9 @@ from pkm_description.mechanism import Inertial
 # Tables are printed with few digits: a moment may miss by this part of the largest one.
 ROUNDING = 1e-4
 
+# kg m^2, kg or m: products of numbers beyond it overflow. No body has them, a slip of units does.
+LARGEST = 1e50
+
 
 def inertia_problem(inertial: Inertial) -> str | None:
     """Why no body can have an inertia.
@@ -28,6 +31,9 @@ def inertia_problem(inertial: Inertial) -> str | None:
     """
     if inertial.mass < 0.0:
         return f"negative mass {inertial.mass:g} kg"
+    largest = max(inertial.mass, float(np.abs(inertial.com).max()), float(np.abs(inertial.inertia).max()))
+    if largest > LARGEST:
+        return f"{largest:.3g} is too large for the mass, centre of mass or inertia of a body"
     if not inertial.inertia.any():
         return None  # massless, or a point mass
     if inertial.mass == 0.0:

@@ -28,7 +28,8 @@ def lean_inverse(robot: RobotModel, mode: int) -> Callable[[Array, Array], int]:
         return _turning(robot, mode, turning_inverse, (), (np.zeros(robot.n_actuated),))
     kernel = carried_inverse_dynamics if robot.kinematics.engine.iterated else inverse_dynamics
     example = _at_home(robot), np.zeros(robot.n_actuated)
-    return _lean(robot, kernel, (), example, (straight_inverse, record_inverse), mode)
+    results = (np.zeros(robot.n_actuated + 1),)
+    return _lean(robot, kernel, (), example, (straight_inverse, record_inverse), mode, results)
 
 
 def lean_direct(robot: RobotModel, mode: int) -> Callable[[Array, Array, Array], int]:
@@ -56,15 +57,19 @@ def _lean(
     example: tuple[Any, ...],
     straight: tuple[Any, Record],
     mode: int,
+    scratch: tuple[Array, ...] = (),
 ) -> Callable[..., int]:
-    """A kernel with all but the `example` arguments fixed, `more` the last; before it, code of the same work."""
+    """A kernel with all but the `example` arguments fixed, `more` the last; before it, code of the same work.
+
+    `scratch` is the code's own.
+    """
     modes, engine = robot.kinematics.modes, robot.kinematics.engine
     branch = modes.branch(mode)
     fixed = robot.model(), engine.data(modes.start(mode)), branch
     general = bind(kernel, (*fixed, *more), example)
     call, record = straight
     code = robot.code(record, branch, MANY)
-    return general if code is None else or_else(bind(call, (code.address, *more), example), general, code)
+    return general if code is None else or_else(bind(call, (code.address, *more, *scratch), example), general, code)
 
 
 def _turning(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
-from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
+from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics
 from pkm_dynamics.robot_model import RobotModel
 from pkm_kinematics.codegen import Recording, Tape, free_inputs, loose, pose_inputs, rate_inputs, recorded
 from pkm_kinematics.kernels.position.positions import CONVERGED
@@ -21,7 +21,10 @@ POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion
 
 
 def record_inverse(robot: RobotModel, branch: int) -> Recording | None:
-    """Efforts (n_actuated,) from a motion (25,); None where there is no straight line."""
+    """Efforts (n_actuated,) and the reciprocal condition of the drives' Jacobian from a motion (25,).
+
+    None where there is no straight line.
+    """
     kinematics = robot.kinematics
     if not kinematics.straight:
         return None
@@ -30,8 +33,8 @@ def record_inverse(robot: RobotModel, branch: int) -> Recording | None:
     motion += [rate_inputs(tape, 0, TWIST, S), rate_inputs(tape, 0, ACCELERATION, S), free_inputs(tape, 0, WRENCH, 6)]
     effort = np.zeros(len(kinematics.actuated_names), dtype=object)
     fixed = loose(robot.model()), loose(kinematics.engine.data())
-    status = recorded(inverse_dynamics)(*fixed, branch, np.concatenate(motion), effort)
-    return Recording(tape, 1, tuple(effort)) if status == CONVERGED else None
+    status, condition = recorded(conditioned_inverse_dynamics)(*fixed, branch, np.concatenate(motion), effort)
+    return Recording(tape, 1, (*effort, condition)) if status == CONVERGED else None
 
 
 def record_direct(robot: RobotModel, branch: int) -> Recording | None:

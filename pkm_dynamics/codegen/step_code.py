@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of straight-line code (see `recordings`); they answer ANOTHER_BRANCH where it has no result."""
 
+import numpy as np
+
 from pkm_dynamics.kernels.integration_step import advance
 from pkm_kinematics.codegen.call_code import call_code
-from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.position.positions import CONVERGED
 
 SOLVED = -2  # status of what the kernels need not look at, having passed over all that is not CONVERGED
 
 
 @compiled
-def straight_inverse(code, motion, effort):
-    """Efforts (m,) for a motion (25,)."""
-    return call_code(code, motion, effort)
+def straight_inverse(code, results, motion, effort):
+    """Efforts (m,) for a motion (25,); `results` (m + 1,) is scratch."""
+    status = call_code(code, motion, results)
+    if status == CONVERGED:
+        for a in range(effort.shape[0]):
+            effort[a] = results[a]
+    return status
 
 
 @compiled
@@ -30,11 +36,17 @@ def straight_step(code, dt, motion, effort, out):
     return status
 
 
-@compiled
-def straight_inverse_many(code, motions, efforts, status):
-    """Efforts (k, m) for motions (k, 25) with status (k,): where it is CONVERGED and the code has a result, SOLVED."""
+@allocating
+def straight_inverse_many(code, motions, condition, efforts, status):
+    """Efforts (k, m) for motions (k, 25) with status (k,): where it is CONVERGED and the code has a result, SOLVED.
+
+    `condition` (k,) gets the reciprocal condition of the drives' Jacobian.
+    """
+    m = efforts.shape[1]
+    results = np.empty(m + 1)
     for k in range(motions.shape[0]):
-        if status[k] == CONVERGED and call_code(code, motions[k], efforts[k]) == CONVERGED:
+        if status[k] == CONVERGED and straight_inverse(code, results, motions[k], efforts[k]) == CONVERGED:
+            condition[k] = results[m]
             status[k] = SOLVED
 
 

@@ -77,7 +77,7 @@ def inverse_derivatives(problem: Problem) -> InverseDerivatives:
     k = problem.robot.kinematics
     if not k.constant_space and k.mechanism.mobility.left_out:
         raise PkmError(f"{k.mechanism.name}: no derivatives where the platform's branch turns and carries load")
-    efforts, status = efforts_of(problem), problem.status
+    (efforts, _), status = efforts_of(problem), problem.status
     m, n = len(k.actuated_names), k.mobility
     out = np.full((len(problem), m, 3 * n), np.nan)
     for i in np.flatnonzero(status == Status.CONVERGED):

@@ -115,7 +115,7 @@ class LimbByLimb:
             pool: threads for the limbs; one after the other where None.
 
         Returns:
-            Efforts (n_actuated,) [N m or N], and status.
+            Efforts (n_actuated,) [N m or N], and status; their condition is not looked at, and NaN.
         """
         k = self.kinematics
         poses, _ = k.engine.poses(pose)
@@ -124,7 +124,7 @@ class LimbByLimb:
         effort = np.full(len(k.actuated_names), np.nan)
         at = k.motion(poses[0], parts[0], parts[1], seed)
         if not at.ok:
-            return Efforts(effort, np.asarray(at.status), k.engine.names)
+            return Efforts(effort, np.asarray(at.status), np.asarray(np.nan), k.engine.names)
         calls = self._near  # made, and with it tried out in the workspaces, before these get their seeds
         q = at.joints[np.maximum(k.engine.body_column, 0)]
         for data, numbers in zip(self._data, self._bodies, strict=True):
@@ -139,7 +139,7 @@ class LimbByLimb:
             status = rest(motion, self._jacobian, self._wrenches, np.zeros(6), effort)
         if status != Status.CONVERGED:
             effort[:] = np.nan
-        return Efforts(effort, np.asarray(status), k.engine.names)
+        return Efforts(effort, np.asarray(status), np.asarray(np.nan), k.engine.names)
 
     @cached_property
     def _near(self) -> list[Share]:

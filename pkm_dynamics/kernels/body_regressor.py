@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pkm_dynamics.kernels.inverse_dynamics import distribute, motion_jacobian
 from pkm_dynamics.kernels.over_rows import seed_joints
 from pkm_dynamics.kernels.wrenches import COULOMB_SPEED
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.columns import joint_columns
-from pkm_kinematics.kernels.rates.projection import inverse_jacobian
+from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, make_uniform, weigh_drives
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, scale, sub
 
 NOTHING = (0.0, 0.0, 0.0)
@@ -153,18 +153,22 @@ def regressor(model, data, branch, form, motion, out):
     joint_columns(model, data, system[2])
     Y, share = form.Y, form.share
     columns_here(bodies, state, subspace, form)
-    K = system[0, :m, :n]
-    A = system[1, :n, :n]
-    b = system[3, 0]
+    K, inverse = system[0, :m, :n], system[1, :n, :n]
+    b, weights, unit = system[3, 0], system[3, 1], system[3, 2]
     J = system[2, :m, :6]
     inverse_jacobian(model, data, J)
-    motion_jacobian(J, subspace, K)
+    drive_rates(J, subspace, K)
+    for c in range(n):
+        unit[c] = 1.0
+    make_uniform(model, K, unit)
+    if not is_regular(factorise(K, m, n, inverse, weights)):
+        return SINGULAR
     # efforts are linear in the task force: one column of the map at a time
     for c in range(n):
         for r in range(n):
-            b[r] = 1.0 if r == c else 0.0
-        if not distribute(K, A, b, share[:, c]):
-            return SINGULAR
+            b[r] = unit[c] if r == c else 0.0
+        least_norm(K, m, n, inverse, weights, b, share[:, c])
+        weigh_drives(model, m == n, share[:, c])
     for a in range(m):
         for k in range(Y.shape[1]):
             value = 0.0

@@ -7,15 +7,13 @@ with u the platform's velocity in its motion space S, w an external wrench, and 
 at ud = 0 (Briot and Khalil: `M_rob Vdot + c = J_inv^T tau`; Müller, section 6.5).
 """
 
-from pkm_dynamics.kernels.inverse_dynamics import task_force
+from pkm_dynamics.kernels.inverse_dynamics import task_force_here
 from pkm_dynamics.kernels.mass_matrix import mass_matrix
-from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import solve_positive
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.columns import joint_columns
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
-from pkm_kinematics.kernels.records import PLATFORM
 
 
 @compiled
@@ -40,10 +38,7 @@ def acceleration_here(model, data, external, bias, effort, out):
     M = system[1, :n, :n]
     b = system[3, 0, :n]
     joint_columns(model, data, system[2])
-    limb_wrenches(bodies, state)
-    platform_wrench(bodies, state, external)
-    project(model, data)
-    task_force(state[PLATFORM], subspace, b)
+    task_force_here(model, data, external, b)
     for c in range(n):
         b[c] = -b[c]
     add_actuators(bodies, state, effort, b)

@@ -3,24 +3,11 @@
 
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.compiled import compiled
-from pkm_kinematics.kernels.dense import solve_in_place
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
-from pkm_kinematics.kernels.rates.projection import inverse_jacobian
+from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
-
-DETERMINED = 1e-9  # ratio of pivots below which a platform's wrench does not determine the efforts
-
-
-@compiled
-def motion_jacobian(K, subspace, out):
-    """out (m, n) = K (m, 6) S (6, n)."""
-    for a in range(K.shape[0]):
-        for c in range(subspace.shape[1]):
-            value = 0.0
-            for r in range(6):
-                value += K[a, r] * subspace[r, c]
-            out[a, c] = value
+from pkm_kinematics.kernels.regularity import factorise, is_regular, least_norm, make_uniform, weigh_drives
 
 
 @compiled
@@ -34,50 +21,55 @@ def task_force(platform, subspace, out):
 
 
 @compiled
-def distribute(K, A, b, effort):
+def distribute(model, K, inverse, weights, b, effort):
     """Efforts (m,) with K^T effort = b for K (m, n): unique for m = n, of minimum norm for m > n.
 
-    A (n, n) is scratch, and the first n of b are overwritten. Returns False at a type 2 singularity.
+    Returns the reciprocal condition of K; where it is not that of a regular matrix, at a type 2 singularity, the
+    efforts are left alone. K and b are overwritten; `inverse` (n, n) and `weights` (n,) are scratch.
     """
     m, n = K.shape
-    if m == n:
-        for r in range(n):
-            for c in range(n):
-                A[r, c] = K[c, r]
-        regular = solve_in_place(A, b, n)[0] > DETERMINED
-        for r in range(n):
-            effort[r] = b[r]
-        return regular
-    for r in range(n):
-        for c in range(n):
-            A[r, c] = 0.0
-            for a in range(m):
-                A[r, c] += K[a, r] * K[a, c]
-    if not solve_in_place(A, b, n)[0] > DETERMINED**2:
-        return False
-    for a in range(m):
-        effort[a] = 0.0
-        for r in range(n):
-            effort[a] += K[a, r] * b[r]
-    return True
+    make_uniform(model, K, b)
+    condition = factorise(K, m, n, inverse, weights)
+    if is_regular(condition):
+        least_norm(K, m, n, inverse, weights, b, effort)
+        weigh_drives(model, m == n, effort)
+    return condition
+
+
+@compiled
+def task_force_here(model, data, external, out):
+    """Force `out` (n,) in the motion space that makes the motion in the state, whatever the drives are."""
+    limb_wrenches(model.bodies, data.state)
+    platform_wrench(model.bodies, data.state, external)
+    project(model, data)
+    task_force(data.state[PLATFORM], model.subspace, out)
 
 
 @compiled
 def efforts_here(model, data, external, effort):
-    """Efforts for the motion in the state, positions, velocities and accelerations solved before. Returns a status."""
-    bodies, subspace, state, system = model.bodies, model.subspace, data.state, data.system
+    """Efforts for the motion in the state, positions, velocities and accelerations solved before.
+
+    Returns a status, and the reciprocal condition of the drives' Jacobian.
+    """
+    subspace, system = model.subspace, data.system
     m, n = effort.shape[0], subspace.shape[1]
     K = system[0, :m, :n]
-    A = system[1, :n, :n]
     J = system[2, :m, :6]
     b = system[3, 0]
     inverse_jacobian(model, data, J)
-    motion_jacobian(J, subspace, K)
-    limb_wrenches(bodies, state)
-    platform_wrench(bodies, state, external)
-    project(model, data)
-    task_force(state[PLATFORM], subspace, b)
-    return CONVERGED if distribute(K, A, b, effort) else SINGULAR
+    drive_rates(J, subspace, K)
+    task_force_here(model, data, external, b)
+    condition = distribute(model, K, system[1, :n, :n], system[3, 1], b, effort)
+    return (CONVERGED if is_regular(condition) else SINGULAR), condition
+
+
+@compiled
+def conditioned_inverse_dynamics(model, data, branch, motion, effort):
+    """As `inverse_dynamics`; returns a status, and the reciprocal condition of the drives' Jacobian, 0 without one."""
+    status = solve_motion(model, data, branch, motion)
+    if status != CONVERGED:
+        return status, 0.0
+    return efforts_here(model, data, motion[19:], effort)
 
 
 @compiled
@@ -87,7 +79,5 @@ def inverse_dynamics(model, data, branch, motion, effort):
     `motion` (25,): pose (7), twist (6), acceleration (6), external wrench (6); finite, with a unit quaternion, inside
     the motion space. `branch` as in `solve_positions`.
     """
-    status = solve_motion(model, data, branch, motion)
-    if status != CONVERGED:
-        return status
-    return efforts_here(model, data, motion[19:], effort)
+    status, _ = conditioned_inverse_dynamics(model, data, branch, motion, effort)
+    return status

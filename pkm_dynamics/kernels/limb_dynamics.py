@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The share of one limb, and of the platform, in the equations of motion of the robot."""
 
-from pkm_dynamics.kernels.inverse_dynamics import distribute, motion_jacobian, task_force
+from pkm_dynamics.kernels.inverse_dynamics import distribute, task_force
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
 from pkm_kinematics.kernels.rates.motion import move_platform
-from pkm_kinematics.kernels.rates.projection import clear_wrench, inverse_jacobian
+from pkm_kinematics.kernels.rates.projection import clear_wrench, drive_rates, inverse_jacobian
 from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.regularity import is_regular
 
 
 @compiled
@@ -58,6 +59,7 @@ def efforts_from_shares(model, data, motion, jacobian, shares, wrench, effort):
     put_wrench(platform, wrench)
     K = system[0, :m, :n]
     b = system[3, 0]
-    motion_jacobian(jacobian, subspace, K)
+    drive_rates(jacobian, subspace, K)
     task_force(platform, subspace, b)
-    return CONVERGED if distribute(K, system[1, :n, :n], b, effort) else SINGULAR
+    condition = distribute(model, K, system[1, :n, :n], system[3, 1], b, effort)
+    return CONVERGED if is_regular(condition) else SINGULAR

@@ -6,11 +6,12 @@ from math import cos, sin
 import numpy as np
 
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
-from pkm_dynamics.kernels.inverse_dynamics import inverse_dynamics
+from pkm_dynamics.kernels.inverse_dynamics import conditioned_inverse_dynamics, task_force_here
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT
 from pkm_kinematics.kernels.position.solve_poses import INSIDE, all_finite, check_pose
 from pkm_kinematics.kernels.rates.motion_space import is_off_space
+from pkm_kinematics.kernels.rates.solve_motion import solve_motion
 from pkm_kinematics.kernels.records import CLOSED_FORM
 
 
@@ -56,8 +57,8 @@ def seed_joints(model, data, choice, k):
 
 
 @compiled
-def inverse_dynamics_many(model, data, choice, motions, efforts, status):
-    """Efforts (k, m) for motions (k, 25) with status (k,).
+def inverse_dynamics_many(model, data, choice, motions, condition, efforts, status):
+    """Efforts (k, m) for motions (k, 25) with status (k,), and the reciprocal condition (k,) of the drives' Jacobian.
 
     Motions whose status is not CONVERGED before are passed over.
     """
@@ -65,9 +66,23 @@ def inverse_dynamics_many(model, data, choice, motions, efforts, status):
         if status[k] != CONVERGED:
             continue
         seed_joints(model, data, choice, k)
-        status[k] = inverse_dynamics(model, data, choice.branch, motions[k], efforts[k])
+        status[k], condition[k] = conditioned_inverse_dynamics(model, data, choice.branch, motions[k], efforts[k])
         if status[k] != CONVERGED:
             efforts[k, :] = np.nan
+
+
+@compiled
+def task_forces_many(model, data, choice, motions, forces, status):
+    """Forces (k, n) in the motion space for motions (k, 25), the drives apart; else as `inverse_dynamics_many`."""
+    for k in range(motions.shape[0]):
+        if status[k] != CONVERGED:
+            continue
+        seed_joints(model, data, choice, k)
+        status[k] = solve_motion(model, data, choice.branch, motions[k])
+        if status[k] == CONVERGED:
+            task_force_here(model, data, motions[k, 19:], forces[k])
+        else:
+            forces[k, :] = np.nan
 
 
 @compiled

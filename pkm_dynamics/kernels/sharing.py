@@ -8,61 +8,38 @@ from that point on: it takes in the bound that is broken most and lets go of tho
 point within the bounds to begin with, and says where there is none.
 """
 
-from math import sqrt
-
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import solve_positive
+from pkm_kinematics.kernels.regularity import factorise_of_rank, is_regular, turn_back
 
-SHARED, NONE_WITHIN, UNDETERMINED = 0, 1, 2
+SHARED, NONE_WITHIN, UNDETERMINED, NO_END = range(4)  # the last: rounding leads the method in a circle
 _BROKEN = 1e-12  # of the size of the bound and of the efforts: what rounding may leave outside
 _PARALLEL = 1e-12  # square of the part of a normal that the others leave, below which it depends on them
-_RANK = 1e-9  # of a row's length, below which it depends on the rows before
 _MOST = 200  # changes of the working set: more is a circle
 
 
-@compiled
-def null_space(J, rank, Q):
-    """Fill the columns of Q (m, m): the first `rank` with an orthonormal basis of the rows of J (k, m), then the rest.
+def room(m, rows):
+    """Shape of the scratch that `share_within` needs for m actuators, and as many rows of J."""
+    return 3 * m + 9, max(m + 1, rows)
 
-    Rows are taken by size, so that J may have more of them than its rank. Returns False where its rank is less.
+
+@compiled
+def null_space(J, rank, A, inverse, weights, N):
+    """Fill N (m, m - rank) with an orthonormal basis of the efforts that do no work, J (k, m) as in `share_within`.
+
+    Returns the reciprocal condition of the rows of J that span the others; where that is not of a regular matrix, N is
+    of no use. A (m, k), `inverse` (rank, rank) and `weights` (rank,) are scratch.
     """
     k, m = J.shape
-    for number in range(m):
-        best, chosen = 0.0, -1
-        candidates = k if number < rank else m
-        for r in range(candidates):  # the candidate of which most is left
-            whole, left = 0.0, 0.0
-            for i in range(m):
-                value = J[r, i] if number < rank else (1.0 if i == r else 0.0)
-                whole += value * value
-            left = whole
-            for c in range(number):
-                along = 0.0
-                for i in range(m):
-                    along += Q[i, c] * (J[r, i] if number < rank else (1.0 if i == r else 0.0))
-                left -= along * along
-            share = left / whole if whole > 0.0 else 0.0
-            if share > best:
-                best, chosen = share, r
-        if chosen < 0 or not best > _RANK * _RANK:
-            return False
+    for r in range(k):
         for i in range(m):
-            Q[i, number] = J[chosen, i] if number < rank else (1.0 if i == chosen else 0.0)
-        for _ in range(2):  # twice is enough
-            for c in range(number):
-                along = 0.0
-                for i in range(m):
-                    along += Q[i, c] * Q[i, number]
-                for i in range(m):
-                    Q[i, number] -= along * Q[i, c]
-        size = 0.0
+            A[i, r] = J[r, i]
+    condition = factorise_of_rank(A, m, k, rank, inverse, weights)
+    for c in range(m - rank):
         for i in range(m):
-            size += Q[i, number] * Q[i, number]
-        if not size > 0.0:
-            return False
-        for i in range(m):
-            Q[i, number] /= sqrt(size)
-    return True
+            N[i, c] = 1.0 if i == rank + c else 0.0
+        turn_back(A, m, rank, weights, N[:, c])
+    return condition
 
 
 @compiled
@@ -118,7 +95,7 @@ def nearest_within(rows, start, lower, upper, z, working):
                     for c in range(r):
                         gram[a, b] += side[a] * side[b] * rows[i, c] * rows[j, c]
             if held > 0 and not solve_positive(gram, step, held):
-                return NONE_WITHIN
+                return NO_END
             free, whole = 0.0, 0.0
             for c in range(r):
                 direction[c] = normal[c]
@@ -154,23 +131,24 @@ def nearest_within(rows, start, lower, upper, z, working):
             for a in range(blocked, held - 1):
                 active[a], side[a], weight[a] = active[a + 1], side[a + 1], weight[a + 1]
             held -= 1
-    return NONE_WITHIN
+    return NO_END
 
 
 @compiled
 def share_within(J, rank, lower, upper, effort, scratch):
     """Replace `effort` (m,) by the efforts of least norm within bounds (m,) among all that do the same work.
 
-    J (k, m): rows span what the actuators' velocities can be, as those of the forward Jacobian do; `rank` of it.
-    `scratch` is (3 m + 8, m + 1). Returns a status; the efforts are as they were unless it is SHARED.
+    J (k, m): rows span what the actuators' velocities can be, as those of the forward Jacobian do; `rank` of it. Its
+    rows are of uniform units.
+    `scratch` is of the shape that `room` says. Returns a status; the efforts are as they were unless it is SHARED.
     """
-    m = effort.shape[0]
+    k, m = J.shape
     r = m - rank
-    Q = scratch[:m, :m]
-    if not null_space(J, rank, Q):
+    N, inverse, weights = scratch[m : 2 * m, :r], scratch[2 * m : 2 * m + rank, :rank], scratch[2 * m + rank, :rank]
+    at = 2 * m + rank + 1
+    start, z, working = scratch[at, :m], scratch[at + 1, :r], scratch[at + 2 : at + 8 + r, : r + 1]
+    if not is_regular(null_space(J, rank, scratch[:m, :k], inverse, weights, N)):
         return UNDETERMINED
-    N = Q[:, rank:]
-    start, z, working = scratch[m, :m], scratch[m + 1, :r], scratch[m + 2 : m + 8 + r, : r + 1]
     for i in range(m):
         start[i] = effort[i]
     for c in range(r):

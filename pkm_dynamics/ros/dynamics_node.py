@@ -28,6 +28,7 @@ from pkm_dynamics.ros.dynamics_services import direct_dynamics, inverse_dynamics
 from pkm_interfaces.msg import ObservedLegs as ObservedLegsMessage
 from pkm_interfaces.msg import PlatformReference, PlatformState, SolveStatus
 from pkm_interfaces.srv import DirectDynamics, InverseDynamics
+from pkm_kinematics import Status
 
 
 class DynamicsNode(Node):
@@ -110,7 +111,9 @@ class DynamicsNode(Node):
         answer = dynamics.inverse(pose, messages.twist_of(message.twist), self._acceleration, mode=self._mode)
         if not np.isfinite(answer.effort).all():
             there = dynamics.kinematics.inverse(pose, mode=self._mode)
-            self._refused = there.reason(0) or "the reference is not usable"
+            known = there.ok and int(answer.status) != Status.CONVERGED
+            reason = Status(int(answer.status)).meaning if known else there.reason(0)
+            self._refused = reason or "the reference is not usable"
             return
         self._refused = ""
         self._publish(self._out, answer.effort, message.header.stamp)

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial, frozen
 from pkm_description.ros import messages
 from pkm_description.ros.messages import RequestError
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.formulations.observed_legs import Observed, ObservedLegs
+from pkm_dynamics.robot_model import checked_payload
 from pkm_interfaces.msg import AccelerationSolution, EffortSolution, SolveStatus
 from pkm_kinematics import Status
 
@@ -102,14 +104,12 @@ def payload_of(message: Any) -> Inertial | None:
         RequestError: it is not a body.
     """
     mass, com, inertia = messages.inertia_of(message)
-    if not (np.isfinite(mass) and np.isfinite(com).all() and np.isfinite(inertia).all()):
-        raise RequestError("payload is not finite")
     if mass == 0.0 and not inertia.any():
         return None
-    moments = np.linalg.eigvalsh(inertia)
-    if mass < 0.0 or moments[0] < 0.0 or moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-9):
-        raise RequestError("payload: no body has this mass and inertia (negative, or against the triangle inequality)")
-    return Inertial(mass, frozen(com), frozen(inertia))
+    try:
+        return checked_payload(Inertial(mass, frozen(com), frozen(inertia)))
+    except PkmError as error:
+        raise RequestError(str(error)) from error
 
 
 def _motions(dynamics: Dynamics, request: Any) -> tuple[Array, Array, Array, Array]:
@@ -138,7 +138,7 @@ def _statuses(dynamics: Dynamics, pose: Array, codes: NDArray[np.int64]) -> tupl
             words = "the motion or the efforts are not finite, or outside the motion space" if motion else ""
             reason = where.reason(k) if same else words or Status(int(code)).meaning
         statuses.append(messages.status(int(code), reason))
-    return statuses, [float(r) if np.isfinite(r) else 0.0 for r in where.residual]
+    return statuses, [float(r) for r in where.residual]
 
 
 def _summary(statuses: list[SolveStatus]) -> SolveStatus:

@@ -30,7 +30,7 @@ from pkm_kinematics import Status
 from pkm_kinematics.kernels.binding import bind
 from pkm_kinematics.kernels.compiled_rotations import multiply
 from pkm_kinematics.kernels.model_and_data import NEAREST, near
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 
@@ -118,7 +118,7 @@ class Form:
         """
         self.q[2:] = q
         regularity, _ = place_joints(self.model, self.data, pose, self.q)
-        if not regularity > NEARLY_SINGULAR:
+        if not is_regular(regularity):
             raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
 
     def accelerate(self, t: float, pose: Array, twist: Array) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy  # whose parts load when they are first used
@@ -22,6 +22,7 @@ from pkm_description.mechanism import Array, Inertial
 from pkm_dynamics.dynamics import Dynamics
 from pkm_dynamics.simulation.forms import FORMS, ActuatorForm, AnyForm, Load, NoMotionHereError, State
 from pkm_kinematics import Status
+from pkm_kinematics.batch import numbers
 from pkm_kinematics.solve.constraints import scaling
 
 LoadFunction = Callable[[float, Array, Array], tuple[ArrayLike, ArrayLike]]
@@ -99,7 +100,8 @@ def simulate(
         The motion at `times`.
 
     Raises:
-        PkmError: the motion cannot start there, the times do not increase, or there is no such form.
+        PkmError: the motion cannot start there, the times do not increase, there is no such form, or the load is not a
+            pair of efforts and a wrench.
         ModeError: the robot has no such mode.
     """
     clock = _checked(times)
@@ -136,14 +138,26 @@ def _checked(times: ArrayLike) -> Array:
 def _loads(load: LoadFunction | None, n_actuated: int) -> Load:
     """The user's function, with arrays for what it answers; one that answers with zeros where there is none."""
     idle = np.zeros(n_actuated), np.zeros(6)
+    expected = f"expected a pair, the efforts of shape ({n_actuated},) and the external wrench of shape (6,)"
 
     def loads(t: float, at: Array, moving: Array) -> tuple[Array, Array]:
         if load is None:
             return idle
-        effort, wrench = load(t, at, moving)
-        return np.asarray(effort, dtype=np.float64), np.asarray(wrench, dtype=np.float64)
+        given: Any = load(t, at, moving)
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise PkmError(f"load: {expected}, got {_in_words(given)}")
+        effort, wrench = (numbers(value, expected, "load") for value in given)
+        if effort.shape != (n_actuated,) or wrench.shape != (6,):
+            raise PkmError(f"load: {expected}, got shapes {np.shape(given[0])} and {np.shape(given[1])}")
+        return effort, wrench
 
     return loads
+
+
+def _in_words(given: Any) -> str:
+    if isinstance(given, tuple | list):
+        return f"{len(given)} values"
+    return f"an array of shape {np.shape(given)}" if isinstance(given, np.ndarray) else type(given).__name__
 
 
 class _Run:

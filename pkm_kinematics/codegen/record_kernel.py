@@ -13,7 +13,7 @@ import numpy as np
 
 from pkm_kinematics.codegen.tape import FUNCTIONS, Number, call, extreme, select_larger
 from pkm_kinematics.kernels.by_address import ByAddress
-from pkm_kinematics.kernels.dense import solve_in_place
+from pkm_kinematics.kernels.dense import larger
 from pkm_kinematics.kernels.position.closures import worse
 
 
@@ -28,8 +28,8 @@ def recorded(kernel: Any, instead: Sequence[tuple[Any, Callable[..., Any]]] = ()
         A function that takes arrays as they are; record arrays and arrays with terms must be `loose`.
     """
     done: dict[int, Callable[..., Any]] = {
-        id(solve_in_place): _solve_by_selection,
         id(worse): partial(extreme, "worse"),
+        id(larger): select_larger,
     }
     done.update((id(one), other) for one, other in instead)
     return _recorded(kernel, done)
@@ -80,32 +80,3 @@ def _recorded(kernel: Any, done: dict[int, Callable[..., Any]]) -> Callable[...,
 
 def _is_finite(x: Number) -> bool:
     return bool(abs(x) < math.inf)
-
-
-def _solve_by_selection(A: Any, b: Any, n: int) -> tuple[Number, Number]:
-    """`solve_in_place` whose row pivots are selected, not branched on: one recording serves every order of pivots."""
-    smallest, largest, sign = 1e300, 0.0, 1.0
-    for k in range(n):
-        for r in range(k + 1, n):
-            size, best = abs(A[r, k]), abs(A[k, k])
-            sign = select_larger(size, best, -sign, sign)
-            for row, other in [((A, (k, c)), (A, (r, c))) for c in range(k, n)] + [((b, k), (b, r))]:
-                (here, at), (there, to) = row, other
-                x, y = here[at], there[to]
-                here[at], there[to] = select_larger(size, best, y, x), select_larger(size, best, x, y)
-        size = abs(A[k, k])
-        smallest, largest = extreme("min", smallest, size), extreme("max", largest, size)
-        if size == 0.0:
-            return 0.0, 0.0
-        sign = select_larger(0.0, A[k, k], -sign, sign)
-        A[k, k] = 1.0 / A[k, k]
-        for r in range(k + 1, n):
-            factor = A[r, k] * A[k, k]
-            for c in range(k + 1, n):
-                A[r, c] -= factor * A[k, c]
-            b[r] -= factor * b[k]
-    for k in range(n - 1, -1, -1):
-        for c in range(k + 1, n):
-            b[k] -= A[k, c] * b[c]
-        b[k] *= A[k, k]
-    return smallest / largest, sign

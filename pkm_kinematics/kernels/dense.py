@@ -13,49 +13,6 @@ def larger(a, b, if_larger, otherwise):
 
 
 @compiled
-def solve_in_place(A, b, n):
-    """Solve A x = b for the leading (n, n) part of A by elimination with row pivots; x replaces b, A is overwritten.
-
-    Returns the smallest pivot over the largest, zero where A is singular, and then b is not a solution; and the sign of
-    the determinant.
-    """
-    smallest = 1e300
-    largest = 0.0
-    sign = 1.0
-    for k in range(n):
-        pivot = k
-        for r in range(k + 1, n):
-            if abs(A[r, k]) > abs(A[pivot, k]):
-                pivot = r
-        size = abs(A[pivot, k])
-        smallest = min(smallest, size)
-        largest = max(largest, size)
-        if size == 0.0:
-            return 0.0, 0.0
-        if pivot != k:
-            sign = -sign
-            for c in range(k, n):
-                A[k, c], A[pivot, c] = A[pivot, c], A[k, c]
-            b[k], b[pivot] = b[pivot], b[k]
-        if A[k, k] < 0.0:
-            sign = -sign
-        inverse = 1.0 / A[k, k]
-        for r in range(k + 1, n):
-            factor = A[r, k] * inverse
-            if factor != 0.0:
-                for c in range(k + 1, n):
-                    A[r, c] -= factor * A[k, c]
-                b[r] -= factor * b[k]
-        A[k, k] = inverse
-    for k in range(n - 1, -1, -1):
-        value = b[k]
-        for c in range(k + 1, n):
-            value -= A[k, c] * b[c]
-        b[k] = value * A[k, k]
-    return smallest / largest, sign
-
-
-@compiled
 def determinant_sign(A, n):
     """Sign of the determinant of the leading (n, n) part of A, by elimination with row pivots; A is overwritten."""
     sign = 1.0

@@ -79,8 +79,9 @@ class Data(ByAddress):
 
 
 BRANCH_SCRATCH = 108  # for the motion of the branch: two matrices of 6 by up to 6 joints, one of 6 by 6
-MATRICES = 5
+MATRICES = 6
 VECTORS = 3  # the matrix of `Data.system` whose rows are scratch vectors
+FACTORS = 5  # the one whose rows are, while a Jacobian is factorised: weights of reflections, one over unit speeds
 
 
 class Choice(NamedTuple):

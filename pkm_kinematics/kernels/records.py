@@ -52,6 +52,7 @@ TASK = np.dtype(
         ("constant", i),  # 1 where the branch allows the same twists at every pose
         ("actuators", i),
         ("square", i),  # 1 where there are as many as freedoms, in a motion space that does not turn with the pose
+        ("mixed", i),  # 1 where some actuators slide and some turn
         ("iterated", i),  # 1 where a limb is solved by iteration, so that its mode depends on where that starts
         ("length", f),  # m; makes rotations comparable with translations
         ("size", f),  # m; greatest distance of a limb's joint from the platform at home

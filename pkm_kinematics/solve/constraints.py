@@ -13,7 +13,7 @@ import numpy as np
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.kernels.rates.limb_system import limb_system
-from pkm_kinematics.kernels.rates.motion_space import INDEPENDENT, RANK
+from pkm_kinematics.kernels.rates.motion_space import RANK
 
 
 def limb_constraints(model: Model, data: Data, length: float) -> list[tuple[slice, Array, Array]]:
@@ -48,18 +48,16 @@ def scaling(length: float) -> Array:
     return np.array([1.0, 1.0, 1.0, length, length, length])
 
 
-def constraint_wrenches(model: Model, data: Data, length: float) -> Array:
-    """Orthonormal constraint wrenches of every limb, stacked (k, 6), scaled as in `limb_constraints`."""
-    stacked = [np.zeros((0, 6))]
-    for _, _, W in limb_constraints(model, data, length):
-        _, s, Vt = np.linalg.svd(W, full_matrices=False)
-        stacked.append(Vt[s > INDEPENDENT])
-    return np.vstack(stacked)
+def per_unit_speed(K: Array, S: Array, length: float) -> Array:
+    """Rates per velocity in a motion space, for velocities of unit speed.
 
+    Args:
+        K: (..., m, n).
+        S: bases of the motion space (..., 6, n).
+        length: at which rotations count [m].
 
-def constraint_margin(W: Array, blocked: int) -> float:
-    """The singular value whose vanishing would free one of the `blocked` freedoms; inf where there are none."""
-    if blocked == 0:
-        return float("inf")
-    values = np.linalg.svd(W, compute_uv=False)
-    return float(values[blocked - 1]) if len(values) >= blocked else 0.0
+    Returns:
+        (..., m, n) of uniform units.
+    """
+    speeds = np.linalg.norm(S * scaling(length)[:, None], axis=-2)
+    return np.asarray(K / np.where(speeds > 0.0, speeds, 1.0)[..., None, :])

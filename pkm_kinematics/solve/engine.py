@@ -64,12 +64,18 @@ from pkm_kinematics.kernels.position.solve_poses import (
 )
 from pkm_kinematics.kernels.position.whole_turns import bring_in
 from pkm_kinematics.kernels.rates.jacobians import inverse_jacobians
-from pkm_kinematics.kernels.rates.motion_space import allowed_twists, motion_space, motion_spaces, off_space
+from pkm_kinematics.kernels.rates.motion_space import (
+    allowed_twists,
+    limb_margins,
+    motion_space,
+    motion_spaces,
+    off_space,
+)
 from pkm_kinematics.model.blocks import build_tables, build_undivided
 from pkm_kinematics.model.tables import Tables
 from pkm_kinematics.model.task import Task, build_task, chain_state
 from pkm_kinematics.solutions import JointNames
-from pkm_kinematics.solve.constraints import scaling
+from pkm_kinematics.solve.constraints import per_unit_speed, scaling
 from pkm_kinematics.solve.continuation import Continuation
 from pkm_kinematics.solve.whole_graph import FREE, WholeGraph
 from pkm_kinematics.status import Status, closes
@@ -155,6 +161,7 @@ class Engine:
             self.task.record,
             actuators=m,
             square=self.constant_space and m == self.mobility,
+            mixed=len(set(self.actuated_turning)) > 1,
             iterated=self.iterated,
             length=self.characteristic_length,
             size=float(self.tables.blocks["size"].max(initial=0.0)) or 1.0,  # until that at home is known
@@ -636,6 +643,51 @@ class Engine:
             at = slice(int(k), int(k) + 1)
             inverse_jacobians(self.iterating(self.model), self.data(), choice.rows(at), poses[at], out[at])
         return out
+
+    def uniform_jacobians(self, poses: Array, choice: Choice) -> Array:
+        """Actuated joint rates per velocity of unit speed in the motion space (n, n_actuated, mobility).
+
+        Args:
+            poses: (n, 7).
+            choice: of the configurations.
+
+        Returns:
+            NaN where there are none.
+        """
+        spaces = self.spaces_at(poses, choice)[0]
+        return per_unit_speed(self.inverse_jacobians(poses, choice) @ spaces, spaces, self.characteristic_length)
+
+    @cached_property
+    def drive_units(self) -> Array:
+        """Units [m/s] of the drives' rates (n_actuated,) in which their Jacobian is of uniform units.
+
+        As `weigh_drives` has them: one for all, unless some drives slide, some turn, and none is redundant.
+        """
+        mixed = len(set(self.actuated_turning)) > 1 and len(self.actuated_names) == self.mobility
+        return np.where(self.actuated_turning & mixed, self.characteristic_length, 1.0)
+
+    def limb_margins(self, poses: Array, choice: Choice) -> tuple[Array, Array]:
+        """Margins from constraint singularities and from singularities inside a limb.
+
+        Args:
+            poses: (n, 7).
+            choice: of the configurations.
+
+        Returns:
+            Both (n,), see `Singularity`; NaN where there is no configuration.
+        """
+        blocked = 6 - self.mobility - self.mechanism.mobility.left_out
+        poses, hold, regularity = np.ascontiguousarray(poses), np.empty(len(poses)), np.empty(len(poses))
+
+        def part(at: slice) -> None:
+            limb_margins(self.model, self.data(), choice.rows(at), poses[at], blocked, hold[at], regularity[at])
+
+        over_cores(part, len(poses))
+        for k in self.beside_closed_forms(poses, choice):
+            at = slice(int(k), int(k) + 1)
+            model, rows = self.iterating(self.model), choice.rows(at)
+            limb_margins(model, self.data(), rows, poses[at], blocked, hold[at], regularity[at])
+        return hold, regularity
 
     # -- motion space -----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,10 @@ characteristic length for rotations:
   of the limbs' unit constraint wrenches on what the platform must not do;
 * inside a limb: `limb_regularity`, 0 where a limb's passive joints are not determined, up to 1.
 
+`condition` and `limb_regularity` are the number of `kernels/regularity.py`, the one by which solves answer SINGULAR. It
+says whether numbers can be trusted, and has no unit. Distances from types 1 and 2 are the singular values that it is
+made of, in units of the drives.
+
 Gosselin and Angeles (1990) for types 1 and 2; Zlatanov, Bonev and Gosselin (2002) for constraint singularities.
 """
 
@@ -38,6 +42,7 @@ class Singularity(Introduced):
     determinant_sign: Array  # of K where it is square: changes at type 2 only, so it tells assembly modes apart
     constraint_hold: Array  # 1: zero at a constraint singularity, infinite where limbs block nothing
     limb_regularity: Array  # 1: zero where a limb is singular in itself
+    condition: Array  # 1: of K in uniform units, zero at types 1 and 2, up to 1
     characteristic_length: float  # m
 
     def _summary(self) -> str:
@@ -85,17 +90,48 @@ class Singularity(Introduced):
         return self.slowest_actuation
 
 
-def margins(K: Array, constraint: Array, regularity: Array, length: float) -> Singularity:
-    """Margins from task Jacobians K (n, m, f) of uniform units, constraint margins and limb regularity (n,)."""
+def margins(
+    K: Array, constraint: Array, regularity: Array, length: float, drive_units: Array | None = None
+) -> Singularity:
+    """Margins from Jacobians, in the order of the rows.
+
+    Args:
+        K: drives' rates per velocity of unit speed (n, m, f).
+        constraint: (n,).
+        regularity: of the limbs (n,).
+        length: characteristic [m].
+        drive_units: by which the drives' rates are multiplied for the condition (m,); ones where None.
+
+    Returns:
+        The margins (n,).
+    """
     finite = np.asarray(np.isfinite(K).all((-1, -2)))
     safe = np.where(finite[:, None, None], K, 0.0)
     values = np.linalg.svd(safe, compute_uv=False)
     f = K.shape[-1]
     smallest = values[:, f - 1] if values.shape[-1] >= f else np.zeros(len(K))
-    with np.errstate(divide="ignore"):
+    uniform = values
+    if drive_units is not None and (drive_units != 1.0).any():
+        uniform = np.linalg.svd(safe * drive_units[:, None], compute_uv=False)
+    with np.errstate(divide="ignore", invalid="ignore"):
         slowest, amplification = 1.0 / values[:, 0], 1.0 / smallest
+        condition = f / np.sqrt((uniform**2).sum(axis=-1) * (uniform**-2.0).sum(axis=-1))
+    condition = np.where((smallest > 0.0) & (uniform[:, -1] > 0.0), condition, 0.0)
     sign = np.sign(np.linalg.det(safe)) if K.shape[-2] == f else np.ones(len(K))
     hide = np.where(finite, 0.0, np.nan)
     return Singularity(
-        slowest + hide, smallest + hide, amplification + hide, sign + hide, constraint + hide, regularity + hide, length
+        slowest_platform=slowest + hide,
+        slowest_actuation=smallest + hide,
+        force_amplification=amplification + hide,
+        determinant_sign=sign + hide,
+        constraint_hold=constraint + hide,
+        limb_regularity=regularity + hide,
+        condition=condition + hide,
+        characteristic_length=length,
     )
+
+
+def joined(parts: list[Singularity]) -> Singularity:
+    """Margins of some poses and of more, in this order."""
+    names = [f.name for f in fields(parts[0]) if f.name != LENGTH]
+    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})

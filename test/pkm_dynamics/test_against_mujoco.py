@@ -10,6 +10,9 @@ from scipy.spatial.transform import Rotation
 
 from bench.engines.mujoco_model import MujocoRobot
 from pkm_description.mechanism import LoopType
+from pkm_dynamics import Distribution
+
+FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
 
 @pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.slow)])
@@ -26,7 +29,9 @@ def test_inverse_dynamics_with_its_mass_matrix_and_bias(robot, every):
         force = (engine.mass_matrix()[np.ix_(order, order)] @ vdot) + engine.data.qfrc_bias[order]
         N = robot.judge.free_directions(q)
         expected = np.linalg.lstsq(N[robot.judge.actuated].T, N.T @ force, rcond=None)[0]
-        found = robot.dynamics.inverse(states.pose[k], states.twist[k], states.acceleration[k]).effort
+        found = robot.dynamics.inverse(
+            states.pose[k], states.twist[k], states.acceleration[k], distribution=FREE
+        ).effort
         # rounding grows with the condition near a singularity; massless bodies weigh 1e-12 kg there
         allowed = 1e-9 * max(10.0, np.linalg.cond(N[robot.judge.actuated]))
         assert np.abs(found - expected).max() < allowed * np.abs(expected).max() + 1e-9
@@ -63,7 +68,9 @@ def test_constrained_acceleration(robot, every):
     engine = MujocoRobot(robot.kinematics.mechanism, free_platform=True)
     data, at = engine.data, engine.dof_at["platform"]
     for k in range(0, len(states), every):
-        effort = robot.dynamics.inverse(states.pose[k], states.twist[k], states.acceleration[k]).effort
+        effort = robot.dynamics.inverse(
+            states.pose[k], states.twist[k], states.acceleration[k], distribution=FREE
+        ).effort
         engine.set_state(
             robot.kinematics.joint_names, motion.joints[k], motion.velocities[k], states.pose[k], states.twist[k]
         )

@@ -17,7 +17,9 @@ import pytest
 from bench.engines.pinocchio_model import PinocchioRobot, constraint_model
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, frozen
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Distribution, Dynamics
+
+FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
 # Relative to the largest effort or acceleration of a state. Seen: 1e-13 to 4e-12; the rest is room for other machines.
 CLOSE = 1e-9
@@ -35,13 +37,13 @@ def error(found, expected):
 def some_efforts(robot, seed):
     """Random efforts (n, n_actuated) of the size that the states' motion asks for."""
     states = robot.states
-    asked = robot.dynamics.inverse(states.pose, states.twist, states.acceleration).effort
+    asked = robot.dynamics.inverse(states.pose, states.twist, states.acceleration, distribution=FREE).effort
     return asked + np.abs(asked).max() * np.random.default_rng(seed).uniform(-1, 1, asked.shape)
 
 
 def test_inverse_dynamics(robot):
     states = robot.states
-    found = robot.dynamics.inverse(states.pose, states.twist, states.acceleration)
+    found = robot.dynamics.inverse(states.pose, states.twist, states.acceleration, distribution=FREE)
     assert found.ok.all()
     expected = np.array([robot.judge.inverse_dynamics(*robot.rates(k)) for k in range(len(states))])
     assert error(found.effort, expected).max() < CLOSE
@@ -68,7 +70,7 @@ def test_direct_dynamics(robot):
 
 def test_direct_dynamics_undoes_inverse_dynamics(robot):
     states, dynamics = robot.states, robot.dynamics
-    effort = dynamics.inverse(states.pose, states.twist, states.acceleration).effort
+    effort = dynamics.inverse(states.pose, states.twist, states.acceleration, distribution=FREE).effort
     back = dynamics.direct(states.pose, states.twist, effort)
     assert back.ok.all()
     assert error(back.acceleration, states.acceleration).max() < CLOSE
@@ -84,7 +86,7 @@ def test_inverse_dynamics_undoes_direct_dynamics(robot):
         effort = np.einsum("nij,njk,nk->ni", K, np.linalg.pinv(K), effort)
     acceleration = dynamics.direct(states.pose, states.twist, effort)
     assert acceleration.ok.all()
-    back = dynamics.inverse(states.pose, states.twist, acceleration.acceleration)
+    back = dynamics.inverse(states.pose, states.twist, acceleration.acceleration, distribution=FREE)
     assert error(back.effort, effort).max() < CLOSE
 
 
@@ -92,7 +94,9 @@ def test_external_wrench(robot):
     states = robot.states
     rng = np.random.default_rng(7)
     wrench = rng.uniform(-50, 50, (len(states), 6))
-    found = robot.dynamics.inverse(states.pose, states.twist, states.acceleration, wrench=wrench).effort
+    found = robot.dynamics.inverse(
+        states.pose, states.twist, states.acceleration, wrench=wrench, distribution=FREE
+    ).effort
     answer = robot.dynamics.direct(states.pose, states.twist, found, wrench=wrench).acceleration
     assert error(answer, states.acceleration).max() < CLOSE
     for k in range(0, len(states), 20):
@@ -108,7 +112,9 @@ def test_payload(robot):
     loaded = PinocchioRobot(
         robot.kinematics.mechanism, pin.Inertia(payload.mass, np.array(payload.com), np.array(payload.inertia))
     )
-    found = robot.dynamics.inverse(states.pose, states.twist, states.acceleration, payload=payload).effort
+    found = robot.dynamics.inverse(
+        states.pose, states.twist, states.acceleration, payload=payload, distribution=FREE
+    ).effort
     answer = robot.dynamics.direct(states.pose, states.twist, found, payload=payload).acceleration
     assert error(answer, states.acceleration).max() < CLOSE
     for k in range(0, len(states), 20):
@@ -124,7 +130,7 @@ def test_friction(robot):
         if robot.kinematics.mechanism.joint_named.get(name) is not None
         and robot.kinematics.mechanism.joint_named[name].coulomb_friction > 0
     ]  # fmt: skip
-    found = dynamics.inverse(states.pose, states.twist, states.acceleration).effort
+    found = dynamics.inverse(states.pose, states.twist, states.acceleration, distribution=FREE).effort
     compared = 0
     for k in range(0, len(states), 5):
         q, v, vdot = robot.rates(k)
@@ -145,7 +151,7 @@ def test_mass_matrix(robot):
     S = robot.kinematics.subspace(states.pose)
     for k in chosen:
         basis, rank = S[k], S.shape[-1]
-        still = robot.dynamics.gravity(states.pose[k]).effort
+        still = robot.dynamics.inverse(states.pose[k], distribution=FREE).effort
         unit = np.linalg.pinv(basis).T  # wrenches dual to the basis
         compliance = np.empty((rank, rank))
         for c in range(rank):

@@ -8,6 +8,7 @@ import pytest
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
+from pkm_dynamics.robot_model import checked_payload
 from pkm_kinematics import ShapeError
 
 ROD = np.diag([1e-2, 1e-2, 0.0])
@@ -20,6 +21,9 @@ REFUSED = [
     (Inertial(1.0, np.zeros(3), np.diag([1e-2, 1e-2, -1e-2])), "payload: inertia is not positive definite"),
     (Inertial(1.0, np.zeros(3), np.diag([1.0, 1.0, 3.0])), "payload: .* triangle inequality"),
     (Inertial(0.0, np.zeros(3), ROD), "payload: inertia without mass"),
+    (Inertial(1.0, np.zeros(3), np.diag([1e308, 1e308, 1e308])), "payload: 1e\\+308 is too large"),
+    (Inertial(1e200), "payload: 1e\\+200 is too large"),
+    (Inertial(1.0, np.full(3, -1e160)), "payload: 1e\\+160 is too large"),
 ]
 MISSHAPEN = [
     (Inertial(1.0, np.zeros(2)), r"payload\.com: expected an array of shape \(3,\)"),
@@ -47,6 +51,19 @@ def test_no_body(payload, message, delta):
 def test_wrong_shapes(payload, message, delta):
     with pytest.raises(ShapeError, match=message):
         delta.dynamics.inverse(delta.kinematics.home, payload=payload)
+
+
+def test_thin_rods_pass_whichever_way_they_point(delta):
+    """No inertia about the axis but for rounding, which may be negative."""
+    rng = np.random.default_rng(1)
+    negative = 0
+    for _ in range(500):
+        axis, mass, length = rng.normal(size=3), 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-3, 1)
+        axis /= np.linalg.norm(axis)
+        rod = mass * length**2 / 12.0 * (np.eye(3) - np.outer(axis, axis))
+        negative += np.linalg.eigvalsh(rod)[0] < 0.0
+        np.testing.assert_array_equal(checked_payload(Inertial(mass, np.zeros(3), rod)).inertia, rod)
+    assert negative > 100
 
 
 def test_limits_of_bodies_pass_and_lists_are_arrays(delta):

@@ -80,7 +80,7 @@ def test_least_norm_of_all_that_do_the_same_work(of_gallery, name, norm, weighte
     weights = np.linspace(1.0, 2.0, m) if weighted else np.ones(m)
     rule = Distribution(norm, weights if weighted else None)
     found = robot.dynamics.inverse(*asked(robot), distribution=rule)
-    plain = robot.dynamics.inverse(*asked(robot)).effort
+    plain = robot.dynamics.inverse(*asked(robot), distribution=Distribution()).effort
     assert found.ok.all()
     everywhere = np.full(m, np.inf)
     for pose, tau, other in zip(asked(robot)[0], found.effort, plain, strict=True):
@@ -97,7 +97,7 @@ def test_least_norm_of_all_that_do_the_same_work(of_gallery, name, norm, weighte
 def test_within_bounds(of_gallery, name, norm):
     """Bounds between the least peak and the peak of the smallest efforts, so that they are felt and can be kept."""
     robot = of_gallery[name]
-    plain = robot.dynamics.inverse(*asked(robot)).effort
+    plain = robot.dynamics.inverse(*asked(robot), distribution=Distribution()).effort
     lowest = robot.dynamics.inverse(*asked(robot), distribution=Distribution(np.inf)).effort
     felt = 0
     for pose, twist, acceleration, tau, least_peak in zip(*asked(robot), plain, lowest, strict=True):
@@ -159,7 +159,7 @@ def test_peaks_are_ordered(of_gallery):
     assert peak[0].mean() < 0.95 * peak[2].mean()  # it is worth something
     squares = [np.linalg.norm(x, axis=1) for x in (minimax, eight, two)]
     assert (squares[2] <= np.minimum(squares[0], squares[1]) * (1 + 1e-9)).all()
-    assert two == pytest.approx(robot.dynamics.inverse(*asked(robot)).effort, rel=1e-9)
+    assert two == pytest.approx(robot.dynamics.inverse(*asked(robot), distribution=Distribution()).effort, rel=1e-9)
 
 
 def test_an_actuator_has_failed(of_gallery):
@@ -168,7 +168,7 @@ def test_an_actuator_has_failed(of_gallery):
     limits = np.full(7, np.inf)
     limits[6] = 0.0
     found = robot.dynamics.inverse(*asked(robot), distribution=Distribution(bounds=(-limits, limits)))
-    plain = robot.dynamics.inverse(*asked(robot)).effort
+    plain = robot.dynamics.inverse(*asked(robot), distribution=Distribution()).effort
     for pose, tau, other in zip(asked(robot)[0], found.effort, plain, strict=True):
         K = robot.kinematics.motion_jacobian(pose)
         alone = np.linalg.solve(K[:6].T, K.T @ other)
@@ -218,7 +218,7 @@ def test_strong_actuators_take_more(of_gallery):
     assert sorted(limits) == [10.0, 100.0, 100.0]
     by_limits = dynamics.inverse(*asked(robot), distribution=Distribution(weights="limits")).effort
     by_hand = dynamics.inverse(*asked(robot), distribution=Distribution(weights=100.0 / np.array(limits))).effort
-    plain = dynamics.inverse(*asked(robot)).effort
+    plain = dynamics.inverse(*asked(robot), distribution=Distribution()).effort
     assert by_limits == pytest.approx(by_hand, abs=1e-12 * np.abs(plain).max())
     weakest = int(np.argmin(limits))
     assert np.abs(by_limits[:, weakest]).sum() < 0.2 * np.abs(plain[:, weakest]).sum()
@@ -255,7 +255,7 @@ def test_cables_stay_taut_where_forces_can_close(of_gallery):
         A = -robot.kinematics.inverse_jacobian(pose).T  # wrench on the platform per tension
         positive = scipy.optimize.linprog(np.ones(8), A_eq=A, b_eq=np.zeros(6), bounds=(1.0, None))
         assert positive.success
-        plain = robot.dynamics.gravity(pose).effort
+        plain = robot.dynamics.inverse(pose, distribution=Distribution()).effort
         held = robot.dynamics.inverse(pose, distribution=rule)
         assert held.ok
         tension = -held.effort
@@ -278,5 +278,5 @@ def test_limits_of_the_description_are_of_one_sign_for_cables() -> None:
     assert dynamics.kinematics.mechanism.one_way_actuators.all()
     effort = dynamics.inverse(dynamics.kinematics.home, distribution=Distribution(bounds="limits")).effort
     assert ((effort >= least) & (effort <= most)).all()
-    free = dynamics.inverse(dynamics.kinematics.home).effort
+    free = dynamics.inverse(dynamics.kinematics.home, distribution=Distribution()).effort
     assert (np.sign(free) != np.sign(least + most)).any()  # least squares alone would push

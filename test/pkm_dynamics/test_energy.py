@@ -10,8 +10,10 @@ import pinocchio as pin
 import pytest
 
 from bench.states import chain_pose, home_coordinates
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Distribution, Dynamics
 from pkm_kinematics import Status
+
+FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 PIECES = 8
@@ -48,7 +50,7 @@ def test_work_is_the_gain_of_energy(robot):
         np.array(x) for x in zip(*(platform_motion(robot, t, start, reach) for t in times), strict=True)
     )
     wrench = np.array([5.0, -3.0, 4.0, 0.5, 0.2, -0.7])
-    effort = robot.dynamics.inverse(pose, twist, acceleration, wrench=wrench).effort
+    effort = robot.dynamics.inverse(pose, twist, acceleration, wrench=wrench, distribution=FREE).effort
     motion = robot.kinematics.motion(pose, twist, acceleration)
     assert motion.ok.all()
     power = np.sum(effort * motion.actuated_velocities, axis=1) + twist @ wrench
@@ -63,8 +65,10 @@ def test_work_is_the_gain_of_energy(robot):
 
 def test_friction_only_takes_energy(robot):
     states = robot.states
-    with_friction = Dynamics(robot.kinematics).inverse(states.pose, states.twist, states.acceleration).effort
-    without = robot.dynamics.inverse(states.pose, states.twist, states.acceleration).effort
+    with_friction = (
+        Dynamics(robot.kinematics).inverse(states.pose, states.twist, states.acceleration, distribution=FREE).effort
+    )
+    without = robot.dynamics.inverse(states.pose, states.twist, states.acceleration, distribution=FREE).effort
     power = np.sum((with_friction - without) * robot.motion.actuated_velocities, axis=1)
     assert power.min() > -1e-9
 
@@ -76,7 +80,7 @@ def test_static_efforts_are_the_gradient_of_potential_energy(robot):
     judge = robot.judge
     steps, weights = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60.0
     for k in range(0, len(states), 100):
-        gravity = robot.dynamics.gravity(states.pose[k]).effort
+        gravity = robot.dynamics.inverse(states.pose[k], distribution=FREE).effort
         K = robot.kinematics.inverse_jacobian(states.pose[k])
         S = robot.kinematics.subspace(states.pose[k])
         h = 2e-3 * robot.states.size / max(np.abs(K @ S).max(), 1.0)  # shorter where the actuators run away

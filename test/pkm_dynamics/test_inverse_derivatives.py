@@ -13,9 +13,11 @@ import pytest
 from bench.strange_robots import SOLVED
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Inertial, frozen
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.linear_form.random_motions import displaced, random_motions
 from pkm_kinematics import Status
+
+FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
 SOME = slice(0, 1000, 334)
 STEPS, WEIGHTS = np.array([-3, -2, -1, 1, 2, 3]), np.array([-1, 9, -45, 45, -9, 1]) / 60.0
@@ -60,7 +62,7 @@ def quotients(dynamics, pose, twist, acceleration, seed, h, **outside):
     speed = max(np.linalg.norm(twist), 1e-3)
 
     def effort(at, V, A):
-        answer = dynamics.inverse(at, *followed(k, S, at, seed, V, A), seed=seed, **outside)
+        answer = dynamics.inverse(at, *followed(k, S, at, seed, V, A), seed=seed, **outside, distribution=FREE)
         assert answer.status == Status.CONVERGED
         return answer.effort
 
@@ -81,7 +83,7 @@ def step_for(kinematics, pose, seed, size):
 def check(dynamics, pose, twist, acceleration, seed, size, **outside):
     found = dynamics.inverse_derivatives(pose, twist, acceleration, seed=seed, **outside)
     assert found.status == Status.CONVERGED
-    plain = dynamics.inverse(pose, twist, acceleration, seed=seed, **outside).effort
+    plain = dynamics.inverse(pose, twist, acceleration, seed=seed, **outside, distribution=FREE).effort
     assert found.effort == pytest.approx(plain, rel=1e-12)
     h = step_for(dynamics.kinematics, pose, seed, size)
     wanted = quotients(dynamics, pose, twist, acceleration, seed, h, **outside)
@@ -130,7 +132,10 @@ def test_friction(of_gallery, name):
             h = min(h, 3e-5)
         found = dynamics.inverse_derivatives(pose, slow * twist, acceleration).twist
         for c in range(S.shape[1]):
-            efforts = [dynamics.inverse(pose, slow * twist + s * h * S[:, c], acceleration).effort for s in STEPS]
+            efforts = [
+                dynamics.inverse(pose, slow * twist + s * h * S[:, c], acceleration, distribution=FREE).effort
+                for s in STEPS
+            ]
             wanted = WEIGHTS @ efforts / h
             noise = 1e-14 * np.abs(efforts).max() / h
             assert np.abs(found[:, c] - wanted).max() < 1e-5 * np.abs(found).max() + noise

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Distribution, Dynamics
 
 
 @pytest.mark.parametrize("robot", ["delta", "gough_stewart", "planar_3rrr", "tripod_3prs"])
@@ -22,7 +22,9 @@ def test_equation_of_motion(robot: str) -> None:
     bias = k.engine.space_at(k.home, k.home_joints, twist)[1]
     rate = np.linalg.lstsq(S, answer.acceleration - bias, rcond=None)[0]
     M = dynamics.mass_matrix(k.home)
-    forces = M @ rate + dynamics.coriolis(k.home, twist) + K.T @ dynamics.gravity(k.home).effort
+    forces = (
+        M @ rate + dynamics.coriolis(k.home, twist) + K.T @ dynamics.inverse(k.home, distribution=Distribution()).effort
+    )
     np.testing.assert_allclose(forces, K.T @ effort, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(M, M.T, atol=1e-10 * np.abs(M).max())
     assert np.linalg.eigvalsh(M).min() > 0.0

@@ -15,13 +15,15 @@ import pytest
 
 from pkm_description.gallery import robot_names
 from pkm_description.mechanism import Array
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Distribution, Dynamics
 from pkm_dynamics.energy import energy, power
 from pkm_dynamics.linear_form.random_motions import displaced
 from pkm_dynamics.natural_frequencies import StiffnessError, natural_frequencies
 from pkm_dynamics.simulation import simulate
 from pkm_kinematics import InverseSolution, Kinematics, Status
 from pkm_kinematics.status import closes
+
+FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
 SAME = 1e-9  # limbs solved by iteration end anywhere within their tolerance; seen: below 1e-10
 NEAR_HOME = 0.05  # of the characteristic length, or rad or m of an actuator: how far off home the other poses are
@@ -61,7 +63,7 @@ def margins_of(k: Kinematics, at: Motion, choice: dict[str, Any]) -> Array:
 
 
 def reactions_of(d: Dynamics, at: Motion, choice: dict[str, Any]) -> Array:
-    found = d.reactions(at.pose, at.twist, at.acceleration, **choice)
+    found = d.reactions(at.pose, at.twist, at.acceleration, **choice, distribution=FREE)
     return flat(found.wrench, found.base)
 
 
@@ -99,9 +101,9 @@ CONSTANT_SPACE: dict[str, Callable[[Kinematics, Motion, dict[str, Any]], Array]]
     "motion_jacobian_rate": lambda k, at, choice: k.motion_jacobian_rate(at.pose, at.twist, **choice),
 }
 DYNAMICS: dict[str, Callable[[Dynamics, Motion, dict[str, Any]], Array]] = {
-    "inverse": lambda d, at, choice: d.inverse(at.pose, at.twist, at.acceleration, **choice).effort,
+    "inverse": lambda d, at, choice: d.inverse(at.pose, at.twist, at.acceleration, **choice, distribution=FREE).effort,
     "direct": lambda d, at, choice: d.direct(at.pose, at.twist, rates_of(d.kinematics), **choice).acceleration,
-    "gravity": lambda d, at, choice: d.gravity(at.pose, **choice).effort,
+    "gravity": lambda d, at, choice: d.inverse(at.pose, **choice, distribution=FREE).effort,
     "mass_matrix": lambda d, at, choice: d.mass_matrix(at.pose, **choice),
     "coriolis": lambda d, at, choice: d.coriolis(at.pose, at.twist, **choice),
     "regressor": lambda d, at, choice: d.regressor(at.pose, at.twist, at.acceleration, **choice)[0],
@@ -235,7 +237,7 @@ def test_lean_calls_in_a_mode_are_those_at_its_joints(of_gallery, name: str, eve
             ).ok:  # from a singular home nothing is promised
                 assert not expected.ok, what
             motion = np.concatenate([at.pose, at.twist, at.acceleration, np.zeros(6)])
-            solved = d.inverse(at.pose, at.twist, at.acceleration, seed=at.joints)
+            solved = d.inverse(at.pose, at.twist, at.acceleration, seed=at.joints, distribution=FREE)
             assert lean["inverse"](motion, effort) == solved.status, what
             if solved.ok:
                 agree(effort, solved.effort, what)

@@ -13,8 +13,10 @@ from bench.engines.pinocchio_model import PinocchioRobot, constraint_model
 from bench.strange_robots import BRANCH, GUIDE, LEFT, RIGHT, joint, loop
 from bench.strange_robots import robot as described
 from pkm_description import load_mechanism
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Distribution, Dynamics
 from pkm_kinematics import Kinematics, Status
+
+FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
 SOME = slice(0, 1000, 200)
 WRENCH = np.array([5.0, -3.0, 4.0, 0.5, 0.2, -0.7])
@@ -47,7 +49,7 @@ def needed_by_bodies(judge, q, v, vdot):
 def test_every_body_is_in_balance(robot):
     """What the joints and loops bring to each body is the rate of its momentum less its weight, by Pinocchio."""
     judge, mechanism = robot.judge, robot.kinematics.mechanism
-    found = robot.dynamics.reactions(*asked(robot), wrench=WRENCH)
+    found = robot.dynamics.reactions(*asked(robot), wrench=WRENCH, distribution=FREE)
     assert found.ok.all()
     platform = judge.model.frames[judge.platform].parentJoint
     chain = {judge.model.getJointId(name) for name in mechanism.platform_chain}
@@ -77,7 +79,7 @@ def test_every_body_is_in_balance(robot):
 def test_ground_takes_the_rate_of_momentum(robot):
     """The whole robot as one system: Pinocchio's centroidal momentum, its rate, its centre of mass and its mass."""
     judge = robot.judge
-    found = robot.dynamics.reactions(*asked(robot), wrench=WRENCH)
+    found = robot.dynamics.reactions(*asked(robot), wrench=WRENCH, distribution=FREE)
     for k, state in enumerate(range(1000)[SOME]):
         rate = pin.computeCentroidalMomentumTimeVariation(judge.model, judge.data, *robot.rates(state))
         com = judge.data.com[0]
@@ -91,9 +93,9 @@ def test_along_their_axes_joints_transmit_efforts(robot):
     """Actuated joints their effort less the rotor's share; passive joints nothing; all less friction where it is."""
     mechanism = robot.kinematics.mechanism
     for dynamics in (robot.dynamics, Dynamics(robot.kinematics)):
-        found = dynamics.reactions(*asked(robot))
+        found = dynamics.reactions(*asked(robot), distribution=FREE)
         motion = robot.kinematics.motion(*asked(robot))
-        assert found.effort == pytest.approx(dynamics.inverse(*asked(robot)).effort, rel=1e-12)
+        assert found.effort == pytest.approx(dynamics.inverse(*asked(robot), distribution=FREE).effort, rel=1e-12)
         size = np.abs(found.wrench).max(axis=(1, 2))
         for name in found.names:
             if name in mechanism.loop_named:
@@ -116,7 +118,7 @@ def test_along_their_axes_joints_transmit_efforts(robot):
 
 def test_loops_transmit_nothing_where_they_are_free(robot):
     """A ball joint transmits no moment, a revolute none about its axis, a prismatic joint no force along it."""
-    found = robot.dynamics.reactions(*asked(robot))
+    found = robot.dynamics.reactions(*asked(robot), distribution=FREE)
     size = np.abs(found.wrench).max()
     free = {"spherical": [3, 4, 5], "revolute": [5], "cylindrical": [2, 5], "prismatic": [2], "planar": [0, 1, 5]}
     for one in robot.kinematics.mechanism.loops:
@@ -129,7 +131,7 @@ def test_loops_transmit_nothing_where_they_are_free(robot):
 
 def test_redundant_stresses_are_the_redundant_constraints(robot):
     """The mobility count of the description, by another route, says how often the robot is overconstrained."""
-    found = robot.dynamics.reactions(*asked(robot))
+    found = robot.dynamics.reactions(*asked(robot), distribution=FREE)
     assert (found.redundant == robot.kinematics.mechanism.mobility.redundant_constraints).all()
     if robot.kinematics.mechanism.mobility.redundant_constraints == 0:
         assert found.determinate.all()
@@ -172,7 +174,7 @@ def test_determinate_wrenches_are_those_of_any_solution(robot):
     mechanism = robot.kinematics.mechanism
     free = freed(robot)
     judge = free.judge
-    found = robot.dynamics.reactions(*asked(robot))
+    found = robot.dynamics.reactions(*asked(robot), distribution=FREE)
     compared = 0
     for k, (q, v, vdot) in enumerate(free.states):
         force = pin.rnea(judge.model, judge.data, q, v, vdot).copy()
@@ -207,7 +209,7 @@ def test_against_pinocchio_constraint_forces(of_gallery, name):
     robot = of_gallery[name]
     free = freed(robot)
     model, data, contacts, constraint_data, settings = constraint_model(free.judge)
-    found = robot.dynamics.reactions(*asked(robot))
+    found = robot.dynamics.reactions(*asked(robot), distribution=FREE)
     for k, (q, v, _) in enumerate(free.states):
         tau = np.zeros(model.nv)
         tau[free.judge.actuated] = found.effort[k]
@@ -268,8 +270,8 @@ def test_the_share_does_not_depend_on_where_loops_are_cut():
 def test_a_reactionless_robot_does_not_shake_its_base(of_gallery):
     """Wu and Gosselin's first mechanism: the printed numbers balance it to 1e-4 of the forces inside."""
     robot = of_gallery["reactionless_four_bar"]
-    still = robot.dynamics.reactions(asked(robot)[0]).base
-    moving = robot.dynamics.reactions(*asked(robot))
+    still = robot.dynamics.reactions(asked(robot)[0], distribution=FREE).base
+    moving = robot.dynamics.reactions(*asked(robot), distribution=FREE)
     shaking = np.abs(moving.base - still).max(axis=1)
     inside = np.abs(moving.wrench).max(axis=(1, 2))
     assert (shaking < 1e-3 * inside).all()

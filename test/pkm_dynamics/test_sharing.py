@@ -12,7 +12,7 @@ from numba import njit
 
 from pkm_dynamics import Distribution
 from pkm_dynamics.distribution import Sharing
-from pkm_dynamics.kernels.sharing import SHARED, share_within
+from pkm_dynamics.kernels.sharing import SHARED, room, share_within
 
 LOWER, UPPER = np.full(8, -600.0), np.full(8, -20.0)  # of the efforts of eight cables, N
 
@@ -26,7 +26,7 @@ def _share_all(jacobians, lower, upper, efforts, status, scratch):
 def share_all(jacobians, efforts):
     """The efforts (n, 8) shared, each with one of the Jacobians (k, 6, 8) in turn, and their statuses."""
     shared, status = efforts.copy(), np.zeros(len(efforts), dtype=np.int64)
-    _share_all(jacobians, LOWER, UPPER, shared, status, np.zeros((3 * 8 + 8, 8 + 1)))
+    _share_all(jacobians, LOWER, UPPER, shared, status, np.zeros(room(8, 6)))
     return shared, status
 
 
@@ -103,7 +103,8 @@ def test_it_is_continuous_along_a_path(of_gallery):
         way = np.linspace(0.0, 1.0, n)[:, None]
         turn = np.concatenate([0.8 * way - 0.4, 0.6 * way - 0.3, 0.3 - 0.5 * way, 0.2 * way, 0.0 * way, -0.1 * way], 1)
         poses = robot.kinematics.engine.poses(turn)[0]
-        J, plain = np.asarray(robot.kinematics.forward_jacobian(poses)), robot.dynamics.gravity(poses).effort
+        J = np.asarray(robot.kinematics.forward_jacobian(poses))
+        plain = robot.dynamics.inverse(poses, distribution=Distribution()).effort
         shared = np.array([sharing.share(J[i], plain[i]) for i in range(n)])
         assert (shared <= -20.0).all()
         assert not sharing.short
@@ -153,7 +154,7 @@ def test_library_and_loop_share_alike(of_gallery, name):
     """The library with norm 2 and bounds answers what controllers apply; without redundancy nothing is shared."""
     robot = of_gallery[name]
     k, home = robot.kinematics, robot.kinematics.home
-    plain = np.asarray(robot.dynamics.gravity(home).effort)
+    plain = np.asarray(robot.dynamics.inverse(home, distribution=Distribution()).effort)
     J = np.asarray(k.forward_jacobian(home))
     size = np.abs(plain).max()
     lower, upper = np.full(len(plain), -0.95 * size), np.full(len(plain), size)

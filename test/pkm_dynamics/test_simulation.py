@@ -237,3 +237,17 @@ def test_what_cannot_be_simulated(delta):
         simulate(delta.dynamics, home, np.zeros(6), [0.0, 0.0])
     with pytest.raises(PkmError, match="task, joint, actuator"):
         simulate(delta.dynamics, home, np.zeros(6), [0.0, 1.0], form="both")
+
+
+@pytest.mark.parametrize("name", ["five_bar", "delta", "gough_stewart"])
+def test_a_load_is_a_pair_of_efforts_and_a_wrench(name):
+    """Two efforts of two drives are no such pair, nor three of three."""
+    dynamics = Dynamics(load_mechanism(name))
+    k, m = dynamics.kinematics, len(dynamics.kinematics.actuated_names)
+    efforts, wrench = np.zeros(m), np.zeros(6)
+    wrong = (efforts, [0.0] * m, (*efforts,), (wrench[:5], wrench), (efforts, wrench[:3]), (efforts, wrench, 0.0), None)
+    for given in wrong:
+        with pytest.raises(PkmError, match=rf"load: expected a pair, the efforts of shape \({m},\) and .* \(6,\)"):
+            simulate(dynamics, k.home, np.zeros(6), [0.0, 1e-3], lambda *_, given=given: given)
+    for given in ((efforts, wrench), [list(efforts), list(wrench)]):
+        assert simulate(dynamics, k.home, np.zeros(6), [0.0, 1e-3], lambda *_, given=given: given).ok.all()

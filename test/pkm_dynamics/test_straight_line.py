@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from pkm_description import load_mechanism
-from pkm_dynamics import Dynamics, robot_model
+from pkm_dynamics import Distribution, Dynamics, robot_model
 from pkm_dynamics.codegen.recordings import record_direct, record_inverse
 from pkm_dynamics.codegen.step_code import SOLVED, straight_direct_many, straight_inverse_many
 from pkm_dynamics.linear_form.random_motions import random_motions
 from pkm_kinematics import Status, kinematics
 from pkm_kinematics.codegen import MachineCode
+
+FREE = Distribution()  # efforts by least squares, whether or not the drives can give them
 
 N = 200
 # The two round differently (fused operations, another order of pivots). Seen: 2e-11, hexaglide.
@@ -35,13 +37,14 @@ def test_code_gives_what_the_kernels_give(robot: Dynamics) -> None:
     states, rng = random_motions(robot.kinematics, N), np.random.default_rng(4)
     wrench, m = rng.normal(size=(N, 6)), len(robot.kinematics.actuated_names)
     mode = 0
-    expected = robot.inverse(states.pose, states.twist, states.acceleration, wrench, mode=mode)
+    expected = robot.inverse(states.pose, states.twist, states.acceleration, wrench, mode=mode, distribution=FREE)
     problem = robot.problem(states.pose, states.twist, states.acceleration, wrench)
-    effort = np.zeros((N, m))
+    effort, condition = np.zeros((N, m)), np.zeros(N)
     code = MachineCode(record_inverse(robot.robot, mode))
-    straight_inverse_many(code.address, problem.motions, effort, problem.status)
+    straight_inverse_many(code.address, problem.motions, condition, effort, problem.status)
     assert (problem.status[expected.ok] == SOLVED).all()  # around home, no limb takes another branch
     assert error(effort[expected.ok], expected.effort[expected.ok]) < CLOSE
+    np.testing.assert_allclose(condition[expected.ok], expected.condition[expected.ok], rtol=CLOSE)
 
     expected = robot.direct(states.pose, states.twist, effort, wrench, mode=mode)
     problem = robot.problem(states.pose, states.twist, None, wrench)
@@ -62,10 +65,16 @@ def test_batches_by_code_and_by_kernels_agree(monkeypatch: pytest.MonkeyPatch, m
     pose[7, 3:] = 0.0
     rates, effort = rng.normal(size=(2, 2000, 3)) @ one.kinematics.task.subspace.T, rng.normal(size=(2000, 3))
     effort[11] = np.nan
-    kernels = one.inverse(pose, *rates, mode=mode), one.direct(pose, rates[0], effort, mode=mode)
+    kernels = (
+        one.inverse(pose, *rates, mode=mode),
+        one.direct(pose, rates[0], effort, mode=mode),
+    )
     monkeypatch.setattr(robot_model, "MANY", 1)
     again = Dynamics(one.kinematics)
-    codes = again.inverse(pose, *rates, mode=mode), again.direct(pose, rates[0], effort, mode=mode)
+    codes = (
+        again.inverse(pose, *rates, mode=mode),
+        again.direct(pose, rates[0], effort, mode=mode),
+    )
     assert again.robot.codes
     assert not one.robot.codes
     for by_kernel, by_code in zip(kernels, codes, strict=True):

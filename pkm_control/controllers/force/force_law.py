@@ -13,7 +13,7 @@ from pkm_control.controllers.force.compliance import Freedoms, projection
 from pkm_control.controllers.force.force_task import ForceTask
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
 from pkm_control.motion.limits import ActuatorLimits
-from pkm_dynamics import Dynamics
+from pkm_dynamics import Distribution, Dynamics
 
 Array = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ class ForceLaw(Controller):
         ways = self._inside @ directions
         ways /= np.maximum(np.sum(directions * ways, axis=0), 1e-9)
         still, home = np.zeros(6), self.kinematics.home
-        effort = np.asarray(self.dynamics.inverse(home, still, still).effort)
+        effort = np.asarray(self.dynamics.inverse(home, still, still, distribution=Distribution()).effort)
         return np.asarray(effort @ (self.kinematics.inverse_jacobian(home) @ ways))
 
     def advance(self, passed: float) -> None:

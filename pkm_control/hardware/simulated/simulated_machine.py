@@ -26,7 +26,7 @@ from pkm_description.introduction import fixed
 from pkm_description.mechanism import Inertial
 from pkm_description.rotations import rotation_from_quaternion
 from pkm_dynamics import Dynamics
-from pkm_dynamics.distribution import Sharing
+from pkm_dynamics.distribution import Distribution, Sharing
 
 Array = NDArray[np.float64]
 
@@ -359,7 +359,9 @@ class SimulatedMachine(Machine):
         if passing is not None:
             return passing.weight()
         still = np.zeros(6)
-        answer = self.dynamics.inverse(self.pose, still, still, seed=self._seed, mode=self._robot.mode)
+        answer = self.dynamics.inverse(
+            self.pose, still, still, seed=self._seed, mode=self._robot.mode, distribution=Distribution()
+        )
         return np.asarray(answer.effort, dtype=np.float64)
 
     def _pulling(self, wanted: Array) -> Array:

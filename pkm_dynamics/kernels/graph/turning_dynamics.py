@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from pkm_dynamics.kernels.graph.actuator_coordinates import accelerations_here, graph_efforts
 from pkm_kinematics.kernels.compiled import compiled
-from pkm_kinematics.kernels.dense import solve_in_place
 from pkm_kinematics.kernels.path.graph_reading import read_platform
 from pkm_kinematics.kernels.position.chain import read_chain
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR
@@ -21,10 +20,10 @@ from pkm_kinematics.kernels.rates.graph_motion import (
     graph_velocities,
 )
 from pkm_kinematics.kernels.records import BASE, PLATFORM
+from pkm_kinematics.kernels.regularity import factorise, is_regular, nearest
 from pkm_kinematics.kernels.vectors import add, cross, get, rotate
 
-U, UD, WANTED, NONE = range(4)  # scratch vectors, rows of `Data.system[3]`
-REGULAR = 1e-18  # ratio of pivots of normal equations below which the actuators do not determine the platform's twist
+U, UD, WANTED, NONE, WEIGHTS = range(5)  # scratch vectors, rows of `Data.system[3]`
 
 
 class LimbsInGraph(NamedTuple):
@@ -86,22 +85,41 @@ def turned_back(H, R, k):
 
 
 @compiled
-def nearest_rates(J, wanted, length, A, rates):
-    """Actuator rates (n,) whose platform rates J rates come nearest to `wanted` (6,); A (n, n) is scratch.
+def factorise_rates(robot):
+    """Make ready for `nearest_rates` at the Jacobian in `robot.found`; returns its reciprocal condition.
 
-    Rotations count with `length` [m]. False where the actuators do not determine them.
+    Rotations count at the characteristic length, those of the drives too. 0 where drives move and the platform rests.
     """
+    data, J, length = robot.data, robot.found.jacobian, robot.limbs.task[0].length
     n = J.shape[1]
-    for r in range(n):
-        rates[r] = 0.0
+    A = data.system[2, :6, :n]
+    for k in range(6):
         for c in range(n):
-            A[r, c] = 0.0
-        for k in range(6):
-            weighed = J[k, r] * (length * length if k >= 3 else 1.0)
-            rates[r] += weighed * wanted[k]
-            for c in range(n):
-                A[r, c] += weighed * J[k, c]
-    return solve_in_place(A, rates, n)[0] > REGULAR
+            A[k, c] = J[k, c] * (length if k >= 3 else 1.0) / drive_unit(robot, c)
+    return factorise(A, 6, n, data.system[1, :n, :n], data.system[3, WEIGHTS])
+
+
+@compiled
+def drive_unit(robot, a):
+    """Speed [m/s] that counts as the unit of drive `a`."""
+    if robot.limbs.task[0].mixed == 0:  # one unit for all is none
+        return 1.0
+    bodies = robot.limbs.bodies
+    for i in range(2, bodies.shape[0]):
+        if bodies[i].actuator == a and bodies[i].prismatic == 0:
+            return robot.limbs.task[0].length
+    return 1.0
+
+
+@compiled
+def nearest_rates(robot, wanted, rates):
+    """Actuator rates (n,) whose platform rates come nearest to `wanted` (6,), which is overwritten."""
+    data, length, n = robot.data, robot.limbs.task[0].length, rates.shape[0]
+    for k in range(3, 6):
+        wanted[k] *= length
+    nearest(data.system[2, :6, :n], 6, n, data.system[1, :n, :n], data.system[3, WEIGHTS], wanted, rates)
+    for c in range(n):
+        rates[c] /= drive_unit(robot, c)
 
 
 @compiled
@@ -129,20 +147,25 @@ def start_on_graph(robot, motion):
     if status != CONVERGED:
         return status
     read_platform(robot.graph, data, robot.places, robot.found)
-    A, u = data.system[1, :n, :n], data.system[3, U, :n]
-    return CONVERGED if nearest_rates(J, motion[7:13], robot.limbs.task[0].length, A, u) else SINGULAR
+    if not is_regular(factorise_rates(robot)):
+        return SINGULAR
+    wanted = data.system[3, WANTED]
+    for r in range(6):
+        wanted[r] = motion[7 + r]
+    nearest_rates(robot, wanted, data.system[3, U, :n])
+    return CONVERGED
 
 
 @compiled
 def turning_inverse(robot, motion, effort):
     """Efforts (n,) for a platform motion (25,) whose positions are solved in `limb_data`. Returns a status."""
     model, data, J = robot.graph, robot.data, robot.found.jacobian
-    n, length = effort.shape[0], robot.limbs.task[0].length
+    n = effort.shape[0]
     status = start_on_graph(robot, motion)
     if status != CONVERGED:
         return status
     vectors = data.system[3]
-    A, u, ud, wanted, none = data.system[1, :n, :n], vectors[U, :n], vectors[UD, :n], vectors[WANTED], vectors[NONE, :n]
+    u, ud, wanted, none = vectors[U, :n], vectors[UD, :n], vectors[WANTED], vectors[NONE, :n]
     for c in range(n):
         none[c] = 0.0
     graph_velocities(model, data, u)
@@ -150,8 +173,7 @@ def turning_inverse(robot, motion, effort):
     platform_acceleration(robot, wanted)
     for r in range(6):
         wanted[r] = motion[13 + r] - wanted[r]
-    if not nearest_rates(J, wanted, length, A, ud):
-        return SINGULAR
+    nearest_rates(robot, wanted, ud)
     graph_accelerations(model, data, ud)
     graph_efforts(model, data, effort)
     for c in range(n):

@@ -58,6 +58,7 @@ from pkm_kinematics.kernels.position.solve_poses import (
     take_seed,
 )
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.regularity import is_regular
 
 CONTRACTION = 0.25  # largest ratio of one correction to the one before
 CORRECTIONS = 12  # per step: with that ratio, enough for any accuracy
@@ -380,7 +381,7 @@ def step_by_graph(model, data, block, size, J0, J, A):
     for iteration in range(1, CORRECTIONS + 1):
         place_block(bodies, block, state)
         write_block_rows(closures, block, state, rows)
-        if not invert_block(model, data, block) > 0.0:
+        if not is_regular(invert_block(model, data, block)):
             return False, 0.0, iteration
         squares = 0.0
         turn = 0.0

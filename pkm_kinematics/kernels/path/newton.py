@@ -10,16 +10,21 @@ from math import atan2, cos, sin, sqrt
 
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from pkm_kinematics.kernels.dense import solve_in_place
-from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH, VECTORS
+from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
 from pkm_kinematics.kernels.rates.motion import invert_blocks
-from pkm_kinematics.kernels.rates.projection import inverse_jacobian
+from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
+from pkm_kinematics.kernels.regularity import (
+    factorise,
+    is_regular,
+    make_uniform,
+    nearest,
+    orientation,
+    weigh_drives,
+)
 
 LONGEST_TURN = 0.5  # rad per iteration
-REGULAR_LIMBS = 1e-12  # of the limbs' pseudo-inverses: below it, a singularity of type 1
-REGULAR = 1e-15  # ratio of pivots below which the actuators do not determine the platform's twist
 RESULTS = 11  # numbers that `newton_step` gives
 
 RIGHT, TWIST, TRIAL, GOAL, SPAN = range(5)  # vectors of `Data.system` in use on paths
@@ -41,40 +46,6 @@ def actuator_error(bodies, state, q, error):
 
 
 @compiled
-def normal_equations(K, subspace, error, A, b):
-    """A = (K S)^T (K S) and b = (K S)^T error for rows K (m, 6) and motion space S (6, n); returns n.
-
-    Square systems are kept as they are: A = K S, b = error.
-    """
-    m = K.shape[0]
-    n = subspace.shape[1]
-    if m == n:
-        for r in range(m):
-            for c in range(n):
-                A[r, c] = 0.0
-                for k in range(6):
-                    A[r, c] += K[r, k] * subspace[k, c]
-            b[r] = error[r]
-        return n
-    for r in range(n):
-        b[r] = 0.0
-        for c in range(n):
-            A[r, c] = 0.0
-    for a in range(m):
-        for r in range(n):
-            left = 0.0
-            for k in range(6):
-                left += K[a, k] * subspace[k, r]
-            b[r] += left * error[a]
-            for c in range(n):
-                right = 0.0
-                for k in range(6):
-                    right += K[a, k] * subspace[k, c]
-                A[r, c] += left * right
-    return n
-
-
-@compiled
 def read_actuators(bodies, state, q):
     """Put the actuated joints where q (n_actuated,) has them, for limbs to choose the working mode nearest by."""
     for i in range(2, bodies.shape[0]):
@@ -93,28 +64,30 @@ def correction(model, data, q):
     as the row TWIST of its vectors. Returns the sign of the Jacobian's determinant, 1 where it is not square, and
     0 at a singularity; and the largest error of an actuated joint.
     """
-    S = model.subspace
-    n = S.shape[1]
-    m = q.shape[0]
-    K, A, vectors = data.system[0, :m], data.system[1], data.system[VECTORS]
-    right, twist = vectors[RIGHT], vectors[TWIST]
-    if not invert_blocks(model, data) > REGULAR_LIMBS:
+    S, system = model.subspace, data.system
+    m, n = q.shape[0], S.shape[1]
+    K, A, inverse, vectors = system[0, :m], system[1, :m, :n], system[4, :n, :n], system[VECTORS]
+    right, twist, weights, per_speed = vectors[RIGHT], vectors[TWIST], system[FACTORS, 0], system[FACTORS, 1]
+    if not is_regular(invert_blocks(model, data)):
         return 0.0, 0.0
     inverse_jacobian(model, data, K)
     actuator_error(model.bodies, data.state, q, right)
     worst = 0.0
     for a in range(m):
         worst = max(worst, abs(right[a]))
-    normal_equations(K, S, right, A, twist)  # not into `right`, which it reads to the end
-    for k in range(n):
-        right[k] = twist[k]
-    ratio, sign = solve_in_place(A, right, n)
-    if not ratio > REGULAR:
+    drive_rates(K, S, A)
+    for c in range(n):
+        per_speed[c] = 1.0
+    make_uniform(model, A, per_speed)
+    weigh_drives(model, m == n, right)
+    if not is_regular(factorise(A, m, n, inverse, weights)):
         return 0.0, worst
+    sign = 1.0 if m > n else orientation(inverse, n)
+    nearest(A, m, n, inverse, weights, right, vectors[TRIAL])
     for k in range(6):
         twist[k] = 0.0
         for c in range(n):
-            twist[k] += S[k, c] * right[c]
+            twist[k] += S[k, c] * per_speed[c] * vectors[TRIAL, c]
     return sign, worst
 
 

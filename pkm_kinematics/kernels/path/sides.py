@@ -12,8 +12,8 @@ from pkm_kinematics.kernels.position.positions import SINGULAR, closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.kernels.records import CLOSED_FORM
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, axis_z, dot, get, rotate, rotate_back, scale, sub
 
 
@@ -58,7 +58,7 @@ def read_modes(model, data, before, now, sides, pose, joints):
     status, _, _ = solve_pose(model, data, pose, NEAREST_BRANCH)
     if not closes(status):
         return status, 0.0
-    if not invert_blocks(model, data) > NEARLY_SINGULAR:
+    if not is_regular(invert_blocks(model, data)):
         return SINGULAR, 0.0
     side = 1.0
     for b in range(blocks.shape[0]):

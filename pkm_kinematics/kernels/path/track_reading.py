@@ -7,19 +7,15 @@ Readings that are not finite or too large to close loops with are refused, as ev
 import numpy as np
 
 from pkm_kinematics.kernels.compiled import allocating, compiled
-from pkm_kinematics.kernels.dense import solve_in_place
-from pkm_kinematics.kernels.model_and_data import NEAREST_BRANCH, VECTORS
+from pkm_kinematics.kernels.model_and_data import FACTORS, NEAREST_BRANCH, VECTORS
 from pkm_kinematics.kernels.path.follow import follow_pose, read_angles_at, track_pose, usable_positions
-from pkm_kinematics.kernels.path.newton import RIGHT, TRIAL, normal_equations
+from pkm_kinematics.kernels.path.newton import RIGHT, TWIST
 from pkm_kinematics.kernels.position.chain import chain_motion
 from pkm_kinematics.kernels.position.positions import CONVERGED, INVALID_INPUT, SINGULAR, closes
 from pkm_kinematics.kernels.position.solve_poses import all_finite, solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks, move_platform, velocities
-from pkm_kinematics.kernels.rates.projection import inverse_jacobian
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
-
-DETERMINED = 1e-12  # ratio of pivots below which the actuators do not determine the platform's twist
-CONDITION = 1e10  # of the task Jacobian, about: beyond it encoder noise is all that is left
+from pkm_kinematics.kernels.rates.projection import drive_rates, inverse_jacobian
+from pkm_kinematics.kernels.regularity import factorise, is_regular, make_uniform, nearest, weigh_drives
 
 
 @compiled
@@ -36,30 +32,27 @@ def write_forward_jacobian(model, data, jacobian):
 
     Of actuators that contradict each other, the twist that comes nearest to all.
     """
-    subspace, m = model.subspace, jacobian.shape[1]
-    K, A, unit, step = data.system[0, :m], data.system[1], data.system[VECTORS, TRIAL], data.system[VECTORS, RIGHT]
-    inverse_jacobian(model, data, K)
-    largest = 0.0  # of K S, as `normal_equations` gives it for a single actuator
-    longest = 0.0  # of the inverse
-    for a in range(m):
-        for c in range(subspace.shape[1]):
-            total = 0.0
-            for k in range(6):
-                total += K[a, k] * subspace[k, c]
-            largest = max(largest, abs(total))
+    subspace, m, vectors = model.subspace, jacobian.shape[1], data.system[VECTORS]
+    n = subspace.shape[1]
+    J, K, inverse = data.system[0, :m], data.system[1, :m, :n], data.system[2, :n, :n]
+    unit, rates, weights, per_speed = vectors[RIGHT], vectors[TWIST], data.system[FACTORS, 0], data.system[FACTORS, 1]
+    inverse_jacobian(model, data, J)
+    drive_rates(J, subspace, K)
+    for c in range(n):
+        per_speed[c] = 1.0
+    make_uniform(model, K, per_speed)
+    if not is_regular(factorise(K, m, n, inverse, weights)):
+        return False
     for a in range(m):
         for c in range(m):
             unit[c] = 1.0 if c == a else 0.0
-        n = normal_equations(K, subspace, unit, A, step)
-        if not solve_in_place(A, step, n)[0] > DETERMINED:
-            return False
-        for c in range(n):
-            longest = max(longest, abs(step[c]))
+        weigh_drives(model, m == n, unit)
+        nearest(K, m, n, inverse, weights, unit, rates)
         for k in range(6):
             jacobian[k, a] = 0.0
             for c in range(n):
-                jacobian[k, a] += subspace[k, c] * step[c]
-    return longest * largest < CONDITION
+                jacobian[k, a] += subspace[k, c] * per_speed[c] * rates[c]
+    return True
 
 
 @allocating
@@ -81,7 +74,7 @@ def track_reading(model, data, positions, rates, pose, joints, twist, velocities
     status, _, _ = solve_pose(model, data, pose, NEAREST_BRANCH)
     if not closes(status):
         return status, error
-    if not invert_blocks(model, data) > NEARLY_SINGULAR:
+    if not is_regular(invert_blocks(model, data)):
         return SINGULAR, error
     if not write_forward_jacobian(model, data, jacobian):
         return SINGULAR, error

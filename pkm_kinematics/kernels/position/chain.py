@@ -15,6 +15,7 @@ from pkm_kinematics.kernels.position.closures import inverse_of_tall
 from pkm_kinematics.kernels.position.placement import place_body, set_angle
 from pkm_kinematics.kernels.rates.motion import coast
 from pkm_kinematics.kernels.records import BASE, PLATFORM
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, dot, get, put, rotate, rotate_back, sub
 
 TAU = 6.283185307179586
@@ -179,8 +180,8 @@ def chain_motion(model, data):
         for r in range(3):
             J[r * n + i - 1] = moving[r]
             J[(3 + r) * n + i - 1] = turning[r]
-    worst, dropped = inverse_of_tall(J, 6, n, inverse, work[at + 12 * n :])
-    regular = worst > 1e-8 and dropped == 0
+    condition, dropped = inverse_of_tall(J, 6, n, inverse, work[at + 12 * n :])
+    regular = is_regular(condition) and dropped == 0
     for i in range(1, n + 1):
         rate = 0.0
         for r in range(3):

@@ -229,16 +229,15 @@ def block_jacobian(model, data, block, J, start_at):
 
 @compiled
 def inverse_of_three(J, at, out, to):
-    """Inverse of the flat (3, 3) matrix J[at:] into out[to:].
+    """Inverse of the flat (3, 3) matrix J[at:] into out[to:]; returns its reciprocal condition, see `regularity`.
 
-    Returns the determinant over the product of the column lengths.
+    Where that is 0, the matrix has no inverse, and `out` is left alone.
     """
     a = (J[at], J[at + 3], J[at + 6])
     b = (J[at + 1], J[at + 4], J[at + 7])
     c = (J[at + 2], J[at + 5], J[at + 8])
     bc = cross(b, c)
     det = dot(a, bc)
-    volume = sqrt(dot(a, a) * dot(b, b) * dot(c, c))
     if det == 0.0:
         return 0.0
     d = 1.0 / det
@@ -248,14 +247,16 @@ def inverse_of_three(J, at, out, to):
         out[to + k] = d * bc[k]
         out[to + 3 + k] = d * ca[k]
         out[to + 6 + k] = d * ab[k]
-    return abs(det) / volume
+    # columns a, b, c of unit length, and rows of the inverse as much longer
+    longer = dot(bc, bc) * dot(a, a) + dot(ca, ca) * dot(b, b) + dot(ab, ab) * dot(c, c)
+    return abs(det) * sqrt(3.0 / longer)
 
 
 @compiled
 def inverse_of_three_by_two(J, at, out, to):
-    """Pseudo-inverse of the flat (3, 2) matrix J[at:], of full rank, into out[to:].
+    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:]; returns its reciprocal condition.
 
-    Returns the sine of the angle between its columns.
+    That is the sine of the angle between the columns. Where it is 0, `out` is left alone.
     """
     a = (J[at], J[at + 2], J[at + 4])
     b = (J[at + 1], J[at + 3], J[at + 5])
@@ -277,11 +278,11 @@ def inverse_of_tall(J, m, n, out, scratch):
     """A generalised inverse (n, m) of a flat (m, n) matrix by classical Gram-Schmidt orthogonalisation done twice.
 
     With full column rank it is the pseudo-inverse. Columns in the span of those before them are dropped: their joints
-    rest. `scratch` holds at least n * n values. J is overwritten by its orthonormal factor. Returns the smallest ratio
-    of a kept column's part outside the span of the columns before it to its length, and the number of dropped columns.
+    rest. `scratch` holds at least n * n values. J is overwritten by its orthonormal factor. Returns the reciprocal
+    condition of the kept columns, see `regularity`, and the number of dropped ones.
     """
-    worst = 1.0
     dropped = 0
+    inverted = 0.0
     longest = 0.0
     for j in range(n):
         length = 0.0
@@ -289,10 +290,6 @@ def inverse_of_tall(J, m, n, out, scratch):
             length += J[r * n + j] ** 2
         longest = max(longest, sqrt(length))
     for j in range(n):
-        length = 0.0
-        for r in range(m):
-            length += J[r * n + j] ** 2
-        length = sqrt(length)
         at = j * n  # below the diagonal of the factor there is room for the projections on the columns before
         for k in range(j + 1):
             scratch[k * n + j] = 0.0
@@ -319,7 +316,6 @@ def inverse_of_tall(J, m, n, out, scratch):
             for r in range(m):
                 J[r * n + j] = 0.0
             continue
-        worst = min(worst, rest / length)
         scratch[j * n + j] = rest
         for r in range(m):
             J[r * n + j] /= rest
@@ -335,14 +331,23 @@ def inverse_of_tall(J, m, n, out, scratch):
             value = scratch[j * n + k]
             for r in range(m):
                 out[j * m + r] -= value * out[k * m + r]
+        row = 0.0
         for r in range(m):
             out[j * m + r] /= size
-    return worst, dropped
+            row += out[j * m + r] ** 2
+        length = 0.0  # of the column
+        for k in range(j + 1):
+            length += scratch[k * n + j] ** 2
+        inverted += row * length
+    return (sqrt((n - dropped) / inverted) if dropped < n else 1.0), dropped
 
 
 @compiled
 def invert_block(model, data, block):
-    """Write the pseudo-inverse of a block's Jacobian into the workspace; returns how regular it is, 0 to 1."""
+    """Write the pseudo-inverse of a block's Jacobian into the workspace; returns its reciprocal condition.
+
+    Where that is 0, joints that depend on others rest.
+    """
     work = data.work
     m = block.rows
     n = block.count
@@ -350,9 +355,13 @@ def invert_block(model, data, block):
     to = block.inverse_at
     block_jacobian(model, data, block, work, at)
     if m == 3 and n == 3:
-        return inverse_of_three(work, at, work, to)
-    if m == 3 and n == 2:
-        return inverse_of_three_by_two(work, at, work, to)
+        condition = inverse_of_three(work, at, work, to)
+        if condition != 0.0:
+            return condition
+    elif m == 3 and n == 2:
+        condition = inverse_of_three_by_two(work, at, work, to)
+        if condition != 0.0:
+            return condition
     J = work[at : at + m * n]
-    worst, dropped = inverse_of_tall(J, m, n, work[to : to + m * n], work[at + m * n : at + m * n + n * n])
-    return worst if dropped == block.idle else 0.0
+    condition, dropped = inverse_of_tall(J, m, n, work[to : to + m * n], work[at + m * n : at + m * n + n * n])
+    return condition if dropped == block.idle else 0.0

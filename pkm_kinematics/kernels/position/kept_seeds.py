@@ -24,8 +24,8 @@ from pkm_kinematics.kernels.position.solve_poses import (
     usable_seed,
 )
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.regularity import is_regular
 
 SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are one
 
@@ -89,7 +89,7 @@ def keep_seeds(model, data, choice, poses, twists, accelerations_, out):
         beyond = first_beyond_limit(model.bodies, state, 2) >= 0 or first_beyond_limit(chain, data.chain, 1) >= 0
         out.status[k] = JOINT_LIMIT if beyond else CONVERGED
         out.regularity[k] = invert_blocks(model, data)
-        if not out.regularity[k] > NEARLY_SINGULAR:
+        if not is_regular(out.regularity[k]):
             out.status[k] = SINGULAR
             continue
         if twists.shape[0] == 0:

@@ -17,8 +17,8 @@ from pkm_kinematics.kernels.position.positions import (
     solve_positions,
 )
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, axis_z, get, rotate
 
 UNIT = 1e-6  # a quaternion this near to unit length is rounded, one farther away is a mistake
@@ -227,7 +227,7 @@ def solve_many(model, data, choice, poses, twists, accelerations_, out):
             out.status[k] = INVALID_INPUT
             continue
         out.regularity[k] = invert_blocks(model, data)
-        if not out.regularity[k] > NEARLY_SINGULAR:
+        if not is_regular(out.regularity[k]):
             out.status[k] = SINGULAR
             continue
         move_platform(data.state, twists[k], accelerations_[k])

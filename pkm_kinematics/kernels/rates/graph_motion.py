@@ -18,7 +18,7 @@ from pkm_kinematics.kernels.position.positions import (
     write_block_rows,
 )
 from pkm_kinematics.kernels.rates.motion import coast, correct, relative_acceleration, row_acceleration
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, get, put, scale, sub
 
 
@@ -30,7 +30,7 @@ def graph_columns(model, data):
     n, m = model.subspace.shape[1], block.rows
     place_block(bodies, block, state)
     write_block_rows(closures, block, state, rows)
-    if not invert_block(model, data, block) > NEARLY_SINGULAR:
+    if not is_regular(invert_block(model, data, block)):
         return SINGULAR
     for i in range(block.start, block.start + block.count):
         for c in range(n):

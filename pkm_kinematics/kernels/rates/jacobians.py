@@ -6,7 +6,7 @@ from pkm_kinematics.kernels.position.positions import closes
 from pkm_kinematics.kernels.position.solve_poses import solve_pose, take_seed
 from pkm_kinematics.kernels.rates.motion import invert_blocks
 from pkm_kinematics.kernels.rates.projection import inverse_jacobian
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
+from pkm_kinematics.kernels.regularity import is_regular
 
 
 @compiled
@@ -20,5 +20,5 @@ def inverse_jacobians(model, data, choice, poses, out):
         status, _, _ = solve_pose(model, data, poses[k], choice.branch)
         if not closes(status):
             continue
-        if invert_blocks(model, data) > NEARLY_SINGULAR:
+        if is_regular(invert_blocks(model, data)):
             inverse_jacobian(model, data, out[k])

@@ -17,8 +17,8 @@ from pkm_kinematics.kernels.rates.motion import (
     move_platform,
     velocities,
 )
-from pkm_kinematics.kernels.rates.solve_motion import NEARLY_SINGULAR
 from pkm_kinematics.kernels.records import PLATFORM
+from pkm_kinematics.kernels.regularity import is_regular
 from pkm_kinematics.kernels.vectors import add, cross, get, sub
 
 RANK = 1e-9  # left null vectors of a limb: singular values below this part of the largest. J mixes lengths and angles
@@ -90,6 +90,82 @@ def write_basis(spanning, basis):
 
 
 @allocating
+def limb_null_space(model, data, limb):
+    """What a limb's closures J qd + G V = 0 say of the platform alone: U (m, m), rank of J, and G (m, 6).
+
+    Columns of U from that rank on are combinations of the equations that the limb's joints cannot change. Positions
+    must be solved.
+    """
+    blocks = model.blocks
+    first, stop = model.limbs[limb, 0], model.limbs[limb, 1]
+    n, m = 0, 0
+    for b in range(first, stop):
+        n += blocks[b].count
+        m += blocks[b].rows
+    J, G = np.zeros((m, n)), np.zeros((m, 6))
+    last = blocks[stop - 1]
+    closure_stop = last.closure_start + last.closure_count
+    limb_system(model, data, blocks[first].closure_start, closure_stop, blocks[first].start, J, G)
+    rank = 0
+    U = np.eye(m)
+    if n > 0:
+        U, values, _ = np.linalg.svd(J)
+        for k in range(values.shape[0]):
+            if values[k] > RANK * max(values[0], 1e-300):
+                rank += 1
+    return U, rank, G
+
+
+@allocating
+def constraint_hold(model, data, blocked):
+    """How well the limbs hold what they block: the singular value whose vanishing would free one of the `blocked`.
+
+    Of the orthonormal constraint wrenches of every limb, one below the other, with moments over the characteristic
+    length. Infinite where nothing is blocked. Positions must be solved.
+    """
+    if blocked == 0:
+        return np.inf
+    length = model.task[0].length
+    wrenches = np.zeros((data.rows.shape[0], 6))
+    count = 0
+    for limb in range(model.limbs.shape[0]):
+        U, rank, G = limb_null_space(model, data, limb)
+        m = U.shape[0]
+        if rank == m:
+            continue
+        W = np.zeros((m - rank, 6))
+        for k in range(rank, m):
+            for r in range(m):
+                for c in range(6):
+                    W[k - rank, c] += U[r, k] * G[r, c] / (length if c >= 3 else 1.0)
+        _, values, V = np.linalg.svd(W)
+        for k in range(values.shape[0]):
+            if values[k] > INDEPENDENT:
+                wrenches[count] = V[k]
+                count += 1
+    if count < blocked:
+        return 0.0
+    _, values, _ = np.linalg.svd(wrenches[:count])
+    return values[blocked - 1]
+
+
+@allocating
+def limb_margins(model, data, choice, poses, blocked, hold, regularity):
+    """`constraint_hold`, and the reciprocal condition of the worst block, at poses (n, 7), both (n,).
+
+    NaN where there is no configuration.
+    """
+    for k in range(poses.shape[0]):
+        take_seed(model, data, choice.seeds[k if choice.seeds.shape[0] > 1 else 0])
+        status, _, _ = solve_pose(model, data, poses[k], choice.branch)
+        hold[k] = np.nan
+        regularity[k] = np.nan
+        if closes(status):
+            regularity[k] = invert_blocks(model, data)
+            hold[k] = constraint_hold(model, data, blocked)
+
+
+@allocating
 def motion_space(model, data, allowed, twist, space, bias):
     """Motion space (6, mobility) and bias acceleration (6,) at solved positions with inverted blocks.
 
@@ -109,23 +185,9 @@ def motion_space(model, data, allowed, twist, space, bias):
             wrenches[count] = reciprocal[k]
             count += 1
     for limb in range(limbs.shape[0]):
-        first, stop = limbs[limb, 0], limbs[limb, 1]
-        n, m = 0, 0
-        for b in range(first, stop):
-            n += blocks[b].count
-            m += blocks[b].rows
-        at = blocks[first].rows_at
-        J, G = np.zeros((m, n)), np.zeros((m, 6))
-        last = blocks[stop - 1]
-        closure_stop = last.closure_start + last.closure_count
-        limb_system(model, data, blocks[first].closure_start, closure_stop, blocks[first].start, J, G)
-        rank = 0
-        U = np.eye(m)
-        if n > 0:
-            U, values, _ = np.linalg.svd(J)
-            for k in range(values.shape[0]):
-                if values[k] > RANK * max(values[0], 1e-300):
-                    rank += 1
+        at = blocks[limbs[limb, 0]].rows_at
+        U, rank, G = limb_null_space(model, data, limb)
+        m = U.shape[0]
         for k in range(rank, m):
             for r in range(m):
                 null[count, at + r] = U[r, k]
@@ -176,7 +238,7 @@ def motion_spaces(model, data, choice, poses, twists, spaces, biases):
         biases[k] = np.nan
         if not closes(status):
             continue
-        if not invert_blocks(model, data) > NEARLY_SINGULAR:
+        if not is_regular(invert_blocks(model, data)):
             continue
         here = model.subspace if constant else allowed_twists(model, data, poses[k])
         motion_space(model, data, here, twists[k], spaces[k], biases[k])

@@ -100,3 +100,14 @@ def inverse_jacobian(model, data, out):
             for r in range(3):
                 out[bodies[a].actuator, r] = platform.force[r]
                 out[bodies[a].actuator, 3 + r] = platform.torque[r]
+
+
+@compiled
+def drive_rates(K, subspace, out):
+    """out (m, n) = K (m, 6) S (6, n): drives' rates per rate of the motion space."""
+    for a in range(K.shape[0]):
+        for c in range(subspace.shape[1]):
+            value = 0.0
+            for k in range(6):
+                value += K[a, k] * subspace[k, c]
+            out[a, c] = value

@@ -5,10 +5,7 @@ from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import CONVERGED, SINGULAR, solve_positions
 from pkm_kinematics.kernels.rates.motion import accelerations, invert_blocks, move_platform, velocities
-
-# Ratio below which a block's equations do not determine its joints. Where two branches meet, rounding leaves the joints
-# off by 1e-16 over the ratio, and so the rates by 1e-16 over its square: a hundredth at this one, all of them at 1e-8.
-NEARLY_SINGULAR = 1e-7
+from pkm_kinematics.kernels.regularity import is_regular
 
 
 @compiled
@@ -22,7 +19,7 @@ def solve_motion(model, data, mode, motion):
     status, _, _ = solve_positions(model, data, mode, False)
     if status != CONVERGED:
         return status
-    if not invert_blocks(model, data) > NEARLY_SINGULAR:
+    if not is_regular(invert_blocks(model, data)):
         return SINGULAR
     move_platform(state, motion[7:], motion[13:])
     velocities(model, data)
