@@ -81,6 +81,7 @@ class Data(ByAddress):
 BRANCH_SCRATCH = 108  # for the motion of the branch: two matrices of 6 by up to 6 joints, one of 6 by 6
 MATRICES = 5
 VECTORS = 3  # the matrix of `Data.system` whose rows are scratch vectors
+SLOWEST = 7  # its row whose first element is the largest ratio of two corrections of Newton's method, until put to 0
 
 
 class Choice(NamedTuple):

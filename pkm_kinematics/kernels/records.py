@@ -53,6 +53,7 @@ TASK = np.dtype(
         ("actuators", i),
         ("square", i),  # 1 where there are as many as freedoms, in a motion space that does not turn with the pose
         ("iterated", i),  # 1 where a limb is solved by iteration, so that its mode depends on where that starts
+        ("divided", i),  # 1 where a block may be singular that its limb is not: see `Engine.divided`
         ("length", f),  # m; makes rotations comparable with translations
         ("size", f),  # m; greatest distance of a limb's joint from the platform at home
     ],
@@ -139,7 +140,8 @@ STATE = np.dtype(
         ("effort", f),
         ("column", f, (6,)),  # joint rate per independent platform velocity: the joint's row of K
         ("weighted", f, (6,)),  # the same row of M K
-        ("kept", f, (3,)),  # q, c and s put aside, to be put back where a step fails
+        ("side", f),  # of a block's first body: sign of the determinant of its equations where a path began, 0: unknown
+        ("kept", f, (6,)),  # q, c and s put aside, to be put back where a step fails, and where the whole path does
     ],
     align=True,
 )

@@ -50,7 +50,7 @@ from pkm_kinematics.kernels.model_and_data import (
     near,
     writeable,
 )
-from pkm_kinematics.kernels.path.carry_on import JUMP, LAST
+from pkm_kinematics.kernels.path.carry_on import JUMP, LAST, set_out
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
@@ -159,6 +159,7 @@ class Engine:
             actuators=m,
             square=self.constant_space and m == self.mobility,
             iterated=self.iterated,
+            divided=self.divided,
             length=self.characteristic_length,
             size=float(self.tables.blocks["size"].max(initial=0.0)) or 1.0,  # until that at home is known
         )
@@ -239,6 +240,9 @@ class Engine:
         if joints is not None:
             take_seed(self.model, data, writeable(joints))
             data.system[VECTORS, LAST, :7] = self.home
+            if self.iterated:
+                set_out(self.model, data, writeable(self.home), NEAREST)
+                take_seed(self.model, data, writeable(joints))
         return data
 
     @cached_property
