@@ -109,6 +109,7 @@ BLOCK = np.dtype(
         ("flip", f),  # which of the two ways a universal joint aims, +1 or -1
         ("reach", f),  # sign of the extension
         ("home_sign", f),  # sign of the driver's branch 0, the one that holds at home
+        ("bend", f),  # rad, from the target's direction to a turning driver at home in branch 0; NaN without one
         ("branches", i),  # number of working modes of the block
         ("stride", i),  # branch = (mode // stride) % branches
         ("actuators", i),  # number of actuated joints in the block

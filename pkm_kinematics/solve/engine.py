@@ -52,6 +52,7 @@ from pkm_kinematics.kernels.model_and_data import (
 )
 from pkm_kinematics.kernels.path.carry_on import JUMP, LAST, set_out
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain
+from pkm_kinematics.kernels.position.closed_form import bend
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
 from pkm_kinematics.kernels.position.solve_poses import (
@@ -146,7 +147,18 @@ class Engine:
         self._curves: dict[bytes, CouplerCurve | None] = {}  # by where they begin
         self.model: Model = self._model()
         self.size = self._size()
-        self.model = self.model.replace(task=_with(self.model.task, size=self.size))
+        self.model = self.model.replace(task=_with(self.model.task, size=self.size), blocks=self._bent())
+
+    def _bent(self) -> NDArray[Any]:
+        """The blocks, with what their turning drivers stand at home beside the directions of their targets."""
+        blocks, at = self.model.blocks.copy(), self.placed(self.home, self.home_joints)
+        blocks["bend"] = np.nan
+        for block in blocks:
+            driver = block["driver"]
+            if block["solver"] == records.CLOSED_FORM and driver >= 0 and not self.tables.bodies["prismatic"][driver]:
+                block["bend"] = bend(at.model.bodies, at.model.closures, block, at.state)
+        blocks.setflags(write=False)
+        return blocks
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as the mechanism: all else follows from it, and compiled calls cannot leave their process."""
@@ -415,10 +427,10 @@ class Engine:
             return Choice(branch, *self._continuation.carried(poses, joints, branch))
         if len(poses) == 1 and joints is self.home_joints:  # most calls: made once
             if branch not in self._near_home:
-                self._near_home[branch] = near(joints, 1, branch)
+                self._near_home[branch] = near(joints, 1, branch)._replace(from_home=branch >= 0)
             start = self._near_home[branch]
         else:
-            start = near(joints, len(poses), branch)
+            start = near(joints, len(poses), branch)._replace(from_home=branch >= 0)
         if not self.iterated or not len(poses):
             return start
         curve = self._curve(joints) if joints.ndim == 1 else None
