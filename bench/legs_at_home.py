@@ -172,6 +172,18 @@ def _hexapod(drive: str) -> Legs:
     return robot
 
 
+def offset_hexaglide(offset: float) -> Legs:
+    """6-PUS on upright rails whose universal joints have axes that pass each other at a distance [m]."""
+    robot = Legs("xyzcba", [0.0, 0.0, 0.1])
+    for k, b in enumerate(ring(6, 0.5, 0.6, 0.1)):
+        end = ring(6, 0.25, 0.0, 0.1 + 0.25 * (-1) ** k)[k] + robot.home
+        leg = unit(end - b)
+        t = unit(np.cross(leg, [0.1, 0.9, 0.3]))
+        joints: list[Joint] = [("P", b, (Z,)), ("R", b, (t,)), ("R", b + offset * leg, (np.cross(t, leg),))]
+        robot.add(joints, "spherical", end, driven=0)
+    return robot
+
+
 def exechon() -> Legs:
     """2-UPR + SPR, the architecture of the Exechon heads (Neumann 2006): one translation, two rotations."""
     robot = Legs("xyzcba", [0.0, 0.0, 0.8])

@@ -45,11 +45,13 @@ class PoseEvaluator:
         engine = kinematics.engine
         self._branch = kinematics.modes.branch(0 if mode is None else mode)
         self.start: Array = np.array(engine.home_joints if mode is None else kinematics.modes.start(mode))
-        self._near = self._in_range(self.start) if mode else self.start
+        self._near = self.start if mode is None else self._in_range(self.start)
         self._codes: dict[tuple[int, ...], VectorCode | None] = {}
         self._constant = engine.constant_space
         self._frame = self._at_home()
-        self._model: Model = engine.model.replace(subspace=self._frame.basis)
+        blocks = engine.model.blocks.copy()
+        blocks["bend"] = np.nan  # joints near those given
+        self._model: Model = engine.model.replace(subspace=self._frame.basis, blocks=blocks)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How copies are made: compiled code is made anew."""
@@ -127,7 +129,9 @@ class PoseEvaluator:
 
     def _code(self, asked: tuple[int, ...]) -> VectorCode | None:
         if asked not in self._codes:
-            fixed = (self.kinematics, self._model, self._branch, self._near, self._frame)
+            followed = self._model.replace(blocks=self.kinematics.engine.model.blocks)  # in the turns from home
+            model = followed if self.mode is None else self._model
+            fixed = (self.kinematics, model, self._branch, self._near, self._frame)
             self._codes[asked] = straight_quantities(*fixed, asked)
         return self._codes[asked]
 
@@ -180,7 +184,7 @@ class PoseEvaluator:
         for k in np.flatnonzero(found & regular):
             at = engine.placed(poses[k], joints[k])
             frame = twist_frame(engine, at.model, at.data, self._turned_as_home(spaces[k]))
-            model = engine.model.replace(subspace=frame.basis)
+            model = self._model.replace(subspace=frame.basis)
             fixed = (model, data, -1, frame.freedoms, frame.ranks)
             row = slice(k, k + 1)
             pose_quantities_many(*fixed, poses[row], joints[row].copy(), scratch, out[row])

@@ -5,12 +5,12 @@ Nothing is decided on the way that the pose could change, so that the kernel can
 all numbers are signed: positive inside, negative outside, so that borders can be found between two poses.
 """
 
-from math import atan2, floor, sqrt
+from math import atan2, floor, isnan, sqrt
 
 from pkm_analysis.kernels.extreme_eigenvalues import extreme_singular_values
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.dense import larger
-from pkm_kinematics.kernels.position.closed_form import solve_closed_form
+from pkm_kinematics.kernels.position.closed_form import solve_closed_form, turn_from_home
 from pkm_kinematics.kernels.position.closures import closed, invert_block, turned_over
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import solve_newton, write_block_rows
@@ -33,13 +33,21 @@ WIDTH = 9
 
 
 @compiled
-def turn_joints(bodies, block, state):
-    """Read turning joints of a block from their cosine and sine, in the turn that is nearest to where they were."""
+def turn_joints(bodies, closures, block, state, side):
+    """Read turning joints of a block from their cosine and sine, in the turn that is nearest to where they were.
+
+    A driver with a `bend` was at home: see `turn_from_home`.
+    """
     for i in range(block.start, block.start + block.count):
         if bodies[i].prismatic == 0:
             me = state[i]
             q = atan2(me.s, me.c)
-            me.q = q + TAU * floor((me.q - q) / TAU + 0.5)
+            if i == block.driver and not isnan(block.bend):
+                home = me.q
+                me.q = q
+                me.q = turn_from_home(bodies, closures, block, state, side, home)
+            else:
+                me.q = q + TAU * floor((me.q - q) / TAU + 0.5)
 
 
 @compiled
@@ -53,7 +61,7 @@ def place_limbs(model, data, branch, out):
         if block.solver == CLOSED_FORM:
             side = -1 if branch < 0 else (branch // block.stride) % block.branches
             margin = solve_closed_form(bodies, closures, block, state, side)
-            turn_joints(bodies, block, state)
+            turn_joints(bodies, closures, block, state, side)
             residual = write_block_rows(closures, block, state, rows)
             at = larger(reach, margin, float(b), at)
             reach = min(reach, margin)

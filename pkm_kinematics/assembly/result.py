@@ -86,8 +86,12 @@ class AssemblyPoses:
     joints: Array | None = None
 
 
+def caution_of(status: AssemblyStatus) -> str:
+    """Why not every real solution is listed, in words; empty where it is."""
+    return "" if status in _COMPLETE else _CAUTION.get(status, _UNFINISHED)
+
+
 def poses_from(found: SolutionSet, poses: Array, joints: Array | None = None) -> AssemblyPoses:
     """The answer of a method whose solutions stand for `poses` (k, 7), in the same order."""
     certified = found.status in _COMPLETE
-    caution = "" if certified else _CAUTION.get(found.status, _UNFINISHED)
-    return AssemblyPoses(poses, found.multiplicity, found.n_complex, certified, caution, joints)
+    return AssemblyPoses(poses, found.multiplicity, found.n_complex, certified, caution_of(found.status), joints)

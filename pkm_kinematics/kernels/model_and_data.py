@@ -82,6 +82,7 @@ BRANCH_SCRATCH = 108  # for the motion of the branch: two matrices of 6 by up to
 MATRICES = 6
 VECTORS = 3  # the matrix of `Data.system` whose rows are scratch vectors
 FACTORS = 5  # the one whose rows are, while a Jacobian is factorised: weights of reflections, one over unit speeds
+SLOWEST = 7  # its row whose first element is the largest ratio of two corrections of Newton's method, until put to 0
 
 
 class Choice(NamedTuple):
@@ -94,10 +95,12 @@ class Choice(NamedTuple):
     branch: int  # of all limbs in closed form together, or NEAREST, or SEEDED
     seeds: Array  # (1 or n, n_joints) where iterations start, and what the nearest branch is nearest to
     certain: NDArray[np.bool_]  # (n,)
+    from_home: bool = False  # seeds are those at home, from where joints count their turns; of a branch alone
 
     def rows(self, at: Any) -> Choice:
         """The choice for some of the poses."""
-        return Choice(self.branch, self.seeds[at] if len(self.seeds) > 1 else self.seeds, self.certain[at])
+        seeds = self.seeds[at] if len(self.seeds) > 1 else self.seeds
+        return Choice(self.branch, seeds, self.certain[at], self.from_home)
 
     def seeds_for(self, at: Any) -> Array:
         """A row of `seeds` (k, n_joints) for each of some poses, given by number (k,)."""

@@ -54,6 +54,7 @@ TASK = np.dtype(
         ("square", i),  # 1 where there are as many as freedoms, in a motion space that does not turn with the pose
         ("mixed", i),  # 1 where some actuators slide and some turn
         ("iterated", i),  # 1 where a limb is solved by iteration, so that its mode depends on where that starts
+        ("divided", i),  # 1 where a block may be singular that its limb is not: see `Engine.divided`
         ("length", f),  # m; makes rotations comparable with translations
         ("size", f),  # m; greatest distance of a limb's joint from the platform at home
     ],
@@ -109,6 +110,7 @@ BLOCK = np.dtype(
         ("flip", f),  # which of the two ways a universal joint aims, +1 or -1
         ("reach", f),  # sign of the extension
         ("home_sign", f),  # sign of the driver's branch 0, the one that holds at home
+        ("bend", f),  # rad, from the target's direction to a turning driver at home in branch 0; NaN without one
         ("branches", i),  # number of working modes of the block
         ("stride", i),  # branch = (mode // stride) % branches
         ("actuators", i),  # number of actuated joints in the block
@@ -140,7 +142,8 @@ STATE = np.dtype(
         ("effort", f),
         ("column", f, (6,)),  # joint rate per independent platform velocity: the joint's row of K
         ("weighted", f, (6,)),  # the same row of M K
-        ("kept", f, (3,)),  # q, c and s put aside, to be put back where a step fails
+        ("side", f),  # of a block's first body: sign of the determinant of its equations where a path began, 0: unknown
+        ("kept", f, (6,)),  # q, c and s put aside, to be put back where a step fails, and where the whole path does
     ],
     align=True,
 )

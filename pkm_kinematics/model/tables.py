@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pkm_description.joint_geometry import Freedom, frame_along, freedoms
 from pkm_description.mechanism import Array, Joint, Loop, LoopType, Mechanism
 from pkm_kinematics.kernels import records
-from pkm_kinematics.kernels.model_and_data import MATRICES, Data, Model
+from pkm_kinematics.kernels.model_and_data import MATRICES, SLOWEST, Data, Model
 from pkm_kinematics.kernels.position.closures import start_rows
 from pkm_kinematics.kernels.records import BASE, PLATFORM
 
@@ -253,7 +253,7 @@ class Tables:
         state["dv"][BASE] = -self.gravity
         rows = np.zeros(self.n_rows, dtype=records.ROW)
         start_rows(self.model.closures, rows)
-        width = max(int(self.bodies["actuator"].max(initial=-1)) + 1, 7)
+        width = max(int(self.bodies["actuator"].max(initial=-1)) + 1, SLOWEST + 1)
         branch = np.zeros(1, dtype=records.STATE)
         return Data(state, rows, np.zeros(self.n_work), branch, np.zeros((MATRICES, width, width)))
 

@@ -50,8 +50,9 @@ from pkm_kinematics.kernels.model_and_data import (
     near,
     writeable,
 )
-from pkm_kinematics.kernels.path.carry_on import LAST
+from pkm_kinematics.kernels.path.carry_on import JUMP, LAST, set_out
 from pkm_kinematics.kernels.position.chain import place_chains, read_chain
+from pkm_kinematics.kernels.position.closed_form import bend
 from pkm_kinematics.kernels.position.closures import block_residual, closed
 from pkm_kinematics.kernels.position.kept_seeds import keep_seeds
 from pkm_kinematics.kernels.position.solve_poses import (
@@ -77,6 +78,7 @@ from pkm_kinematics.model.task import Task, build_task, chain_state
 from pkm_kinematics.solutions import JointNames
 from pkm_kinematics.solve.constraints import per_unit_speed, scaling
 from pkm_kinematics.solve.continuation import Continuation
+from pkm_kinematics.solve.coupler_curve import CouplerCurve, trace
 from pkm_kinematics.solve.whole_graph import FREE, WholeGraph
 from pkm_kinematics.status import Status, closes
 
@@ -86,6 +88,7 @@ FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried agai
 ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of a motion space that turns
 ROUNDED = 1e-5  # of the robot's size: a loop open by less may be so by rounding; INSIDE decides, of the pose
 TORN = 1e-6  # rad or m: a mimic joint farther than this from what its leader says is torn off it
+PASSAGES = 4  # of a curve by one pose that are tried
 OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
 
 
@@ -147,9 +150,21 @@ class Engine:
             array.setflags(write=False)
         self._generic = generic
         self._near_home: dict[int, Choice] = {}  # for one pose, by branch
+        self._curves: dict[bytes, CouplerCurve | None] = {}  # by where they begin
         self.model: Model = self._model()
         self.size = self._size()
-        self.model = self.model.replace(task=_with(self.model.task, size=self.size))
+        self.model = self.model.replace(task=_with(self.model.task, size=self.size), blocks=self._bent())
+
+    def _bent(self) -> NDArray[Any]:
+        """The blocks, with what their turning drivers stand at home beside the directions of their targets."""
+        blocks, at = self.model.blocks.copy(), self.placed(self.home, self.home_joints)
+        blocks["bend"] = np.nan
+        for block in blocks:
+            driver = block["driver"]
+            if block["solver"] == records.CLOSED_FORM and driver >= 0 and not self.tables.bodies["prismatic"][driver]:
+                block["bend"] = bend(at.model.bodies, at.model.closures, block, at.state)
+        blocks.setflags(write=False)
+        return blocks
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled as the mechanism: all else follows from it, and compiled calls cannot leave their process."""
@@ -163,6 +178,7 @@ class Engine:
             square=self.constant_space and m == self.mobility,
             mixed=len(set(self.actuated_turning)) > 1,
             iterated=self.iterated,
+            divided=self.divided,
             length=self.characteristic_length,
             size=float(self.tables.blocks["size"].max(initial=0.0)) or 1.0,  # until that at home is known
         )
@@ -243,6 +259,9 @@ class Engine:
         if joints is not None:
             take_seed(self.model, data, writeable(joints))
             data.system[VECTORS, LAST, :7] = self.home
+            if self.iterated:
+                set_out(self.model, data, writeable(self.home), NEAREST)
+                take_seed(self.model, data, writeable(joints))
         return data
 
     @cached_property
@@ -415,18 +434,70 @@ class Engine:
             return Choice(branch, *self._continuation.carried(poses, joints, branch))
         if len(poses) == 1 and joints is self.home_joints:  # most calls: made once
             if branch not in self._near_home:
-                self._near_home[branch] = near(joints, 1, branch)
+                self._near_home[branch] = near(joints, 1, branch)._replace(from_home=branch >= 0)
             start = self._near_home[branch]
         else:
-            start = near(joints, len(poses), branch)
+            start = near(joints, len(poses), branch)._replace(from_home=branch >= 0)
         if not self.iterated or not len(poses):
             return start
+        curve = self._curve(joints) if joints.ndim == 1 else None
+        return self._from_home(poses, start, branch) if curve is None else self._on_curve(poses, curve, start, branch)
+
+    def _from_home(self, poses: Array, start: Choice, branch: int) -> Choice:
+        """`continued` where the motion space turns: iterated from home, and led there where that finds nothing."""
         solved = self.solve(poses, start)
         found = closes(solved.status)
         seeds = np.where(found[:, None], solved.q, start.seeds)
         if not found.all():
             seeds[~found] = self._continuation.led(poses[~found], seeds[~found], branch)
         return start._replace(seeds=seeds)
+
+    def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:
+        """`continued` of a mechanism of one freedom: what is on its curve, in the order in which home gets there.
+
+        Cranks pass their dead points on the way, so that closed forms take the branch nearest by. What is not on a
+        curve that closes is not connected with home.
+        """
+        seeds, arrived = np.array(start.seeds_for(np.arange(len(poses)))), np.zeros(len(poses), dtype=bool)
+        turning = self.body_column[self.iterated_turns]
+        waiting = np.flatnonzero(np.isfinite(poses).all(axis=1))
+        for rank in range(PASSAGES):
+            positions, passes = curve.passages(poses[waiting], rank)
+            waiting, joints = waiting[passes], positions[passes][:, self._in_whole]
+            if not len(waiting):
+                break
+            solved = self.solve(poses[waiting], near(joints, len(waiting)))
+            with np.errstate(invalid="ignore"):
+                moved = np.abs(solved.q - joints)[:, turning].max(axis=1, initial=0.0)
+            there = closes(solved.status) & (moved < JUMP)
+            seeds[waiting[there]], arrived[waiting[there]] = solved.q[there], True
+            waiting = waiting[~there]
+        if not (curve.complete or arrived.all()):
+            lost = np.flatnonzero(~arrived)
+            seeds[lost] = self._from_home(poses[lost], start.rows(lost), branch).seeds
+            arrived[lost] = True
+        return Choice(NEAREST, seeds, arrived)
+
+    def _curve(self, joints: Array) -> CouplerCurve | None:
+        """The curve through a configuration (n_joints,) at home, of a mechanism of one freedom; else None."""
+        if self.mechanism.mobility.total != 1:
+            return None
+        key = joints.tobytes()
+        if key not in self._curves:
+            whole = self.whole_graph
+            start = whole.tables.bodies["home"].copy()
+            limits = np.full(len(start), -np.inf), np.full(len(start), np.inf)
+            for values, here in zip((start, *limits), (joints, *self.limits), strict=True):
+                values[self._in_whole] = here
+            drives = self._in_whole[self.actuated_column]
+            self._curves[key] = trace(whole, start, drives, limits, self.size)
+        return self._curves[key]
+
+    @cached_property
+    def _in_whole(self) -> NDArray[np.int64]:
+        """Number of each joint among those of the whole graph."""
+        names = self.whole_graph.names
+        return np.array([names.index(name) for name in self.joint_names], dtype=np.int64)
 
     @cached_property
     def _continuation(self) -> Continuation:

@@ -9,11 +9,23 @@ import numpy as np
 
 from pkm_description.mechanism import Array
 from pkm_kinematics.assembly.method import UNKNOWN, AssemblyMethod, read_signs
-from pkm_kinematics.assembly.result import AssemblyPoses
+from pkm_kinematics.assembly.result import AssemblyPoses, AssemblyStatus, caution_of
 from pkm_kinematics.assembly.search.graph_search import search_graph
+from pkm_kinematics.assembly.search.multistart import SearchedSet
 from pkm_kinematics.kernels.records import NEWTON
 
-SEARCHED = "found by search, which proves nothing about further modes"
+
+def how_sure(modes: SearchedSet) -> str:
+    """What a search says of modes that it may lack, in words."""
+    if modes.status == AssemblyStatus.POSITIVE_DIMENSIONAL:
+        return f"found by search; {caution_of(modes.status)}"
+    words = "found by search, which proves nothing about further modes"
+    if not modes.checks:
+        return f"{words}: no start met any"
+    met = f"{modes.met} of the last {modes.checks} random starts that met a mode met one already known"
+    if modes.met == modes.checks:
+        return f"{words}: {met}, so that one that is missing attracts few starts"
+    return f"{words}: {met}, and about {max(1, round(modes.missing))} more are missing, or more than that"
 
 
 class Search(AssemblyMethod):
@@ -36,7 +48,7 @@ class Search(AssemblyMethod):
         joints = np.tile(e.home_joints, (len(found.poses), 1))
         for row, at in zip(joints, found.positions, strict=True):
             row[:] = [at.get(name, home) for name, home in zip(e.joint_names, row, strict=True)]
-        return AssemblyPoses(found.poses, found.modes.multiplicity, -1, False, SEARCHED, joints)
+        return AssemblyPoses(found.poses, found.modes.multiplicity, -1, False, how_sure(found.modes), joints)
 
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
         """See `AssemblyMethod.signs`."""

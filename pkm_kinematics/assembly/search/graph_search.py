@@ -16,7 +16,7 @@ from scipy.linalg import qr
 from pkm_description.mechanism import Array
 from pkm_description.rotations import pose_from_transform
 from pkm_kinematics.assembly.search.closure_system import ClosureSystem
-from pkm_kinematics.assembly.search.multistart import SearchedSet, halton
+from pkm_kinematics.assembly.search.multistart import SearchedSet, cross_check, halton
 from pkm_kinematics.assembly.search.released_equations import search_modes
 from pkm_kinematics.kernels.position.closures import block_jacobian
 from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
@@ -195,7 +195,7 @@ def search_graph(whole: WholeGraph, actuated: Sequence[str], q: Array, seed: dic
         seed: joint positions by name that solve the system, or nearly; that mode is listed first.
 
     Returns:
-        Poses and joint positions; `multistart` says what `modes.missing` of the search is.
+        Poses and joint positions; `cross_check` says what `modes.missing` of the search is.
     """
     closure = GraphClosure(whole, actuated)
     system = closure.system(np.asarray(q, dtype=np.float64))
@@ -207,5 +207,6 @@ def search_graph(whole: WholeGraph, actuated: Sequence[str], q: Array, seed: dic
         known=[] if known is None else [known],
         budget=CURVE_POINTS,
     )
+    modes = cross_check(system, modes)
     poses = np.array([closure.pose(x) for x in modes.solutions]).reshape(-1, 7)
     return SearchedPoses(poses, [closure.positions(x) for x in modes.solutions], modes)

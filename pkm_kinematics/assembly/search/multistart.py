@@ -12,7 +12,7 @@ certificate.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from pkm_kinematics.assembly.search.closure_system import ClosureSystem
 SAME = 1e-6  # difference, in units of the scale, below which two solutions are one
 SAME_SINGULAR = 1e-3  # the same where the Jacobian is singular: such solutions are found less accurately
 SAMPLES = 16  # of a self-motion that are kept
+CHECKS = 40  # starts that meet a solution in a round of a cross-check: one that attracts a tenth of them is not missed
+ROUNDS = 8
+TRIES = 4  # starts for each of these, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +33,15 @@ class SearchedSet(SolutionSet):
     """Solutions (k, n) found by search, never certified: `n_complex` is -1, `multiplicity` 2 means 2 or more.
 
     `hits` (k,) counts the starts that ended in each, `starts` all of them; `missing` is the expected number of
-    solutions not found, infinite where too few starts succeeded to say.
+    solutions not found, infinite where too few starts succeeded to say. Of `checks` further starts that met a solution,
+    those of the last round of a `cross_check`, `met` met one that was known before.
     """
 
     hits: NDArray[np.int64]
     starts: int
     missing: float
+    checks: int = 0
+    met: int = 0
 
 
 def multistart(
@@ -79,6 +85,48 @@ def multistart(
     return found.report(starts, float(expected))
 
 
+def cross_check(system: ClosureSystem, known: SearchedSet, seed: int = 0) -> SearchedSet:
+    """The known solutions, and those that further starts meet, however the known ones were found.
+
+    Starts come in rounds of CHECKS that meet a solution, until all of a round's were known, or for ROUNDS at most. The
+    last round says how many are missing, as animals are counted that are caught twice: where k solutions are known, of
+    m that a round meets r are among them, and all are about (k + 1) (m + 1) / (r + 1) - 1 (Chapman, "Some properties of
+    the hypergeometric distribution with applications to zoological sample censuses", 1951). Where some solutions
+    attract fewer starts than others, they are more.
+
+    Args:
+        system: as for `multistart`.
+        known: what was found before.
+        seed: of the starts.
+
+    Returns:
+        `known` first, then what was found besides; `missing` as above.
+    """
+    found = Collection(system)
+    simple = np.flatnonzero(known.multiplicity)
+    for k in simple:
+        found.add(known.solutions[k], hit=False)
+    found.hits = [int(hits) for hits in known.hits[simple]]
+    found.samples = list(known.solutions[known.multiplicity == 0])
+    random, starts, missing, checks, met = np.random.default_rng([1951, seed]), known.starts, known.missing, 0, 0
+    for _ in range(ROUNDS if found.solutions and not found.samples else 0):
+        before, seen, checks, met = len(found.solutions), set(), 0, 0
+        for _ in range(TRIES * CHECKS):
+            starts += 1
+            solution = system.solved(random.uniform(system.lower, system.upper))
+            index = None if solution is None else found.add(solution)
+            if index is not None:
+                checks, met = checks + 1, met + (index < before)
+                seen.add(index)
+            if checks == CHECKS:
+                break
+        again = sum(index < before for index in seen)
+        missing = max(0.0, (before + 1) * (len(seen) + 1) / (again + 1) - 1.0 - len(found.solutions))
+        if len(found.solutions) == before or found.samples:
+            break
+    return replace(found.report(starts, float(missing)), checks=checks, met=met)
+
+
 class Collection:
     """Distinct solutions, each with the number of times it was found, and samples of self-motions."""
 
@@ -88,18 +136,28 @@ class Collection:
         self.hits: list[int] = []
         self.singular: list[bool] = []
         self.samples: list[Array] = []
+        self._images: list[Array] = []  # of the solutions, where the system has any
+
+    def _difference(self, x: Array, image: Array | None, index: int) -> float:
+        """`ClosureSystem.difference` of x from a known solution, whose image is at hand."""
+        if image is None:
+            return self.system.distance(x, self.solutions[index])
+        return float(np.max(np.abs(image - self._images[index])))
 
     def add(self, x: Array, hit: bool = True) -> int | None:
         """Index of the solution x, a new one if it was not known; None for a point of a self-motion."""
         singular = self.system.nullity(x) > 0
-        for index, other in enumerate(self.solutions):
-            if self.system.difference(x, other) < (SAME_SINGULAR if singular and self.singular[index] else SAME):
+        image = None if self.system.image is None else self.system.image(x)
+        for index in range(len(self.solutions)):
+            same = SAME_SINGULAR if singular and self.singular[index] else SAME
+            if self._difference(x, image, index) < same:
                 self.hits[index] += hit
                 return index
         if singular and not self.system.is_isolated(x):
             self.samples.append(x)
             return None
         self.solutions.append(x)
+        self._images += [] if image is None else [image]
         self.hits.append(int(hit))
         self.singular.append(singular)
         return len(self.solutions) - 1

@@ -8,9 +8,11 @@ import numpy as np
 
 from pkm_kinematics.kernels.compiled import allocating, compiled
 from pkm_kinematics.kernels.compiled_rotations import shift_pose
-from pkm_kinematics.kernels.model_and_data import VECTORS
-from pkm_kinematics.kernels.path.follow import keep, put_back
+from pkm_kinematics.kernels.dense import determinant_sign
+from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
+from pkm_kinematics.kernels.path.follow import CONTRACTION, keep, put_back
 from pkm_kinematics.kernels.path.newton import TRIAL
+from pkm_kinematics.kernels.position.closures import block_jacobian
 from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
@@ -24,6 +26,8 @@ from pkm_kinematics.kernels.position.solve_poses import check_pose, inverse_whol
 from pkm_kinematics.kernels.records import NEWTON
 
 STEP = 0.15  # rad, and of the robot's size: longest step of the platform
+SHORTEST = 0.02  # of a step: where this fails the way is blocked, but for limbs whose blocks are singular by themselves
+SHORT = 0.1  # of a step: one as short as this is not led up to
 FAR = 1000.0  # of the robot's size: no limb is carried farther from home, as that takes steps without end
 JUMP = 0.6  # rad: a limb joint that turns farther in one step may have changed its solution
 LAST, PATH = 5, 6  # vectors of `Data.system` in use by lean calls: the last pose, the displacement from there
@@ -77,7 +81,7 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengt
     little as they can), or one of the joints `path.turning` turns by more than `path.jump`. Also written are the
     displacements `paths` (n, 6) from home, and their `lengths` (n,). Returns how many usable poses were not reached.
     """
-    bodies, home, far = model.bodies, path.home, FAR * path.size
+    bodies, home, far, divided = model.bodies, path.home, FAR * path.size, model.task[0].divided == 1
     pose = np.empty(7)
     held_up = 0
     for k in range(q.shape[0]):
@@ -90,20 +94,74 @@ def carry_on(model, data, path, poses, branch, open_on_the_path, q, paths, lengt
             continue
         lengths[k] = step_length(paths[k], path.size)
         take_seed(model, data, q[k])
+        set_out(model, data, home, branch)
+        take_seed(model, data, q[k])
         done[k] = 0.0
+        part = 1.0
         while done[k] < 1.0:
-            end = min(done[k] + path.step / lengths[k], 1.0)
+            end = min(done[k] + part * path.step / lengths[k], 1.0)
             shift_pose(home, paths[k], end, pose)
+            data.system[VECTORS, SLOWEST, 0] = 0.0
             status, _, _ = solve_pose(model, data, pose, branch)
             followed = closes(status) or (open_on_the_path and status != INVALID_INPUT)
             for i in path.turning:
                 followed = followed and abs(data.state[i].q - q[k, bodies[i].column]) <= path.jump
-            if not followed:
+            shortest = part < SHORTEST
+            if followed and (open_on_the_path or follows(model, data) or (shortest and divided)):
+                read_joints(model, data, q[k])
+                done[k] = end
+                part = min(2.0 * part, 1.0)
+            elif followed and not shortest:
+                part *= 0.5
+                take_seed(model, data, q[k])
+            else:
                 held_up += 1
                 break
-            read_joints(model, data, q[k])
-            done[k] = end
     return held_up
+
+
+@compiled
+def follows(model, data):
+    """Whether Newton's method met the solution that continues the one where the joints were.
+
+    Its corrections shrank fast, as the theorem of Newton and Kantorovich has it (see `follow.py`; `SLOWEST` was 0
+    before), and no block is beyond one of its singularities, which a step across leaps over: a slide that turns about
+    an axis comes out at the other end just as well. Blocks that are singular by themselves have no sides.
+    """
+    if not data.system[VECTORS, SLOWEST, 0] <= CONTRACTION:
+        return False
+    if model.task[0].divided == 1:
+        return True
+    for b in range(model.blocks.shape[0]):
+        block = model.blocks[b]
+        if block.solver == NEWTON and side_of_block(model, data, block) * data.state[block.start].side < 0.0:
+            return False
+    return True
+
+
+@compiled
+def set_out(model, data, pose, branch):
+    """Note on which side of its singularities each iterated block is at a pose (7,), near the joints in the state."""
+    solve_pose(model, data, pose, branch)
+    for b in range(model.blocks.shape[0]):
+        block = model.blocks[b]
+        if block.solver == NEWTON:
+            data.state[block.start].side = side_of_block(model, data, block)
+
+
+@compiled
+def side_of_block(model, data, block):
+    """Sign of the determinant of a block's equations, 0 where they are no square system, or a large one."""
+    n = block.count
+    A = data.system[1]
+    if block.rows != n or n > A.shape[0]:
+        return 0.0
+    at = block.scratch_at
+    block_jacobian(model, data, block, data.work, at)
+    for r in range(n):
+        for c in range(n):
+            A[r, c] = data.work[at + r * n + c]
+    return determinant_sign(A, n)
 
 
 @compiled
@@ -130,31 +188,61 @@ def jumped(model, data):
 def approach(model, data, branch, pose):
     """Lead the limbs from the last pose of a lean call so near to `pose` (7,) that one step keeps them in their mode.
 
-    The last pose is the row LAST of the vectors. Returns False, with everything where it was, where a limb stops on the
-    path. After the last step, `arrive` says whether it was one.
+    The last pose is the row LAST of the vectors. Steps are of STEP at most, and shorter where Newton's method does not
+    show that a solution is the next one. Returns False, with everything where it was, where a limb stops on the path.
+    After the last step, `arrive` says whether it was one.
     """
-    vectors = data.system[VECTORS]
+    state, vectors, divided = data.state, data.system[VECTORS], model.task[0].divided == 1
     last, path, trial = vectors[LAST], vectors[PATH], vectors[TRIAL]
     displacement(last, pose, path)
     length = step_length(path, model.task[0].size)
-    keep(data.state)
-    steps = int(length / STEP)
-    for k in range(1, steps + 1):
-        shift_pose(last, path, k / (steps + 1.0), trial)
-        place_platform(data.state, trial)
+    keep(state)
+    for i in range(2, state.shape[0]):
+        for k in range(3):
+            state[i].kept[3 + k] = state[i].kept[k]
+    vectors[SLOWEST, 0] = 0.0
+    if length < SHORT * STEP:
+        return True
+    done = 0.0
+    part = 1.0
+    while done < 1.0:
+        end = min(done + part * STEP / length, 1.0)
+        shift_pose(last, path, end, trial)
+        place_platform(state, trial)
+        vectors[SLOWEST, 0] = 0.0
         status, _, _ = solve_positions(model, data, branch, False)
-        if status != CONVERGED or jumped(model, data):
-            put_back(data.state)
+        shortest = part < SHORTEST
+        if status == CONVERGED and not jumped(model, data) and (follows(model, data) or (shortest and divided)):
+            keep(state)
+            done = end
+            part = min(2.0 * part, 1.0)
+        elif shortest:
+            take_back(state)
             return False
-        keep(data.state)
+        else:
+            put_back(state)
+            part *= 0.5
+    vectors[SLOWEST, 0] = 0.0
     return True
 
 
 @compiled
+def take_back(state):
+    """Undo what happened to the joint positions since `approach` began."""
+    for i in range(2, state.shape[0]):
+        state[i].q = state[i].kept[3]
+        state[i].c = state[i].kept[4]
+        state[i].s = state[i].kept[5]
+
+
+@compiled
 def arrive(model, data, pose, status):
-    """The status of a lean call at `pose` (7,), of `status` so far; the limbs go back where they jumped or are open."""
-    if status in (UNREACHABLE, DIVERGED) or jumped(model, data):
-        put_back(data.state)
+    """The status of a lean call at `pose` (7,), of `status` so far.
+
+    The limbs go back to where the call began where they jumped or are open.
+    """
+    if status in (UNREACHABLE, DIVERGED) or jumped(model, data) or not follows(model, data):
+        take_back(data.state)
         return status if status != CONVERGED else DIVERGED
     last = data.system[VECTORS, LAST]
     for k in range(7):

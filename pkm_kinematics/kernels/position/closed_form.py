@@ -203,6 +203,39 @@ def solve_closed_form(bodies, closures, block, state, branch):
 
 
 @compiled
+def bend(bodies, closures, block, state):
+    """Angle [rad] of a turning driver behind the direction of its target, within half a turn; all bodies in place.
+
+    The driver is at the direction of the target, plus what its branch adds: a part of a half turn, to one side always.
+    """
+    me = state[block.driver]
+    pointing = bodies[block.pointing]
+    closure = closures[block.closure_start]
+    successor = state[closure.successor]
+    if block.spherical == 1:
+        e = axis_z(pointing.rotation)
+        t = rotate_back(me.R, rotate(successor.R, axis_z(closure.successor_rotation)))
+    else:
+        e = get(pointing.translation)
+        target = add(get(successor.p), rotate(successor.R, get(closure.successor_point)))
+        t = rotate_back(me.R, sub(target, get(me.p)))
+    return atan2(t[0] * e[1] - t[1] * e[0], t[0] * e[0] + t[1] * e[1])
+
+
+@compiled
+def turn_from_home(bodies, closures, block, state, branch, home):
+    """Position of a turning driver in the turn in which it gets there as the platform goes straight from home.
+
+    The straight way passes the driver's axis on one side, so that the direction of the target turns by less than half a
+    turn on it. `home` is the driver's position at home in the branch.
+    """
+    q = state[block.driver].q
+    bent = bend(bodies, closures, block, state)
+    at_home = home - block.bend * (1.0 - 2.0 * branch)
+    return q + 6.283185307179586 * floor((at_home - (q - bent)) / 6.283185307179586 + 0.5)
+
+
+@compiled
 def read_angles(bodies, state, start, stop):
     """Write q of the turning joints of bodies `start` to `stop` from their cosine and sine, nearest to the old q."""
     for i in range(start, stop):

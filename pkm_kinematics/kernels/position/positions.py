@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Positions of every body for a given platform pose, block after block."""
 
-from math import cos, isfinite, sin
+from math import cos, inf, isfinite, sin
 
 from pkm_kinematics.kernels.compiled import compiled
+from pkm_kinematics.kernels.model_and_data import SLOWEST, VECTORS
 from pkm_kinematics.kernels.position.closed_form import read_angles, solve_closed_form
 from pkm_kinematics.kernels.position.closures import (
     block_residual,
@@ -21,6 +22,8 @@ CONVERGED, UNREACHABLE, JOINT_LIMIT, SINGULAR, DIVERGED, INVALID_INPUT = range(6
 
 NEWTON_ITERATIONS = 50
 ROUNDING = 1e-15  # of the robot's size: a gap that no step makes smaller
+NEXT = 0.2  # rad, and of the robot's size: what is found farther away than this need not be the next solution
+ROUNDED = 1e-9  # rad, and of the robot's size: corrections whose ratios are those of rounding errors
 AT_REST = 1e-13  # rad, and of the robot's size: a step this short is rounding
 LONGEST_STEP = 0.5  # the same, per joint and iteration: keeps Newton's method on the branch it started on
 
@@ -52,10 +55,17 @@ def place_block(bodies, block, state):
 
 @compiled
 def solve_newton(model, data, block):
-    """Positions of a block by Newton's method from the joint positions in the state: (residual, iterations)."""
+    """Positions of a block by Newton's method from the joint positions in the state: (residual, iterations).
+
+    The row SLOWEST of the vectors gets the largest ratio of a correction to the one before, where it is larger than
+    what stands there; infinite where one is longer than NEXT. By it `follows` tells whether the solution is the one
+    next to where the joints were.
+    """
     bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
+    slowest = data.system[VECTORS, SLOWEST]
     m = block.rows
     residual = 0.0
+    previous = inf
     for iteration in range(NEWTON_ITERATIONS):
         place_block(bodies, block, state)
         residual = write_block_rows(closures, block, state, rows)
@@ -72,6 +82,9 @@ def solve_newton(model, data, block):
             largest = max(largest, abs(step) / unit)
         if not isfinite(largest):
             return residual, iteration
+        if largest > ROUNDED:
+            slowest[0] = max(slowest[0], inf if largest > NEXT else largest / previous)
+        previous = largest
         shorten = min(1.0, LONGEST_STEP / largest) if largest > 0.0 else 1.0
         for j in range(block.count):
             state[block.start + j].q += shorten * state[block.start + j].qdd

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole solves, for one pose and for many: what the Python classes call."""
 
-from math import cos, isfinite, sin, sqrt
+from math import cos, isfinite, isnan, sin, sqrt
 
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
-from pkm_kinematics.kernels.position.closed_form import drive, extend, lift_to, read_angles
+from pkm_kinematics.kernels.position.closed_form import (
+    drive,
+    extend,
+    lift_to,
+    read_angles,
+    turn_from_home,
+)
 from pkm_kinematics.kernels.position.placement import joint_frame, place_platform
 from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
@@ -166,6 +172,20 @@ def solve_pose(model, data, pose, branch):
 
 
 @compiled
+def turns_from_home(model, data, branch, home):
+    """Put drivers into the turns that they make on the straight way from `home` (n_joints,); the status with these."""
+    bodies, blocks, state = model.bodies, model.blocks, data.state
+    for b in range(blocks.shape[0]):
+        block = blocks[b]
+        if not isnan(block.bend):
+            side = (branch // block.stride) % block.branches
+            i = block.driver
+            state[i].q = turn_from_home(bodies, model.closures, block, state, side, home[bodies[i].column])
+    beyond = first_beyond_limit(bodies, state, 2) >= 0 or first_beyond_limit(model.chain, data.chain, 1) >= 0
+    return JOINT_LIMIT if beyond else CONVERGED
+
+
+@compiled
 def take_seed(model, data, seed):
     """Put all joints where `seed` (n_joints,) has them, for a solve to begin from."""
     bodies, chain, state = model.bodies, model.chain, data.state
@@ -216,6 +236,8 @@ def solve_many(model, data, choice, poses, twists, accelerations_, out):
             continue
         take_seed(model, data, seed)
         found, out.residual[k], out.iterations[k] = solve_pose(model, data, poses[k], choice.branch)
+        if choice.from_home and closes(found):
+            found = turns_from_home(model, data, choice.branch, seed)
         out.status[k] = found
         out.regularity[k] = 0.0
         if not closes(found):
