@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every way out of every driver ends with drives off, by the simulated device's own state, not by what we believe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pkm_control.hardware.machine_state import Lifecycle
+
+from .benches import BENCHES, Bench, wait_until
+
+UNTOLD = "THE DRIVES COULD NOT BE TOLD"
+
+
+@pytest.fixture(params=BENCHES)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    with BENCHES[request.param](tmp_path) as made:
+        made.go()
+        yield made
+
+
+def _break(bench: Bench) -> None:
+    """An error that nobody has foreseen, in the middle of an exchange."""
+
+    def fail(positions: object) -> None:
+        raise RuntimeError("a bug")
+
+    bench.machine._driver.exchange = fail  # type: ignore[method-assign, assignment]
+    bench.machine.step(bench.period)
+
+
+def _time_out(bench: Bench) -> None:
+    for _ in range(80):
+        bench.machine.step(bench.period)
+
+
+WAYS: dict[str, Callable[[Bench], object]] = {
+    "deactivate": lambda bench: bench.machine.deactivate(),
+    "emergency_stop": lambda bench: bench.machine.emergency_stop(),
+    "shut_down": lambda bench: bench.machine.shut_down(),
+    "exception": _break,
+    "time-out": _time_out,
+}
+
+
+def _answers_lost(bench: Bench) -> None:
+    for device in bench.devices:
+        device.mute = True
+
+
+def _garbled(bench: Bench) -> None:
+    for device in bench.devices:
+        device.noise = 0.2
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_drives_are_off_and_known_to_be(bench: Bench, way: str) -> None:
+    WAYS[way](bench)
+    assert bench.on() == []  # at once: what returns has been told and checked
+    assert UNTOLD not in bench.machine.fault
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_drives_are_off_where_answers_are_lost(bench: Bench, way: str) -> None:
+    _answers_lost(bench)
+    WAYS[way](bench)
+    assert wait_until(lambda: not bench.on(), 0.2), bench.on()
+    assert UNTOLD in bench.machine.fault  # nobody knows
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_drives_are_off_where_every_fifth_byte_is_garbled(bench: Bench, way: str) -> None:
+    _garbled(bench)
+    WAYS[way](bench)
+    assert wait_until(lambda: not bench.on(), 0.2), bench.on()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_that_is_silent_keeps_nobody_from_telling_the_others(bench: Bench, way: str) -> None:
+    silent = bench.silence_one()
+    WAYS[way](bench)
+    assert wait_until(lambda: set(bench.on()) <= set(silent), 0.2), bench.on()
+    assert UNTOLD in bench.machine.fault
+    for one in silent:
+        assert one in bench.machine.fault
+    if bench.kind == "odrive":  # its own watchdog
+        assert wait_until(lambda: not bench.on(), 2.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_unplugged_drives_are_told_of(bench: Bench, way: str) -> None:
+    before = bench.on()
+    for device in bench.devices:
+        device.unplug()
+    WAYS[way](bench)
+    assert UNTOLD in bench.machine.fault
+    assert bench.machine.lifecycle is Lifecycle.FAULT
+    for one in before:
+        assert one in bench.machine.fault
+    for device in bench.devices:
+        assert device.port in bench.machine.fault
+    if bench.lets_go:
+        assert wait_until(lambda: not bench.on(), 2.0)
