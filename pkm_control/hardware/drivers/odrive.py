@@ -80,6 +80,7 @@ class Board:
     question: str = ""  # that is open; empty: none
     garbled: int = 0
     turn: int = field(default=0)  # which axis and question is the next, of those that take turns
+    awaited: int = 0  # answers to questions of which several are open
     asked: float = 0.0  # when the last question was asked, s
 
     def ask(self, question: str, patience: float) -> str | None:
@@ -120,6 +121,7 @@ class Board:
         Args:
             times: how often; lines that come garbled do nothing.
         """
+        self.awaited += bool(self.question)
         self.since, self.question = None, ""
         words = [f"w axis{axis}.requested_state {IDLE}" for _, axis in self.axes]
         self.line.write(b"\n" + b"".join(map(with_checksum, words * times)))  # ends a line left in the middle
@@ -133,10 +135,11 @@ class Board:
         states = [f"r axis{axis}.current_state" for _, axis in self.axes]
         self.line.write(b"".join(map(with_checksum, (place, *states, place))))
         n = len(states)
+        self.awaited += n + 2
         heard: list[str] = []
         until = time.monotonic() + _ANSWER
         while (left := until - time.monotonic()) > 0.0:
-            heard += [without_checksum(line) or "" for line in self.line.lines(left)]
+            heard += self._hear(left)
             for k in range(len(heard) - n - 1):
                 if (
                     _is_place(heard[k])
@@ -145,6 +148,18 @@ class Board:
                 ):
                     return heard[k + 1 : k + n + 1] == [str(IDLE)] * n
         return False
+
+    def hear_out(self) -> None:
+        """Wait for the answers to what `says_idle` asked before, so that none of them is taken for a later one."""
+        until = time.monotonic() + _ANSWER
+        while self.awaited > 0 and (left := until - time.monotonic()) > 0.0:
+            self._hear(left)
+        self.awaited = 0
+
+    def _hear(self, patience: float) -> list[str]:
+        lines = [line for line in self.line.lines(patience) if line]
+        self.awaited -= len(lines)
+        return [without_checksum(line) or "" for line in lines]
 
 
 @dataclass(frozen=True)
@@ -205,7 +220,7 @@ class ODriveDriver(Driver):
 
     def open(self, home: Array) -> None:
         """Open the lines, have every axis idle and without old errors, mend its settings, and read where it is."""
-        self._positions = np.full(len(home), np.nan)
+        self._positions, self._changed = np.full(len(home), np.nan), ""
         self._blind[:] = [bool(name) for name in self._properties.index]
         for board in self._boards:
             board.line.open()
@@ -231,21 +246,25 @@ class ODriveDriver(Driver):
         """Closed loop, at the positions; the ODrive releases its own mechanical brake, where it has one."""
         self._searching[:] = False
         self._settle()
-        seeing = [(board, i, axis) for board in self._boards for i, axis in board.axes if self._sees(board, i)]
-        for board, actuator, axis in seeing:
-            board.line.write(with_checksum(f"p {axis} {positions[actuator]:.6f} 0 0"))
-            board.line.write(with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
-        for board, actuator, axis in seeing:
-            self._await_closed_loop(board, axis)
+        seeing = [
+            (board, i, axis, f"p {axis} {positions[i]:.6f} 0 0")
+            for board in self._boards
+            for i, axis in board.axes
+            if self._sees(board, i)
+        ]
+        for board, _, axis, place in seeing:
+            self._arm(board, axis, place)
+        for board, _, axis, place in seeing:
+            board.line.write(with_checksum(place) + with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
+        for board, actuator, axis, _ in seeing:
+            self._await_closed_loop(board, axis, [(board, place) for board, _, _, place in seeing])
             self._held[actuator] = True
-        for board, actuator, axis in seeing:
-            self._arm(board, axis, positions[actuator])
 
-    def _arm(self, board: Board, axis: int, position: float) -> None:
-        """Have the watchdog of an axis look, from a position on that feeds it."""
-        for name, value in (("watchdog_timeout", f"{self._watchdog:g}"), ("enable_watchdog", "1")):
-            board.line.write(with_checksum(f"p {axis} {position:.6f} 0 0"))
-            self._set(board, f"axis{axis}.config.{name}", value)
+    def _arm(self, board: Board, axis: int, place: str) -> None:
+        """Have the watchdog of an axis look from now on; a place to be feeds it."""
+        self._set(board, f"axis{axis}.config.watchdog_timeout", f"{self._watchdog:g}")
+        board.line.write(with_checksum(place))
+        self._set(board, f"axis{axis}.config.enable_watchdog", "1")
 
     def _settle(self) -> None:
         """Read the settings of every axis, and mend them; a limit is never widened.
@@ -304,9 +323,12 @@ class ODriveDriver(Driver):
             if time.monotonic() > until:
                 raise DeviceError(f"the ODrive on {board.line.port} does not take {value} for {name}")
 
-    def _await_closed_loop(self, board: Board, axis: int) -> None:
+    def _await_closed_loop(self, board: Board, axis: int, places: Sequence[tuple[Board, str]]) -> None:
+        """Wait until an axis is in closed loop; meanwhile watchdogs are fed, by where axes are to be."""
         until = time.monotonic() + _ARMING
         while self._asked(board, f"r axis{axis}.current_state", until) != str(CLOSED_LOOP):
+            for one, place in places:
+                one.line.write(with_checksum(place))
             if time.monotonic() > until:
                 answer = self._asked(board, f"r axis{axis}.{self._error}", until + self._silence)
                 problem = f"does not enter closed loop ({self._error} {answer}): is it calibrated?"
@@ -348,6 +370,7 @@ class ODriveDriver(Driver):
             if board.says_idle():
                 rows = [f"w axis{axis}.config.enable_watchdog 0" for _, axis in board.axes]
                 board.line.write(b"".join(map(with_checksum, rows)))
+                board.hear_out()
                 return True
         return False
 
@@ -445,11 +468,11 @@ class ODriveDriver(Driver):
             return  # the next period asks anew
         self._positions[actuator], self._velocities[actuator] = self._numbers(board, answer)
         self._times[actuator] = board.asked
-        board.line.write(with_checksum(f"p {axis} {self._positions[actuator]:.6f} 0 0"))
-        board.line.write(with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
-        self._await_closed_loop(board, axis)
+        place = f"p {axis} {self._positions[actuator]:.6f} 0 0"
+        self._arm(board, axis, place)
+        board.line.write(with_checksum(place) + with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
+        self._await_closed_loop(board, axis, [(board, place)])
         self._held[actuator] = True
-        self._arm(board, axis, self._positions[actuator])
         self._searching[actuator] = self._blind[actuator] = False
 
     @staticmethod
