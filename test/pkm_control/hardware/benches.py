@@ -163,9 +163,10 @@ class ODriveBench(Bench):
     def file(self, keys: dict[str, str]) -> str:
         keys = {"silence": "0.3"} | keys
         head = "".join(f"{key}: {value}\n" for key, value in keys.items() if not key.startswith("axis"))
+        home = self.kinematics.inverse(self.kinematics.home).actuated
         rows = [
-            f"  {name}: {{port: {board.port}, axis: {k}, gear: 500{keys.get(f'axis{k}', '')}}}\n"
-            for k, (name, board) in enumerate(zip(self.kinematics.actuated_names, self.boards, strict=True))
+            f"  {name}: {{port: {board.port}, axis: {k}, gear: 500, offset: {at}{keys.get(f'axis{k}', '')}}}\n"
+            for k, (name, board, at) in enumerate(zip(self.kinematics.actuated_names, self.boards, home, strict=True))
         ]
         return f"machine: odrive\nrate: 100\n{head}actuators:\n{''.join(rows)}"
 

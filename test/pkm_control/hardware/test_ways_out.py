@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from pkm_control.command_line.play import main
 from pkm_control.hardware.machine_state import Lifecycle
 
-from .benches import BENCHES, Bench, wait_until
+from .benches import BENCHES, EXAMPLES, Bench, wait_until
 
 UNTOLD = "THE DRIVES COULD NOT BE TOLD"
 
@@ -86,7 +91,7 @@ def test_one_that_is_silent_keeps_nobody_from_telling_the_others(bench: Bench, w
     assert UNTOLD in bench.machine.fault
     for one in silent:
         assert one in bench.machine.fault
-    if bench.kind == "odrive":  # its own watchdog
+    if bench.lets_go:  # by its own watchdog
         assert wait_until(lambda: not bench.on(), 2.0)
 
 
@@ -104,3 +109,49 @@ def test_unplugged_drives_are_told_of(bench: Bench, way: str) -> None:
         assert device.port in bench.machine.fault
     if bench.lets_go:
         assert wait_until(lambda: not bench.on(), 2.0)
+
+
+def test_a_computer_that_is_gone(bench: Bench) -> None:
+    """Nobody tells anything any more: killed, or frozen. The devices' own watchdogs are what is left."""
+    time.sleep(0.1)
+    assert len(bench.on()) == bench.drives
+    if bench.lets_go:
+        assert wait_until(lambda: not bench.on(), 1.5)
+    else:  # stands still under power, and takes no goals: docs/hardware.md says so
+        assert wait_until(lambda: bench.bus.value(1, 98, 1) == -1, 1.5)
+
+
+MOTION = "# frame: home\nx [mm], y [mm], z [mm], dwell [s]\n0,0,0,0.2\n0,0,2,0.2\n0,0,0,0.2\n"
+PLAYED = {"dynamixel": "hobby_hexapod", "odrive": "biglide", "servos": "hobby_hexapod"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("kind", BENCHES)
+def test_pkm_play_ends_with_drives_off(
+    kind: str, number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    motion = tmp_path / "motion.csv"
+    motion.write_text(MOTION)
+    with BENCHES[kind](tmp_path, silence="2.0", watchdog="2.0") as bench:  # others use this computer, too
+        robot = str(EXAMPLES / f"{PLAYED[kind]}.urdf.xacro")
+        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
+        seen: list[int] = []
+
+        def interrupt() -> None:
+            wait_until(lambda: len(bench.on()) == bench.drives, 60.0)
+            time.sleep(0.5)
+            seen.append(len(bench.on()))
+            os.kill(os.getpid(), number)
+
+        before = signal.signal(number, signal.SIG_IGN)  # if the command has ended by itself
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        try:
+            status = main([*words, "--report", str(tmp_path / "report")])
+        finally:
+            thread.join()
+            signal.signal(number, before)
+        assert status == 130, capsys.readouterr().err
+        assert seen == [bench.drives]
+        assert not bench.on()
+    assert UNTOLD not in capsys.readouterr().err
