@@ -26,6 +26,7 @@ from pkm_control.motion.limits import ActuatorLimits
 Array = NDArray[np.float64]
 
 _READINGS = 20  # within which two in a row have to agree, before drives go on where they say
+_AGAIN = 1.0  # s between two attempts to tell drives that could not be told
 _LAST_WORD = 3.0  # s, for which the end waits for what the loop is doing with the device
 
 
@@ -71,6 +72,8 @@ class DrivenMachine(Machine):
         self._command_time = -math.inf
         self._released = True
         self._may_be_on = False
+        self._untold = ""  # the warning that they could not be told
+        self._told = -math.inf  # s, `time.monotonic`: when that was tried last
         self._ended: str | None = None  # what `shut_down` answered
         self._lock = RLock()
 
@@ -237,6 +240,8 @@ class DrivenMachine(Machine):
             self.time += dt
             if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
                 self._attempt(lambda: self._exchange(dt))
+            elif self._untold and self._ended is None and time.monotonic() - self._told > _AGAIN:
+                self._tell_again()
 
     def output_problem(self, name: str) -> str:
         """Why the device does not set an output.
@@ -264,7 +269,7 @@ class DrivenMachine(Machine):
     def _make_contact(self) -> None:
         self._driver.close()
         self._driver.open(self._scale.to_device(self._home))
-        self._may_be_on = False
+        self._may_be_on, self._untold = False, ""
         self._look_twice()
 
     def _look_twice(self) -> None:
@@ -368,9 +373,16 @@ class DrivenMachine(Machine):
         try:
             self._driver.disable()
         except Exception as error:
-            return untold(error) if self._may_be_on else ""
-        self._may_be_on = False
+            self._untold, self._told = untold(error) if self._may_be_on else "", time.monotonic()
+            return self._untold
+        self._may_be_on, self._untold = False, ""
         return ""
+
+    def _tell_again(self) -> None:
+        """A line may come back to life."""
+        before = self._untold
+        if not self._tell_off():
+            self.fault = self.fault.replace(before, "the drives are off by now")
 
     def _take(self, reading: Reading) -> bool:
         """Take a reading, if it is a new one that actuators can have come to; return whether it was."""

@@ -87,6 +87,11 @@ class DynamixelDriver(Driver):
         if not opened:
             raise DeviceError(f"{self._name}: the SDK knows no {self._baud} baud")
         self._port.ser.write_timeout = _WRITE_PATIENCE
+        try:
+            self._port.ser.exclusive = True
+        except OSError as error:
+            self.close()
+            raise DeviceError(f"{self._name} cannot be had alone: does another program use it?") from error
         self._last, self._missed, self._changed, self.notice = None, 0, "", ""
         self._heard = dict.fromkeys(self._ids, time.monotonic())
         self._tell_all(STATUS_RETURN, _ANSWERS_ALL)

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from pkm_control.command_line.play import main
+from pkm_control.hardware.machine import EMERGENCY_STOP
+from pkm_control.hardware.machine_file import read_machine_file
 from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.make_machine import make_machine
 
 from .benches import BENCHES, EXAMPLES, Bench, wait_until
 
@@ -109,6 +112,36 @@ def test_unplugged_drives_are_told_of(bench: Bench, way: str) -> None:
         assert device.port in bench.machine.fault
     if bench.lets_go:
         assert wait_until(lambda: not bench.on(), 2.0)
+
+
+def test_a_line_that_comes_back_to_life_is_used(bench: Bench) -> None:
+    """A fault is not the end: drives that could not be told are told again, as long as the machine is there."""
+    for device in bench.devices:
+        device.silent = True
+    bench.machine.emergency_stop()
+    assert UNTOLD in bench.machine.fault
+    for device in bench.devices:
+        device.silent = False
+    until = time.monotonic() + 5.0
+    while UNTOLD in bench.machine.fault and time.monotonic() < until:
+        bench.machine.step(bench.period)
+        time.sleep(bench.period)
+    assert bench.machine.fault == f"{EMERGENCY_STOP}; the drives are off by now"
+    assert not bench.on()
+    assert bench.machine.lifecycle is Lifecycle.FAULT
+
+
+def test_a_second_program_does_not_get_the_line(bench: Bench, tmp_path: Path) -> None:
+    second = make_machine(bench.kind, bench.kinematics, read_machine_file(tmp_path / "machine.yaml"))
+    second.configure()
+    assert "does another program use it?" in second.fault
+    assert second.shut_down() == ""
+    bench.pass_periods(5)
+    assert not bench.machine.fault, bench.machine.fault
+    assert len(bench.on()) == bench.drives
+    assert bench.machine.shut_down() == ""
+    second.configure()
+    assert not second.fault, second.fault
 
 
 def test_a_computer_that_is_gone(bench: Bench) -> None:
