@@ -23,13 +23,15 @@ _Device = TypeVar("_Device", bound="SimulatedDevice")
 class SimulatedDevice(ABC):
     """Answers in a thread of its own, from `with` to its end; and fails as devices do.
 
-    `silent`: it hears and says nothing. `mute`: it does what it is told, and its answers are lost. `noise`: part of the
-    bytes that are garbled, each way, the same ones in each run. `delay` [s]: it answers late. `garbage`: sent before
-    each answer. `unplug`: its port is gone; the device itself stays under power, with its watchdog.
+    `silent`: it hears and says nothing. `frozen`: it does not even listen, so that the line fills. `mute`: it does what
+    it is told, and its answers are lost. `noise`: part of the bytes that are garbled, each way, the same ones in each
+    run. `delay` [s]: it answers late. `garbage`: sent before each answer. `unplug`: its port is gone; the device itself
+    stays under power, with its watchdog.
     """
 
     def __init__(self) -> None:
         self.silent = False
+        self.frozen = False
         self.mute = False
         self.noise = 0.0
         self.delay = 0.0
@@ -86,6 +88,10 @@ class SimulatedDevice(ABC):
             self.pass_time()
 
     def _converse(self) -> None:
+        if self.frozen:
+            time.sleep(_LOOK_EVERY)
+            self.pass_time()
+            return
         ready, _, _ = select.select([self._master], [], [], _LOOK_EVERY)
         answer = b""
         if ready:

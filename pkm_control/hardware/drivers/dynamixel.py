@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import serial
 from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
 from numpy.typing import NDArray
 
@@ -43,6 +44,10 @@ _TRIES = 4  # for an answer; each is waited for 34 ms
 _TORQUE_PACKET = 13  # bytes
 _FLOOD = 0.1  # s of a line that is filled with packets, of which some arrive where much is garbled
 _ERRORS = {0: "input voltage", 2: "overheating", 3: "encoder", 4: "electrical shock", 5: "overload"}
+
+
+class _FullError(DeviceError):
+    """The system has no room for more bytes, for now."""
 
 
 class DynamixelDriver(Driver):
@@ -141,10 +146,11 @@ class DynamixelDriver(Driver):
         until = time.monotonic() + TELLING
         times = 0
         while True:
-            self._tell_all(TORQUE_ENABLE, 0)
-            for one in unknown * times:
-                with self._line():
-                    self._packets.write1ByteTxOnly(self._port, one, TORQUE_ENABLE, 0)
+            with contextlib.suppress(_FullError):
+                self._tell_all(TORQUE_ENABLE, 0)
+                for one in unknown * times:
+                    with self._line():
+                        self._packets.write1ByteTxOnly(self._port, one, TORQUE_ENABLE, 0)
             unknown = [one for one in unknown if not self._is_off(one)]
             if not unknown or time.monotonic() > until:
                 return unknown
@@ -161,8 +167,10 @@ class DynamixelDriver(Driver):
 
     def _is_off(self, one: int) -> bool:
         """Whether a drive says that its torque is off."""
-        state = self._bytes(one, TORQUE_ENABLE, STATE_END)
-        return state is not None and state[0] == 0
+        with contextlib.suppress(_FullError):
+            state = self._bytes(one, TORQUE_ENABLE, STATE_END)
+            return state is not None and state[0] == 0
+        return False
 
     def _settle(self) -> None:
         """Read the settings of the drives, whose torque is off, and mend them; a limit is never widened.
@@ -312,6 +320,8 @@ class DynamixelDriver(Driver):
         """Turn what the port raises into a `DeviceError`, and leave it usable."""
         try:
             yield
+        except serial.SerialTimeoutException as error:
+            raise _FullError(f"{self._name} takes no more: is the rate too high for the baud rate?") from error
         except (OSError, termios.error, TypeError, AttributeError) as error:  # pyserial's, of a port that is gone
             raise DeviceError(f"{self._name} is gone ({error.args[-1]}): was it unplugged?") from error
         finally:

@@ -359,8 +359,7 @@ class ODriveDriver(Driver):
                 with self._noted(board):
                     board.tell_idle(times)
             left = [board for board in left if not self._is_idle(board)]
-            there = [board for board in left if board.line.port not in self._gone]
-            if not there or time.monotonic() > until:
+            if not any(board.line.is_open for board in left) or time.monotonic() > until:
                 return left
             times = 5
 

@@ -179,17 +179,18 @@ class ServoDriver(Driver):
         """The brake closed, pulses off; most servos are limp then."""
         self._on, self._unanswered = False, None
         until = time.monotonic() + TELLING
-        why, times = "", 1
-        try:
-            while not self._is_off(times):
-                if time.monotonic() > until:
-                    raise DeviceError("it does not say so")
-                times = 10  # short lines, of which some arrive where much is garbled
-        except DeviceError as error:
-            why = str(error)
-        if why:
-            named = ", ".join(f"channel {channel}" for channel in self._channels)
-            raise DeviceError(f"the servo board on {self._line.port} may still drive {named}: {why}")
+        why, times = "it does not say that it has let go", 1
+        while True:
+            try:
+                if self._is_off(times):
+                    return
+            except DeviceError as error:
+                why = str(error)
+            if time.monotonic() > until or not self._line.is_open:
+                break
+            times = 10  # short lines, of which some arrive where much is garbled
+        named = ", ".join(f"channel {channel}" for channel in self._channels)
+        raise DeviceError(f"the servo board on {self._line.port} may still drive {named}: {why}")
 
     def _is_off(self, times: int) -> bool:
         """Tell the board to let go, and return whether it says that it has.

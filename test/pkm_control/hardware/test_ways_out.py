@@ -114,14 +114,18 @@ def test_unplugged_drives_are_told_of(bench: Bench, way: str) -> None:
         assert wait_until(lambda: not bench.on(), 2.0)
 
 
-def test_a_line_that_comes_back_to_life_is_used(bench: Bench) -> None:
+@pytest.mark.parametrize("fault", ["silent", "frozen"])
+def test_a_line_that_comes_back_to_life_is_used(bench: Bench, fault: str) -> None:
     """A fault is not the end: drives that could not be told are told again, as long as the machine is there."""
     for device in bench.devices:
-        device.silent = True
+        setattr(device, fault, True)
+    time.sleep(0.02)  # what it is just listening to is heard
+    began = time.monotonic()
     bench.machine.emergency_stop()
+    assert time.monotonic() - began < 3.0  # a line that is full is waited for, not without end
     assert UNTOLD in bench.machine.fault
     for device in bench.devices:
-        device.silent = False
+        setattr(device, fault, False)
     until = time.monotonic() + 5.0
     while UNTOLD in bench.machine.fault and time.monotonic() < until:
         bench.machine.step(bench.period)
