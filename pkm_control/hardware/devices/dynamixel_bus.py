@@ -10,7 +10,7 @@ from pkm_control.hardware.devices.pseudo_terminal import SimulatedDevice
 
 _HEADER = b"\xff\xff\xfd\x00"
 _READ, _WRITE, _SYNC_READ, _SYNC_WRITE, _STATUS = 0x02, 0x03, 0x82, 0x83, 0x55
-_MODE, _VELOCITY_LIMIT, _MAX, _MIN = 11, 44, 48, 52
+_MODE, _CURRENT_LIMIT, _VELOCITY_LIMIT, _MAX, _MIN = 11, 38, 44, 48, 52
 _TORQUE, _ANSWERS, _ERROR, _WATCHDOG, _GOAL, _POSITION = 64, 68, 70, 98, 116, 132
 _BITTEN = 0xFF
 _RANGE, _ACCESS, _LIMIT = 4, 7, 6  # errors of a status packet
@@ -55,6 +55,7 @@ class SimulatedDynamixels(SimulatedDevice):
         self.jumps: dict[int, int] = {}
         for table in self.tables.values():
             table[_MODE], table[_ANSWERS] = _BY_POSITION, 2
+            table[_CURRENT_LIMIT : _CURRENT_LIMIT + 2] = (1193).to_bytes(2, "little")
             table[_VELOCITY_LIMIT : _VELOCITY_LIMIT + 4] = (1023).to_bytes(4, "little")
             table[_MAX : _MAX + 4] = (4095).to_bytes(4, "little")
             table[_POSITION : _POSITION + 4] = table[_GOAL : _GOAL + 4] = start.to_bytes(4, "little", signed=True)

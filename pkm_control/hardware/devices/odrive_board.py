@@ -38,6 +38,7 @@ class SimulatedAxis:
             "controller.config.control_mode": 3.0,
             "controller.config.input_mode": 1.0,
             "controller.config.vel_limit": 1000.0,
+            "config.motor.current_soft_max": 50.0,
             "config.enable_watchdog": 0.0,
             "config.watchdog_timeout": 0.0,
         }

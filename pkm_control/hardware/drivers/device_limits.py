@@ -22,15 +22,16 @@ FASTER = 1.2  # times the actuator's largest speed: with less, a drive that lags
 
 @dataclass(frozen=True, eq=False)
 class DeviceLimits:
-    """Of each actuator (n_actuated,), in the device's units, infinite where nothing limits it: range and speed."""
+    """Of each actuator (n_actuated,), in the device's units, infinite where nothing limits it."""
 
     lowest: Array
     highest: Array
     speed: Array
+    current: Array
 
 
 def device_limits(file: MachineFile, mechanism: Mechanism, scale: Scale, homing: Sequence[AxisHoming]) -> DeviceLimits:
-    """The limits of the description and the file in the device's units.
+    """The limits of the description and the file in the device's units; `current` is the file's alone.
 
     Args:
         file: of the machine.
@@ -40,10 +41,17 @@ def device_limits(file: MachineFile, mechanism: Mechanism, scale: Scale, homing:
 
     Returns:
         The limits.
+
+    Raises:
+        MachineFileError: a current makes no sense.
     """
     limits = file.lowered(ActuatorLimits.of(mechanism))
     ends = np.stack([scale.to_device(limits.lower), scale.to_device(limits.upper)])
     lowest, highest = ends.min(axis=0), ends.max(axis=0)
     for axis in homing:
         lowest[axis.actuator], highest[axis.actuator] = -np.inf, np.inf
-    return DeviceLimits(lowest, highest, limits.velocity * np.abs(scale.units))
+    current = [
+        section.number("current", bounds=(1e-3, 1e5)) if section.has("current") else np.inf
+        for section in file.of(mechanism)
+    ]
+    return DeviceLimits(lowest, highest, limits.velocity * np.abs(scale.units), np.array(current))

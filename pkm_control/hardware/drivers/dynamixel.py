@@ -25,9 +25,17 @@ from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
-DRIVE_MODE, OPERATING_MODE, VELOCITY_LIMIT, MAX_POSITION, MIN_POSITION, SETTINGS_END = 10, 11, 44, 48, 52, 56
+DRIVE_MODE, OPERATING_MODE, CURRENT_LIMIT, VELOCITY_LIMIT, MAX_POSITION, MIN_POSITION, SETTINGS_END = (
+    10,
+    11,
+    38,
+    44,
+    48,
+    52,
+    56,
+)
 TORQUE_ENABLE, STATUS_RETURN, HARDWARE_ERROR, BUS_WATCHDOG, STATE_END = 64, 68, 70, 98, 99
-PROFILE_ACCELERATION, PROFILE_VELOCITY, GOAL_POSITION, PRESENT = 108, 112, 116, 126
+GOAL_CURRENT, PROFILE_ACCELERATION, PROFILE_VELOCITY, GOAL_POSITION, PRESENT = 102, 108, 112, 116, 126
 PRESENT_BYTES = 10  # current (2), velocity (4), position (4)
 COUNTS = 4096  # of a turn
 BY_POSITION, EXTENDED, BY_CURRENT = 3, 4, 5  # operating modes that take goal positions; the first has limits for them
@@ -40,6 +48,7 @@ _VELOCITY_UNIT = _RPM / 60.0 * COUNTS  # counts/s
 _FASTEST_PROFILE = 32767
 _WATCHDOG_UNIT = 0.02  # s
 _WRITE_PATIENCE = 0.1  # s, for the system to take bytes
+_STANDS = 16  # counts, 1.4 degrees: a goal nearer than that is where a drive stands, give and noise included
 _TRIES = 4  # for an answer; each is waited for 34 ms
 _TORQUE_PACKET = 13  # bytes
 _FLOOD = 0.1  # s of a line that is filled with packets, of which some arrive where much is garbled
@@ -121,7 +130,7 @@ class DynamixelDriver(Driver):
             self._write(one, GOAL_POSITION, 4, round(float(position)))
             self._write(one, BUS_WATCHDOG, 1, self._watchdog)
             told = self._need(one, BUS_WATCHDOG, GOAL_POSITION + 4)
-            if _signed(told, GOAL_POSITION - BUS_WATCHDOG) != round(float(position)):
+            if abs(_signed(told, GOAL_POSITION - BUS_WATCHDOG) - position) > _STANDS:
                 raise DeviceError(f"drive {one} on {self._name} does not take a goal where it stands; it would move")
         self._on = True
         for one in self._ids:
@@ -182,12 +191,17 @@ class DynamixelDriver(Driver):
         for k, one in enumerate(self._ids):
             lowest, highest = _whole(self._limits.lowest[k], self._limits.highest[k])
             settings = self._need(one, DRIVE_MODE, SETTINGS_END)
-            fits = lowest >= 0 and highest < COUNTS
+            current = float(self._limits.current[k])
+            allowed = [BY_POSITION] if lowest >= 0 and highest < COUNTS else []
+            allowed = [BY_CURRENT] if math.isfinite(current) else [*allowed, EXTENDED, BY_CURRENT]
             mode = before = settings[OPERATING_MODE - DRIVE_MODE]
-            if mode not in (EXTENDED, BY_CURRENT) and not (mode == BY_POSITION and fits):
-                mode = BY_POSITION if fits else EXTENDED
+            if mode not in allowed:
+                mode = allowed[0]
                 self._write(one, OPERATING_MODE, 1, mode)
                 changes.append(f"drive {one} was in mode {_MODES.get(before, before)}, now {_MODES[mode]}")
+            if math.isfinite(current):
+                at = CURRENT_LIMIT - DRIVE_MODE
+                self._set_current(one, current, int.from_bytes(settings[at : at + 2], "little"))
             if settings[0] & _BY_TIME:
                 self._write(one, DRIVE_MODE, 1, settings[0] & ~_BY_TIME)
                 changes.append(f"drive {one} had profiles by time, now by velocity")
@@ -202,6 +216,21 @@ class DynamixelDriver(Driver):
         if changes:
             self._changed = "; ".join(changes)
         self.notice = self._changed
+
+    def _set_current(self, one: int, current: float, limit: int) -> None:
+        """Have a drive take no more current than the machine's file says; a power-on forgets that.
+
+        Args:
+            one: id of the drive.
+            current: largest [units of the drive].
+            limit: the drive's own [units of the drive].
+        """
+        if limit < math.floor(current):
+            raise DeviceError(
+                f"drive {one} on {self._name} takes at most {limit} units of current by its own limit, the machine's "
+                f"file says {current:g}: write less there, or give the drive more with Dynamixel Wizard"
+            )
+        self._write(one, GOAL_CURRENT, 2, math.floor(current))
 
     def _set_profile(self, one: int, speed: float, limit: int) -> None:
         """Have a drive go no faster to any goal than its actuator may; a power-on forgets that.
@@ -374,7 +403,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     units = [section.number("gear", 1.0, (1e-6, 1e6)) * COUNTS / (2.0 * math.pi) for section in sections]
     zero = [section.number("count_zero", COUNTS / 2) for section in sections]
     scale, homing = scale_of(sections, units, zero), homing_of(sections)
+    limits = device_limits(file, mechanism, scale, homing)
     for section in sections:
         section.finish()
-    limits = device_limits(file, mechanism, scale, homing)
     return Drives(DynamixelDriver(port, baud, ids, silence, watchdog, limits), scale, home, homing)

@@ -189,6 +189,7 @@ class ODriveDriver(Driver):
         properties: of the actuators.
         limits: what the axes are to keep to.
         watchdog: silence of the computer after which axes that are on let go by themselves [s].
+        current: name of the property of an axis that limits its current.
     """
 
     def __init__(
@@ -199,6 +200,7 @@ class ODriveDriver(Driver):
         properties: Properties,
         limits: DeviceLimits,
         watchdog: float,
+        current: str,
     ) -> None:
         n = len(properties.switch)
         self._boards = boards
@@ -207,6 +209,7 @@ class ODriveDriver(Driver):
         self._properties = properties
         self._limits = limits
         self._watchdog = watchdog
+        self._current = current
         self._changed = ""
         self._gone: dict[str, str] = {}  # what the line said of each board that could not be told
         self._times = np.zeros(n)  # s: when each was asked for its position that answered
@@ -284,24 +287,27 @@ class ODriveDriver(Driver):
                     if value not in allowed:
                         self._set(board, f"{prefix}.{name}", allowed[0])
                         changes.append(f"{board.line.port}: {prefix}.{name} was {value}, now {allowed[0]}")
-                changes += self._settle_speed(board, f"{prefix}.vel_limit", float(self._limits.speed[actuator]))
+                speed, current = float(self._limits.speed[actuator]), float(self._limits.current[actuator])
+                changes += self._narrow(board, f"{prefix}.vel_limit", speed, FASTER, "turns/s")
+                changes += self._narrow(board, f"axis{axis}.{self._current}", current, 1.0, "A")
         if changes:
             self._changed = "; ".join(changes)
         self.notice = self._changed
 
-    def _settle_speed(self, board: Board, name: str, speed: float) -> list[str]:
+    def _narrow(self, board: Board, name: str, value: float, margin: float, unit: str) -> list[str]:
+        """Lower a limit of the device to one of the machine; return what was changed, in words."""
+        if not math.isfinite(value):
+            return []
         limit = self._number(board, name)
-        if not math.isfinite(speed):
-            return []
-        if limit < speed:
+        if limit < value:
             raise DeviceError(
-                f"{board.line.port}: {name} is {limit:g} turns/s, less than the {speed:.4g} of its actuator: give that "
-                "less (velocity) in the machine's file, or the axis more with odrivetool"
+                f"{board.line.port}: {name} is {limit:g} {unit}, less than the {value:.4g} of its actuator: give that "
+                "less (velocity, current) in the machine's file, or the axis more with odrivetool"
             )
-        if limit <= FASTER * speed * _SAME:
+        if limit <= margin * value * _SAME:
             return []
-        self._set(board, name, f"{FASTER * speed:.6g}")
-        return [f"{board.line.port}: {name} was {limit:g}, now {FASTER * speed:.4g} turns/s"]
+        self._set(board, name, f"{margin * value:.6g}")
+        return [f"{board.line.port}: {name} was {limit:g}, now {margin * value:.4g} {unit}"]
 
     def _number(self, board: Board, name: str) -> float:
         """Return a property that has to be there."""
@@ -523,6 +529,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
     top, sections = file.section, file.of(mechanism)
     silence = top.number("silence", 0.1, (0.005, 60.0))
     error = top.text("error_property", "active_errors")
+    current = top.text("current_property", "config.motor.current_soft_max")
     baud = top.whole("baud", 115200, (1200, 4_000_000))
     watchdog = top.number("watchdog", 0.5, (0.02, 60.0))
     top.finish()
@@ -540,9 +547,9 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
         for name, named in asked.items():
             named.append(section.text(name, "-").replace("-", ""))
     scale, homing = scale_of(sections, units, [0.0] * len(sections)), homing_of(sections)
+    limits = device_limits(file, mechanism, scale, homing)
     for section in sections:
         section.finish()
     properties = Properties(**{name: tuple(values) for name, values in asked.items()})
-    limits = device_limits(file, mechanism, scale, homing)
-    driver = ODriveDriver(tuple(boards.values()), silence, error, properties, limits, watchdog)
+    driver = ODriveDriver(tuple(boards.values()), silence, error, properties, limits, watchdog, current)
     return Drives(driver, scale, home, homing)

@@ -106,6 +106,10 @@ class Bench(ABC):
         """The next reading of the first actuator is wrong by that [rad or m]."""
         raise NotImplementedError
 
+    def places(self) -> list[float]:
+        """Where the drives are, by the devices' own state [rad or m]."""
+        raise NotImplementedError
+
 
 class DynamixelBench(Bench):
     kind = "dynamixel"
@@ -144,6 +148,9 @@ class DynamixelBench(Bench):
     def jump(self, angle: float) -> None:
         self.bus.jumps[1] = round(angle * 4096 / TURN)
 
+    def places(self) -> list[float]:
+        return [self.bus.position(one) * TURN / 4096 for one in range(1, 7)]
+
 
 class ODriveBench(Bench):
     kind = "odrive"
@@ -180,6 +187,9 @@ class ODriveBench(Bench):
 
     def jump(self, angle: float) -> None:
         self.boards[0].axes[0].jump = angle * 500 / TURN
+
+    def places(self) -> list[float]:
+        return [self.boards[k].axes[k].place * TURN / 500 for k in range(2)]
 
 
 class ServoBench(Bench):

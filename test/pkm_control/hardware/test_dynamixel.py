@@ -197,6 +197,23 @@ def test_a_limit_of_the_drive_that_is_tighter_is_not_widened(
     assert bus.value(3, address, 4) == value
 
 
+def test_a_largest_current_takes_the_mode_that_keeps_it(
+    hexapod: Kinematics, bus: SimulatedDynamixels, tmp_path: Path
+) -> None:
+    rows = [f"  limb{k}_arm: {{id: {k}, current: {100 * k}}}" for k in IDS]
+    path = tmp_path / "machine.yaml"
+    path.write_text("\n".join([f"machine: dynamixel\nport: {bus.port}\nbaud: 1000000\nrate: 50\nactuators:", *rows]))
+    machine = make_machine("dynamixel", hexapod, read_machine_file(path))
+    machine.configure()
+    assert not machine.fault, machine.fault
+    assert [bus.value(one, MODE, 1) for one in IDS] == [5] * 6
+    assert [bus.value(one, 102, 2) for one in IDS] == [100 * one for one in IDS]
+    bus.put(6, 38, 2, 599)
+    machine.configure()
+    assert "drive 6" in machine.fault
+    assert "at most 599 units" in machine.fault
+
+
 def test_drives_that_answer_reading_alone_are_told_to_answer(machine: DrivenMachine, bus: SimulatedDynamixels) -> None:
     for one in IDS:
         bus.put(one, STATUS_RETURN, 1, 1)

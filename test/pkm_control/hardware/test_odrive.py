@@ -280,6 +280,15 @@ def test_an_axis_goes_no_faster_than_its_actuator_may(
     assert "vel_limit" not in machine.notice
 
 
+def test_an_axis_takes_no_more_current_than_the_file_says(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path
+) -> None:
+    name = "config.motor.current_soft_max"
+    machine = machine_of(biglide, board, tmp_path, "current: 12.5")
+    assert [axis.values[name] for axis in board.axes] == [12.5, 50.0]
+    assert f"axis0.{name} was 50, now 12.5 A" in machine.notice
+
+
 def test_a_limit_of_the_axis_that_is_tighter_is_not_widened(
     biglide: Kinematics, board: SimulatedODrive, tmp_path: Path
 ) -> None:

@@ -62,14 +62,16 @@ def test_a_reading_that_jumps_for_one_sample_is_dropped(bench: Bench, angle: flo
     machine = bench.machine
     size = angle if bench.kind == "dynamixel" else 0.1 * angle  # m of the biglide's slides: 1 m is beyond their range
     where, seen, times = machine.read().positions, [], [machine.read().time]
+    began = bench.places()
     bench.jump(size)
     for _ in range(6):
-        machine.write(where)
+        machine.write(machine.read().positions)  # as who holds where it is
         machine.step(bench.period)
         time.sleep(bench.period)
         state = machine.read()
         seen.append(state.positions)
         times.append(state.time)
+        np.testing.assert_allclose(bench.places(), began, atol=2e-3)
     np.testing.assert_allclose(seen, np.tile(where, (6, 1)), atol=2e-3)  # a count
     assert np.diff(times).min() == 0.0  # it was there, and time stood still for it
     assert "jumps" in machine.notice
