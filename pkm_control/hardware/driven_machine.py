@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +18,28 @@ from pkm_control.controllers.position_limiter import PositionLimiter
 from pkm_control.hardware.drivers.driver import DeviceError, Reading
 from pkm_control.hardware.drives import Drives
 from pkm_control.hardware.homing import Homing, HomingError
-from pkm_control.hardware.machine import EMERGENCY_STOP, Machine
+from pkm_control.hardware.machine import EMERGENCY_STOP, Machine, untold
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
+from pkm_control.loop.watches.reading_watch import ReadingWatch
 from pkm_control.motion.limits import ActuatorLimits
 
 Array = NDArray[np.float64]
+
+_READINGS = 20  # within which two in a row have to agree, before drives go on where they say
+_AGAIN = 1.0  # s between two attempts to tell drives that could not be told
+_LAST_WORD = 3.0  # s, for which the end waits for what the loop is doing with the device
 
 
 class DrivenMachine(Machine):
     """Follows commanded positions within the limits of the actuators, through a driver.
 
-    Whatever the driver raises becomes a fault: the drives are told to let go, the reason is kept. Without a `write` for
-    longer than `command_timeout` the drives let go as well (what that means is the device's part), and take up again
-    from where they are read, with the next one. Axes that need it are homed by `activate`; until that is done the
-    machine cannot be read, and takes no command.
+    Whatever the driver raises becomes a fault: the drives are told to let go, the reason is kept, with a warning where
+    they could not be told. Without a `write` for longer than `command_timeout` the drives let go as well (what that
+    means is the device's part): that is a fault of a real machine; one that is not takes up again with the next one.
+    Axes that need it are homed by `activate`; until that is done the machine cannot be read, and takes no command.
+
+    A reading has the time at which it was taken, and one that no actuator could have come to is dropped, so that time
+    stands still. The device is talked to by one thread at a time.
 
     Args:
         limits: of the actuators.
@@ -51,11 +61,21 @@ class DrivenMachine(Machine):
         self._limiter = PositionLimiter(limits)
         self._homing: Homing | None = None
         self._homed = not drives.homing
-        self._positions = drives.home.copy()
-        self._velocities = np.zeros_like(self._positions)
+        self._watch = ReadingWatch(limits)
+        self._blind: NDArray[np.bool_] | None = None  # axes whose encoders have not found their index
+        self._fresh = True  # the last exchange brought a reading
+        self._dropped, self._doubt = 0, ""
+        self._asked = -math.inf  # s, `time.monotonic`: when the last reading was
+        none = np.zeros(len(drives.home))
+        self._seen = (self.time, drives.home.copy(), none)  # time of the last reading, positions, velocities
         self._command: Array | None = None
         self._command_time = -math.inf
         self._released = True
+        self._may_be_on = False
+        self._untold = ""  # the warning that they could not be told
+        self._told = -math.inf  # s, `time.monotonic`: when that was tried last
+        self._ended: str | None = None  # what `shut_down` answered
+        self._lock = RLock()
 
     # Life cycle
 
@@ -65,20 +85,17 @@ class DrivenMachine(Machine):
         Raises:
             LifecycleError: the machine is active.
         """
-        if self.lifecycle is Lifecycle.ACTIVE:
-            raise LifecycleError("configure", "active", "deactivate first")
-        self.fault = ""
-        self._homed, self._homing, self._scale = not self._axes, None, self._described
-        self._released = True
-        self._positions = self._home.copy()
-
-        def contact() -> None:
-            self._driver.close()
-            self._driver.open(self._scale.to_device(self._home))
-            self._take(self._driver.exchange(None), 0.0)
-
-        if self._attempt(contact):
-            self.lifecycle = Lifecycle.INACTIVE
+        with self._lock:
+            if self.lifecycle is Lifecycle.ACTIVE:
+                raise LifecycleError("configure", "active", "deactivate first")
+            self.fault = ""
+            self._ended = None
+            self._homed, self._homing, self._scale = not self._axes, None, self._described
+            self._released = True
+            self._dropped, self._doubt, self._blind = 0, "", None
+            self._seen = (self.time, self._home.copy(), np.zeros_like(self._home))
+            if self._attempt(self._make_contact):
+                self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
         """Drives on, brakes open, where the machine is read; axes that need it begin to home.
@@ -86,19 +103,24 @@ class DrivenMachine(Machine):
         Raises:
             LifecycleError: the machine is not inactive.
         """
-        if self.lifecycle is not Lifecycle.INACTIVE:
-            raise LifecycleError("activate", self.lifecycle.value, "configure first")
-        self._command = None
-        self._command_time = self.time
-        self.lifecycle = Lifecycle.ACTIVE
-        if self._attempt(self._engage) and not self._homed:
-            self._homing = Homing(self._axes)
+        with self._lock:
+            if self.lifecycle is not Lifecycle.INACTIVE:
+                raise LifecycleError("activate", self.lifecycle.value, "configure first")
+            self._command = None
+            self._command_time = self.time
+            self.lifecycle = Lifecycle.ACTIVE
+            if self._attempt(self._engage) and not self._homed:
+                self._homing = Homing(self._axes)
 
     def deactivate(self) -> None:
-        """Drives off, brakes closed."""
-        if self.lifecycle is Lifecycle.ACTIVE:
-            self.lifecycle = Lifecycle.INACTIVE
-            self._attempt(self._release)
+        """Drives off, brakes closed; a fault where they cannot be told."""
+        with self._lock:
+            if self.lifecycle is not Lifecycle.ACTIVE:
+                return
+            self._let_go()
+            warning = self._tell_off()
+            self.fault = warning
+            self.lifecycle = Lifecycle.FAULT if warning else Lifecycle.INACTIVE
 
     def cleanup(self) -> None:
         """Give the line free.
@@ -106,9 +128,11 @@ class DrivenMachine(Machine):
         Raises:
             LifecycleError: the machine is active.
         """
-        super().cleanup()
-        with contextlib.suppress(DeviceError, OSError):
-            self._driver.close()
+        with self._lock:
+            super().cleanup()
+            self._warn(self._tell_off())
+            with contextlib.suppress(Exception):
+                self._driver.close()
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
         """Drives off, brakes closed, at once, and so until `reset`; the fault warns where the device cannot be told.
@@ -116,14 +140,31 @@ class DrivenMachine(Machine):
         Args:
             reason: why, in words.
         """
-        warning = ""
+        with self._lock:
+            self._fail(reason, always=True)
+
+    def shut_down(self) -> str:
+        """End everything: drives off, told and checked, the line given free.
+
+        Returns:
+            Empty, or the warning that the drives could not be told.
+        """
+        mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are told without it, too
         try:
-            self._driver.disable()
-        except Exception as error:
-            warning = f"; THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
-        self._let_go()
-        self.lifecycle = Lifecycle.FAULT
-        self.fault = reason + warning
+            if self._ended is None:
+                self._let_go()
+                self._ended = self._tell_off()
+                self._warn(self._ended)
+                if self._ended:
+                    self.lifecycle = Lifecycle.FAULT
+                elif self.lifecycle is not Lifecycle.FAULT:
+                    self.lifecycle = Lifecycle.UNCONFIGURED
+                with contextlib.suppress(Exception):
+                    self._driver.close()
+            return self._ended
+        finally:
+            if mine:
+                self._lock.release()
 
     # One period
 
@@ -139,11 +180,12 @@ class DrivenMachine(Machine):
             return f"homing: {self._homing.doing}"
         if not self._homed and self.lifecycle is Lifecycle.INACTIVE:
             return "positions are unknown: activate, and the axes are homed"
-        return self._driver.notice
+        dropped = f"{self._dropped} readings were dropped: {self._doubt}" if self._dropped else ""
+        return "; ".join(words for words in (self._driver.notice, dropped) if words)
 
     @property
     def silent_for(self) -> float:
-        """How long no command has come while drives are off for that [s]; 0 where they are on."""
+        """How long no command has come while drives are off for that [s], and would take up again; else 0."""
         silent = self.lifecycle is Lifecycle.ACTIVE and self._released
         return self.time - self._command_time if silent else 0.0
 
@@ -165,11 +207,10 @@ class DrivenMachine(Machine):
             raise ValueError(f"this machine takes positions, not commands by {mode.value}")
 
     def read(self) -> MachineState:
-        """Return the reading of the last exchange; efforts are not measured and are zero."""
-        efforts = np.zeros_like(self._positions)
-        return MachineState(
-            self.time, self._positions.copy(), self._velocities.copy(), efforts, self.lifecycle, self.fault
-        )
+        """Return the last reading, with the time at which it was taken; efforts are not measured and are zero."""
+        taken, positions, velocities = self._seen
+        efforts = np.zeros_like(positions)
+        return MachineState(taken, positions.copy(), velocities.copy(), efforts, self.lifecycle, self.fault)
 
     def write(self, command: Array, answers: float | None = None) -> None:
         """Set the positions to take.
@@ -195,9 +236,12 @@ class DrivenMachine(Machine):
         """
         if not (math.isfinite(dt) and dt > 0.0):
             raise ValueError(f"step is {dt} s; give a time greater than zero")
-        self.time += dt
-        if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
-            self._attempt(lambda: self._exchange(dt))
+        with self._lock:
+            self.time += dt
+            if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
+                self._attempt(lambda: self._exchange(dt))
+            elif self._untold and self._ended is None and time.monotonic() - self._told > _AGAIN:
+                self._tell_again()
 
     def output_problem(self, name: str) -> str:
         """Why the device does not set an output.
@@ -222,37 +266,77 @@ class DrivenMachine(Machine):
 
     # Inside
 
+    def _make_contact(self) -> None:
+        self._driver.close()
+        self._driver.open(self._scale.to_device(self._home))
+        self._may_be_on, self._untold = False, ""
+        self._look_twice()
+
+    def _look_twice(self) -> None:
+        """Read until two readings in a row agree: drives go on where they are, not where one was misread."""
+        agreed = 0
+        self._watch = ReadingWatch(self.limits)
+        for _ in range(_READINGS):
+            reading = self._driver.exchange(None)
+            if reading.time <= self._asked:
+                continue
+            agreed += 1
+            if not self._take(reading):
+                self._watch = ReadingWatch(self.limits)
+                self._take(reading)
+                agreed = 1
+            if agreed == 2:
+                return
+        raise DeviceError(f"no two readings agree: {self._doubt or 'none comes'}")
+
     def _exchange(self, dt: float) -> None:
         if self.lifecycle is not Lifecycle.ACTIVE:
-            self._take(self._driver.exchange(None), dt)
+            self._take(self._driver.exchange(None))
             return
         if self._homing is not None:
             self._home_axes(self._homing, dt)
             return
         silent = self.time - self._command_time > self.command_timeout
         if silent and not self._released:
-            self._let_go()
-            self._driver.rest()
+            self._rest()
         if not silent and self._released:
             self._engage()
         if self._released:
-            self._take(self._driver.exchange(None), dt)
+            if self.lifecycle is Lifecycle.ACTIVE:
+                self._take(self._driver.exchange(None))
             return
         wanted = self._home_or_command()
-        self._take(self._driver.exchange(self._scale.to_device(self._limiter.follow(wanted, dt))), dt)
+        self._take(self._driver.exchange(self._scale.to_device(self._limiter.follow(wanted, dt))))
         self.saturated = self._limiter.limited.copy()
+
+    def _rest(self) -> None:
+        """Nobody has commanded for too long."""
+        resting = self._driver.resting
+        reason = f"no command for {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
+        if not self.real:
+            self._let_go()
+            self._driver.disable()
+        elif resting:
+            self._let_go()
+            self.fault, self.lifecycle = reason, Lifecycle.FAULT
+        else:
+            self._fail(reason)
 
     def _home_or_command(self) -> Array:
         """Return where to be: as commanded, or as found, before there is a command."""
         if self._command is None:
-            self._command = self._positions.copy()
+            self._command = self._seen[1].copy()
         return self._command
 
     def _home_axes(self, homing: Homing, dt: float) -> None:
-        """Do one period of homing, and give the scale its zeros in the end."""
-        reading = self._driver.exchange(homing.targets(self._scale.to_device(self._positions), self._scale.units, dt))
+        """Do one period of homing, and give the scale its zeros in the end; it waits while no reading comes."""
+        places = self._scale.to_device(self._seen[1])
+        targets = homing.targets(places, self._scale.units, dt if self._fresh else 0.0)
+        reading = self._driver.exchange(targets)
+        self._fresh = self._take(reading)
+        if not self._fresh:
+            return
         homing.observe(reading, self._scale.units)
-        self._take(reading, dt)
         if not homing.done:
             return
         zero, offset = self._scale.zero.copy(), self._scale.offset.copy()
@@ -260,33 +344,74 @@ class DrivenMachine(Machine):
             zero[axis.actuator], offset[axis.actuator] = found, axis.at
         self._scale = replace(self._scale, zero=zero, offset=offset)
         self._homing, self._homed = None, True
-        self._positions = self._scale.to_joints(reading.positions)
+        positions = self._scale.to_joints(reading.positions)
+        self._seen = (self._seen[0], positions, self._seen[2])
+        self._watch.believe(positions)
         self._command, self._command_time = None, self.time
-        self._limiter.start(self._positions)
+        self._limiter.start(positions)
 
     def _engage(self) -> None:
-        self._driver.enable(self._scale.to_device(self._positions))
-        self._limiter.start(self._positions)
+        self._look_twice()
+        positions = self._seen[1]
+        self._may_be_on = True
+        self._driver.enable(self._scale.to_device(positions))
+        self._limiter.start(positions)
         self._released = False
-
-    def _release(self) -> None:
-        self._let_go()
-        self._driver.disable()
+        self._fresh = True
 
     def _let_go(self) -> None:
+        """Send no more commands."""
         self._released = True
         self._homing = None
-        self._velocities = np.zeros_like(self._positions)
+        taken, positions, velocities = self._seen
+        self._seen = (taken, positions, np.zeros_like(velocities))
 
-    def _take(self, reading: Reading, dt: float) -> None:
+    def _tell_off(self, always: bool = False) -> str:
+        """Tell the drives to let go, where they may be on; return the warning where they could not be told."""
+        if not (self._may_be_on or always):
+            return ""
+        try:
+            self._driver.disable()
+        except Exception as error:
+            self._untold, self._told = untold(error) if self._may_be_on else "", time.monotonic()
+            return self._untold
+        self._may_be_on, self._untold = False, ""
+        return ""
+
+    def _tell_again(self) -> None:
+        """A line may come back to life."""
+        before = self._untold
+        if not self._tell_off():
+            self.fault = self.fault.replace(before, "the drives are off by now")
+
+    def _take(self, reading: Reading) -> bool:
+        """Take a reading, if it is a new one that actuators can have come to; return whether it was."""
+        if reading.time <= self._asked:
+            return False
         positions = self._scale.to_joints(reading.positions)
-        if positions.shape != self._positions.shape or not np.isfinite(positions).all():
+        before, last, _ = self._seen
+        if positions.shape != last.shape or not np.isfinite(positions).all():
             raise DeviceError(f"positions that cannot be: {reading.positions}")
+        age = max(time.monotonic() - reading.time, 0.0) if self.real else 0.0
+        taken = max(self.time - age, before)
+        judged = positions
+        if reading.indices is not None:  # an axis that finds its index counts anew from there
+            blind = np.isnan(reading.indices)
+            if self._blind is None or (blind != self._blind).any():
+                self._watch = ReadingWatch(self.limits)
+            self._blind, judged = blind, np.where(blind, last, positions)
+        elapsed = taken - before
+        if doubt := self._watch.doubt(judged, max(elapsed, reading.time - self._asked)):
+            self._dropped, self._doubt = self._dropped + 1, doubt
+            return False
+        self._watch.believe(judged)
         if reading.velocities is not None:
-            self._velocities = reading.velocities / self._scale.units
+            velocities = reading.velocities / self._scale.units
         else:
-            self._velocities = (positions - self._positions) / dt if dt > 0.0 else np.zeros_like(positions)
-        self._positions = positions
+            velocities = (positions - last) / elapsed if elapsed > 0.0 else np.zeros_like(positions)
+        self._asked = reading.time
+        self._seen = (taken, positions, velocities)
+        return True
 
     def _attempt(self, act: Callable[[], None]) -> bool:
         """Do what may fail; a failure is a fault, after which the drives are told to let go. Whatever is raised."""
@@ -300,9 +425,14 @@ class DrivenMachine(Machine):
             return False
         return True
 
-    def _fail(self, reason: str) -> None:
-        with contextlib.suppress(Exception):  # what cannot be told let go is what failed
-            self._driver.disable()
+    def _fail(self, reason: str, always: bool = False) -> None:
         self._let_go()
+        warning = self._tell_off(always)
         self.fault = reason
+        self._warn(warning)
         self.lifecycle = Lifecycle.FAULT
+
+    def _warn(self, warning: str) -> None:
+        """Have the fault say that drives may be on."""
+        if warning and warning not in self.fault:
+            self.fault = f"{self.fault}; {warning}" if self.fault else warning

@@ -18,13 +18,28 @@ Array = NDArray[np.float64]
 EMERGENCY_STOP = "emergency stop: drives are off until it is reset"
 
 
+def untold(error: Exception) -> str:
+    """The warning where drives may be on, and cannot be told to let go.
+
+    Args:
+        error: why.
+
+    Returns:
+        The warning.
+    """
+    return f"THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
+
+
 class Machine(ABC):
     """A machine with actuators, real or not.
 
     Order of calls: `configure`, `activate`, then in each period `read`, `write` and `step` for the time that passes,
-    `deactivate` in the end, and `cleanup`. Nothing that happens to a machine is raised: it is a `fault` with a reason,
-    drives are off, and readings stay the last good ones. `reset` leads out of it. What is raised are errors of who
-    calls: a life cycle that does not allow the call, a command of the wrong shape.
+    `deactivate` in the end, and `cleanup`; whatever the way out is, `shut_down` is the last call. Nothing that happens
+    to a machine is raised: it is a `fault` with a reason, drives are off, and readings stay the last good ones. `reset`
+    leads out of it. What is raised are errors of who calls: a life cycle that does not allow the call, a command of the
+    wrong shape.
+
+    Drives are off until `activate`, and whatever ends that, a fault or a call, leaves them off until it is called anew.
 
     `saturated` (n_actuated,) tells which actuators are at a limit, `outputs` what the machine's outputs were set to.
 
@@ -87,21 +102,23 @@ class Machine(ABC):
         self.lifecycle = Lifecycle.FAULT
 
     def shut_down(self) -> str:
-        """Turn the drives off and give the line to them free, in any state of the life cycle; raises nothing.
+        """End everything: drives off, told and checked, the device given free. The last call of every way out.
+
+        It comes from any state and any thread, more than once, and raises nothing.
 
         Returns:
-            A warning where a drive could not be told; empty where all are off.
+            Empty, or the warning that the drives could not be told, for whoever can still read it.
         """
         try:
             self.deactivate()
             if self.lifecycle is Lifecycle.INACTIVE:
                 self.cleanup()
         except Exception as error:
-            return f"THE DRIVES COULD NOT BE TOLD ({error}): cut their power"
+            return untold(error)
         return ""
 
     def reset(self) -> None:
-        """Out of a fault, as after `configure`; or it is a fault again."""
+        """Out of a fault, to inactive, as after `configure`; or it is a fault again. It moves nothing."""
         if self.lifecycle is Lifecycle.FAULT:
             self.configure()
 

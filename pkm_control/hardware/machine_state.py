@@ -31,7 +31,9 @@ class CommandMode(Enum):
 
 @dataclass(frozen=True, eq=False)
 class MachineState:
-    """A reading: `time` [s] of the machine's clock; positions, velocities and efforts (n_actuated,) of the actuators.
+    """A reading: positions, velocities and efforts (n_actuated,) of the actuators.
+
+    `time` [s] of the machine's clock, at which it was taken: it stays where it is as long as no new one comes.
 
     `wrench` (6,) is what a force-torque sensor feels being done to the platform, in the sensor's frame [N, N m]; None
     where there is no sensor.

@@ -10,7 +10,13 @@ from pkm_control.hardware.devices.pseudo_terminal import SimulatedDevice
 
 _HEADER = b"\xff\xff\xfd\x00"
 _READ, _WRITE, _SYNC_READ, _SYNC_WRITE, _STATUS = 0x02, 0x03, 0x82, 0x83, 0x55
-_TORQUE, _ERROR, _WATCHDOG, _GOAL, _POSITION = 64, 70, 98, 116, 132
+_MODE, _CURRENT_LIMIT, _VELOCITY_LIMIT, _MAX, _MIN = 11, 38, 44, 48, 52
+_TORQUE, _ANSWERS, _ERROR, _WATCHDOG, _GOAL, _POSITION = 64, 68, 70, 98, 116, 132
+_BITTEN = 0xFF
+_RANGE, _ACCESS, _LIMIT = 4, 7, 6  # errors of a status packet
+_BY_POSITION, _EXTENDED, _BY_CURRENT = 3, 4, 5  # operating modes that take goal positions
+_WATCHDOG_UNIT = 0.02  # s
+_LONGEST = 256  # bytes of a packet
 
 
 def checksum(data: bytes) -> int:
@@ -31,9 +37,11 @@ def checksum(data: bytes) -> int:
 
 
 class SimulatedDynamixels(SimulatedDevice):
-    """Drives that are where they are told to be at once, as long as their torque is on.
+    """Drives that are where they are told to be at once, as long as their torque is on and they take positions.
 
-    `tables`: the control table of each, by id.
+    `tables`: the control table of each, by id. `gone`: those that neither hear nor say anything. `jumps`: counts by
+    which the next reading of a drive is wrong, by id. As the drives do, they refuse goals beyond their limits and
+    settings while the torque is on, and a watchdog that bites refuses goals from then on; the torque stays.
 
     Args:
         ids: of the drives.
@@ -43,10 +51,48 @@ class SimulatedDynamixels(SimulatedDevice):
     def __init__(self, ids: Sequence[int], start: int = 2048) -> None:
         super().__init__()
         self.tables = {one: bytearray(256) for one in ids}
+        self.gone: set[int] = set()
+        self.jumps: dict[int, int] = {}
         for table in self.tables.values():
+            table[_MODE], table[_ANSWERS] = _BY_POSITION, 2
+            table[_CURRENT_LIMIT : _CURRENT_LIMIT + 2] = (1193).to_bytes(2, "little")
+            table[_VELOCITY_LIMIT : _VELOCITY_LIMIT + 4] = (1023).to_bytes(4, "little")
+            table[_MAX : _MAX + 4] = (4095).to_bytes(4, "little")
             table[_POSITION : _POSITION + 4] = table[_GOAL : _GOAL + 4] = start.to_bytes(4, "little", signed=True)
         self._buffer = b""
         self._heard = time.monotonic()
+
+    def value(self, one: int, address: int, count: int) -> int:
+        """Return a value of a drive's control table.
+
+        Args:
+            one: its id.
+            address: of the value.
+            count: of its bytes.
+
+        Returns:
+            The value, signed.
+        """
+        return int.from_bytes(self.tables[one][address : address + count], "little", signed=True)
+
+    def put(self, one: int, address: int, count: int, value: int) -> None:
+        """Set a value of a drive's control table, as another tool would before.
+
+        Args:
+            one: its id.
+            address: of the value.
+            count: of its bytes.
+            value: signed.
+        """
+        self.tables[one][address : address + count] = value.to_bytes(count, "little", signed=True)
+
+    def pass_time(self) -> bytes:
+        """Let the watchdogs look."""
+        silent = time.monotonic() - self._heard
+        for table in self.tables.values():
+            if table[_TORQUE] and 0 < table[_WATCHDOG] < 128 and silent > table[_WATCHDOG] * _WATCHDOG_UNIT:
+                table[_WATCHDOG] = _BITTEN
+        return b""
 
     def position(self, one: int) -> int:
         """Return where a drive is [counts].
@@ -57,7 +103,7 @@ class SimulatedDynamixels(SimulatedDevice):
         Returns:
             Its position.
         """
-        return int.from_bytes(self.tables[one][_POSITION : _POSITION + 4], "little", signed=True)
+        return self.value(one, _POSITION, 4)
 
     def torque(self, one: int) -> bool:
         """Return whether a drive's torque is on.
@@ -76,43 +122,70 @@ class SimulatedDynamixels(SimulatedDevice):
         answers = b""
         while (begin := self._buffer.find(_HEADER)) >= 0:
             packet = self._buffer[begin:]
-            if len(packet) < 7 or len(packet) < 7 + int.from_bytes(packet[5:7], "little"):
-                break
             size = 7 + int.from_bytes(packet[5:7], "little")
+            if len(packet) < 7 or len(packet) < size <= _LONGEST:
+                break
             whole, self._buffer = packet[:size], packet[size:]
-            if checksum(whole[:-2]) == int.from_bytes(whole[-2:], "little"):
+            if size > _LONGEST or size < 10 or checksum(whole[:-2]) != int.from_bytes(whole[-2:], "little"):
+                self._buffer = packet[4:]  # look for the next one in what its length, garbled, took for its own
+            else:
+                self._heard = time.monotonic()
                 answers += self._answer(whole[4], whole[7], whole[8:-2])
         return answers
 
     def _answer(self, one: int, instruction: int, rest: bytes) -> bytes:
         if instruction == _SYNC_READ:
             address, count = int.from_bytes(rest[:2], "little"), int.from_bytes(rest[2:4], "little")
-            known = [each for each in rest[4:] if each in self.tables]
-            return b"".join(self._status(each, self.tables[each][address : address + count]) for each in known)
+            known = [each for each in rest[4:] if self._hears(each)]
+            return b"".join(self._status(each, self._seen(each, address, count)) for each in known)
         if instruction == _SYNC_WRITE:
             address, count = int.from_bytes(rest[:2], "little"), int.from_bytes(rest[2:4], "little")
             for k in range(4, len(rest), 1 + count):
                 self._set(rest[k], address, rest[k + 1 : k + 1 + count])
             return b""
-        if one not in self.tables:
+        if not self._hears(one):
             return b""
         address = int.from_bytes(rest[:2], "little")
         if instruction == _READ:
-            return self._status(one, self.tables[one][address : address + int.from_bytes(rest[2:4], "little")])
+            return self._status(one, self._seen(one, address, int.from_bytes(rest[2:4], "little")))
         if instruction == _WRITE:
-            self._set(one, address, rest[2:])
-            return self._status(one, b"")
+            error = self._set(one, address, rest[2:])
+            return self._status(one, b"", error) if self.tables[one][_ANSWERS] == 2 else b""
         return b""
 
-    def _set(self, one: int, address: int, values: bytes) -> None:
-        if one not in self.tables:
-            return
-        table = self.tables[one]
-        table[address : address + len(values)] = values
-        if table[_TORQUE]:
-            table[_POSITION : _POSITION + 4] = table[_GOAL : _GOAL + 4]
+    def _hears(self, one: int) -> bool:
+        return one in self.tables and one not in self.gone
 
-    def _status(self, one: int, values: bytes | bytearray) -> bytes:
+    def _seen(self, one: int, address: int, count: int) -> bytes:
+        """What is read of a drive; a reading that jumps does so once."""
+        row = bytearray(self.tables[one][address : address + count])
+        at = _POSITION - address
+        if 0 <= at <= count - 4 and (jump := self.jumps.pop(one, 0)):
+            row[at : at + 4] = (self.position(one) + jump).to_bytes(4, "little", signed=True)
+        return bytes(row)
+
+    def _set(self, one: int, address: int, values: bytes) -> int:
+        """Write into a control table; return the error of the status packet, 0 where there is none."""
+        if not self._hears(one):
+            return 0
+        table = self.tables[one]
+        if address < _TORQUE and table[_TORQUE]:
+            return _ACCESS
+        if address == _GOAL:
+            goal = int.from_bytes(values, "little", signed=True)
+            if table[_WATCHDOG] == _BITTEN:
+                return _RANGE
+            if table[_MODE] == _BY_POSITION and not self.value(one, _MIN, 4) <= goal <= self.value(one, _MAX, 4):
+                return _LIMIT
+        if address == _TORQUE and table[_ERROR] and any(values):
+            return _ACCESS
+        table[address : address + len(values)] = values
+        if table[_TORQUE] and table[_MODE] in (_BY_POSITION, _EXTENDED, _BY_CURRENT):
+            table[_POSITION : _POSITION + 4] = table[_GOAL : _GOAL + 4]
+        return 0
+
+    def _status(self, one: int, values: bytes, error: int = 0) -> bytes:
         alert = 0x80 if self.tables[one][_ERROR] else 0
-        packet = _HEADER + bytes([one]) + (len(values) + 4).to_bytes(2, "little") + bytes([_STATUS, alert, *values])
+        row = bytes([_STATUS, alert | error, *values])
+        packet = _HEADER + bytes([one]) + (len(row) + 2).to_bytes(2, "little") + row
         return packet + checksum(packet).to_bytes(2, "little")

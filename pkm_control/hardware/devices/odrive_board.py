@@ -11,13 +11,15 @@ from pkm_control.hardware.drivers.odrive import CLOSED_LOOP, IDLE, INDEX_SEARCH,
 _FASTEST = 20.0  # turns/s
 _SEARCHING = 2.0  # turns/s, in the search for the index, upwards
 _PUSH = 5.0  # A, of a motor that runs against a stop
+_WATCHDOG_EXPIRED = 1 << 24  # as an axis reports it
 
 
 class SimulatedAxis:
     """A motor that goes where it is told, at most to its stops; its encoder counts from where it stood at power-on.
 
     `index` [turns, of the world]: where its encoder has an index; until the ODrive has found that, there is no closed
-    loop. None: an encoder without, which needs none.
+    loop. None: an encoder without, which needs none. `jump` [turns]: by which its next reading is wrong. `values`: its
+    settings, by the names of the firmware.
     """
 
     def __init__(self) -> None:
@@ -31,6 +33,16 @@ class SimulatedAxis:
         self.index: float | None = None
         self.index_found = False
         self.current = 0.0  # A
+        self.jump = 0.0
+        self.values = {
+            "controller.config.control_mode": 3.0,
+            "controller.config.input_mode": 1.0,
+            "controller.config.vel_limit": 1000.0,
+            "config.motor.current_soft_max": 50.0,
+            "config.enable_watchdog": 0.0,
+            "config.watchdog_timeout": 0.0,
+        }
+        self.fed = time.monotonic()
 
     def step(self, dt: float) -> None:
         """Move towards the target.
@@ -39,14 +51,20 @@ class SimulatedAxis:
             dt: time that passes [s].
         """
         self.current = 0.0
+        hungry = time.monotonic() - self.fed > self.values["config.watchdog_timeout"]
+        if self.values["config.enable_watchdog"] and hungry:
+            self.errors |= _WATCHDOG_EXPIRED
+            self.state = IDLE
         if self.state == INDEX_SEARCH and self.index is not None:
             before, self.place = self.place, min(self.place + _SEARCHING * dt, self.stops[1])
             if before <= self.index <= self.place:
                 self.power_on = self.index
                 self.index_found, self.state = True, IDLE
-        if self.state == CLOSED_LOOP:
+        by_position = self.values["controller.config.control_mode"] == 3 and self.values["controller.config.input_mode"]
+        if self.state == CLOSED_LOOP and by_position:
             way = self.target + self.power_on - self.place
-            self.place += max(-_FASTEST * dt, min(_FASTEST * dt, way))
+            fastest = min(_FASTEST, self.values["controller.config.vel_limit"])
+            self.place += max(-fastest * dt, min(fastest * dt, way))
             wanted = self.place
             self.place = max(self.stops[0], min(self.stops[1], self.place))
             self.current = _PUSH if wanted != self.place else 0.1
@@ -85,19 +103,28 @@ class SimulatedODrive(SimulatedDevice):
         answers = b""
         for line in lines:
             body, star, digits = line.rpartition(b"*")
-            if not star or int(digits) != _xor(body):
+            if not star or not digits.isdigit() or int(digits) != _xor(body):
                 continue  # as the protocol has it: a wrong line is ignored
-            answer = self._answer(body.decode().split())
+            answer = self._answer(body.decode("latin-1").split())
             if answer:
                 answers += f"{answer}*{_xor(answer.encode())}\r\n".encode()
         return answers
 
     def _answer(self, words: list[str]) -> str:
+        try:
+            return self._obey(words)
+        except (ValueError, IndexError):  # another line, by a checksum that happens to fit
+            return "unknown command"
+
+    def _obey(self, words: list[str]) -> str:
         if words[0] == "p":
-            self.axes[int(words[1])].target = float(words[2])
+            axis = self.axes[int(words[1])]
+            axis.target, axis.fed = float(words[2]), time.monotonic()
+            axis.values["controller.config.control_mode"] = 3.0
         elif words[0] == "f":
             axis = self.axes[int(words[1])]
-            return f"{axis.place - axis.power_on:f} 0.000000"
+            jump, axis.jump = axis.jump, 0.0
+            return f"{axis.place - axis.power_on + jump:f} 0.000000"
         elif words[0] == "sc":
             for axis in self.axes:
                 axis.errors = 0
@@ -105,6 +132,10 @@ class SimulatedODrive(SimulatedDevice):
             axis, name = self.axes[int(words[1][4])], words[1].partition(".")[2]
             if words[0] == "w" and name == "requested_state":
                 axis.request(int(words[2]))
+            elif words[0] == "w" and name in axis.values:
+                axis.values[name] = float(words[2])
+            elif name in axis.values:
+                return f"{axis.values[name]:g}"
             elif name == "current_state":
                 return str(axis.state)
             elif name == "active_errors":
@@ -115,4 +146,6 @@ class SimulatedODrive(SimulatedDevice):
                 return str(int(axis.index_found))
             elif name == "motor.current_control.Iq_measured":
                 return f"{axis.current:f}"
+            else:
+                return "invalid property"
         return ""

@@ -12,7 +12,7 @@ from pkm_control.hardware.drivers.servos import PROTOCOL, with_checksum, without
 class SimulatedServoBoard(SimulatedDevice):
     """Servos that follow their pulses at once.
 
-    `pulses` [us] of every channel, 0: off; `history`: (time [s], pulses) of every line taken; `brake_open`.
+    `pulses` [us] of every channel, 0: off; `history`: (time [s], pulses) of every line that has some; `brake_open`.
 
     Args:
         channels: how many it has.
@@ -41,7 +41,7 @@ class SimulatedServoBoard(SimulatedDevice):
     def receive(self, data: bytes) -> bytes:
         """Answer whole lines."""
         *lines, self._buffer = (self._buffer + data).split(b"\n")
-        return b"".join(self._answer(line) for line in lines)
+        return b"".join(self._answer(line) for line in lines if line)
 
     def pass_time(self) -> bytes:
         """Let go of the servos where the computer is silent; say what there is to say."""
@@ -59,7 +59,13 @@ class SimulatedServoBoard(SimulatedDevice):
         text = without_checksum(line)
         if text is None:
             return with_checksum("E checksum")
-        word, *rest = text.split()
+        word, *rest = text.split() or [""]
+        try:
+            return self._obey(word, rest)
+        except (ValueError, IndexError):  # another line, by a checksum that happens to fit
+            return with_checksum("E word")
+
+    def _obey(self, word: str, rest: list[str]) -> bytes:
         if word == "H":
             return with_checksum(f"H pkm {PROTOCOL} {len(self.pulses)}")
         if word == "W":
@@ -72,7 +78,8 @@ class SimulatedServoBoard(SimulatedDevice):
             self._heard = time.monotonic()
             for channel, pulse in enumerate(rest[1:]):
                 self.pulses[channel] = int(pulse)
-            self.history.append((self._heard, tuple(self.pulses)))
+            if any(self.pulses):
+                self.history.append((self._heard, tuple(self.pulses)))
             return with_checksum(f"A {rest[0]}")
         else:
             return with_checksum("E word")

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+TELLING = 1.0  # s, for which drives are told to let go as long as not all of them say that they have
+
 
 class DeviceError(Exception):
     """A device that does not do what it should; the message says what, which device, and what to look at."""
@@ -20,11 +22,13 @@ class DeviceError(Exception):
 class Reading:
     """What a device says, each (n_actuated,) in its own units; None where it does not measure that.
 
-    `loads` are efforts or currents, for homing to a stop. `switches` and `indices` serve homing: closed reference
-    switches, and where the index pulse was seen (NaN: not yet).
+    `time` [s, `time.monotonic`]: when it was asked for that; of several questions, the oldest. A reading that is handed
+    out again keeps its time. `loads` are efforts or currents, for homing to a stop. `switches` and `indices` serve
+    homing: closed reference switches, and where the index pulse was seen (NaN: not yet).
     """
 
     positions: Array
+    time: float
     velocities: Array | None = None
     loads: Array | None = None
     switches: NDArray[np.bool_] | None = None
@@ -34,25 +38,27 @@ class Reading:
 class Driver(ABC):
     """Talks to a device, in the device's units. Every call returns within a bounded time, or raises `DeviceError`.
 
-    `notice` says in words what is worth a warning, and is empty where nothing is.
+    `notice` says in words what is worth a warning, and is empty where nothing is. `resting`: what the device is to do
+    where nobody has commanded for too long, in words; empty: its drives are off.
     """
 
     notice = ""
+    resting = ""
 
     @abstractmethod
     def open(self, home: Array) -> None:
-        """Make contact; drives stay off.
+        """Make contact; drives are told to be off, and say that they are; the device's settings are read and mended.
 
         Args:
             home: positions (n_actuated,), taken as true by devices that measure none.
 
         Raises:
-            DeviceError: there is no contact.
+            DeviceError: there is no contact, or the device's own limits are tighter than the machine's.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Give the line free; drives off where the device can still be told."""
+        """Give the line free, without a word to the device."""
 
     @abstractmethod
     def enable(self, positions: Array) -> None:
@@ -67,19 +73,14 @@ class Driver(ABC):
 
     @abstractmethod
     def disable(self) -> None:
-        """Brakes closed, then drives off.
+        """Drives off, brakes closed: every drive is told, whatever the others do, and asked whether it is off.
+
+        Where they do not all say so, they are told again for `TELLING`; a watchdog stays armed until they have. It may
+        be called at any time after `open`, in the middle of anything.
 
         Raises:
-            DeviceError: the device refuses or does not answer.
+            DeviceError: names the drives of which it is not known that they are off.
         """
-
-    def rest(self) -> None:
-        """Nobody has commanded for too long: the device's safe state, drives off unless the driver knows better.
-
-        Raises:
-            DeviceError: the device refuses or does not answer.
-        """
-        self.disable()
 
     def output_problem(self, name: str) -> str:
         """Why an output of the device cannot be set; empty where it can.

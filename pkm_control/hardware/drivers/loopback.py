@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,7 +45,7 @@ class LoopbackDriver(Driver):
         """Return the command, or the one before."""
         if positions is not None:
             self._positions = positions.copy()
-        return Reading(self._positions.copy())
+        return Reading(self._positions.copy(), time.monotonic())
 
 
 def drives(file: MachineFile | None, mechanism: Mechanism, home: Array) -> Drives:

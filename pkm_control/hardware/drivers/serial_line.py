@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import select
 import termios
@@ -36,7 +37,7 @@ class SerialLine:
         return self._file >= 0
 
     def open(self) -> None:
-        """Open the port, and drop what waits in it.
+        """Open the port for this process alone, and drop what waits in it.
 
         Raises:
             DeviceError: it cannot be opened, with what to look at.
@@ -46,6 +47,7 @@ class SerialLine:
             raise DeviceError(f"{self.port}: this system knows no {self.baud} baud")
         try:
             self._file = os.open(self.port, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             settings = termios.tcgetattr(self._file)
             characters = settings[6]
             characters[termios.VMIN], characters[termios.VTIME] = 0, 0
@@ -57,6 +59,7 @@ class SerialLine:
             hints = {
                 "No such file or directory": "is it plugged in? `ls /dev/tty*` shows what there is",
                 "Permission denied": "join the group of the port (dialout on Debian) and log in again",
+                "Resource temporarily unavailable": "does another program use it?",
             }
             reason = str(error.args[-1])
             hint = hints.get(reason, "is it a port?")

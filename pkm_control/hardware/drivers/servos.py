@@ -7,7 +7,6 @@ what pulse each channel is to have; the board acknowledges each such line by its
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.hardware.drivers.driver import DeviceError, Driver, Reading
+from pkm_control.hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_control.hardware.drivers.serial_line import SerialLine
 from pkm_control.hardware.drives import Drives
 from pkm_control.hardware.machine_file import MachineFile, scale_of
@@ -31,6 +30,7 @@ PROTOCOL = 1
 _GREETING_PATIENCE = 4.0  # s: a board that resets when its port is opened takes two of them
 _GREETING_EVERY = 0.25  # s
 _MOST_TURN, _MOST_STROKE = 50.0, 5.0  # rad, m: winch servos take up to eight turns
+_ANSWER = 0.05  # s, beside the time that the bytes take, for the board to say that the servos are off
 _NUMBERS = 256  # acknowledgements count modulo that
 RELEASE, HOLD = "release", "hold"
 
@@ -121,6 +121,7 @@ class ServoDriver(Driver):
         self._silence = silence
         self._watchdog = watchdog
         self._on_silence = on_silence
+        self.resting = "the servos hold their last pulses" if on_silence == HOLD else ""
         self._outputs = outputs or {}
         self._set: dict[int, int] = {}  # pulses of the outputs, by channel
         self._highest = max((*channels, *(output.channel for output in self._outputs.values())))
@@ -131,7 +132,7 @@ class ServoDriver(Driver):
         self._garbled = 0
 
     def open(self, home: Array) -> None:
-        """Open the port and wait for the board to tell itself; servos stay off."""
+        """Open the port and wait for the board to tell itself; servos are told to be off."""
         self._positions = home.copy()
         self._on, self._unanswered, self._garbled, self.notice = False, None, 0, ""
         self._line.open()
@@ -149,6 +150,7 @@ class ServoDriver(Driver):
         if self._highest >= channels:
             raise DeviceError(f"{self._line.port}: the board has {channels} channels, no {self._highest}")
         self._garbled = 0
+        self.disable()
         self._line.write(with_checksum(f"W {round(1e3 * self._watchdog)} {int(self._on_silence == HOLD)}"))
 
     def _greeting(self, until: float) -> int | None:
@@ -164,11 +166,8 @@ class ServoDriver(Driver):
         return None
 
     def close(self) -> None:
-        """Servos off, port free."""
-        if self._line.is_open:
-            with contextlib.suppress(DeviceError):
-                self.disable()
-            self._line.close()
+        """Give the port free."""
+        self._line.close()
 
     def enable(self, positions: Array) -> None:
         """Servos on, and the brake open, where the board has one; they go to the positions at once."""
@@ -179,12 +178,44 @@ class ServoDriver(Driver):
     def disable(self) -> None:
         """The brake closed, pulses off; most servos are limp then."""
         self._on, self._unanswered = False, None
-        self._line.write(with_checksum("B 0") + with_checksum("R"))
+        until = time.monotonic() + TELLING
+        why, times = "it does not say that it has let go", 1
+        while True:
+            try:
+                if self._is_off(times):
+                    return
+            except DeviceError as error:
+                why = str(error)
+            if time.monotonic() > until or not self._line.is_open:
+                break
+            times = 10  # short lines, of which some arrive where much is garbled
+        named = ", ".join(f"channel {channel}" for channel in self._channels)
+        raise DeviceError(f"the servo board on {self._line.port} may still drive {named}: {why}")
 
-    def rest(self) -> None:
-        """Hold where that is what the machine's file asks for, else `disable`."""
-        if self._on_silence != HOLD:
-            self.disable()
+    def _is_off(self, times: int) -> bool:
+        """Tell the board to let go, and return whether it says that it has.
+
+        Acknowledgements have no number but those of pulses, and may be late: what counts is what comes between two of
+        these, which ask for no pulses either.
+        """
+        first, last = self._next_number(), self._next_number()
+        none = " ".join("0" * (self._highest + 1))
+        words = ["B 0", "R"] * times + [f"P {first} {none}", "B 0", "R", f"P {last} {none}"]
+        data = b"\n" + b"".join(map(with_checksum, words))  # ends a line that was left in the middle
+        self._line.write(data)
+        wanted = [f"A {first}", "A B", "A R", f"A {last}"]
+        heard: list[str] = []
+        until = time.monotonic() + _ANSWER + 2.0 * 10.0 * len(data) / self._line.baud
+        while (left := until - time.monotonic()) > 0.0:
+            texts = [without_checksum(line) or "" for line in self._line.lines(left)]
+            heard = [*heard, *(text for text in texts if not text.startswith("E watchdog"))]
+            if any(heard[k : k + 4] == wanted for k in range(len(heard) - 3)):
+                return True
+        return False
+
+    def _next_number(self) -> int:
+        self._number = (self._number + 1) % _NUMBERS
+        return self._number
 
     def output_problem(self, name: str) -> str:
         """Why an output cannot be set: the machine's file does not name it."""
@@ -209,7 +240,7 @@ class ServoDriver(Driver):
             )
         if self._on:
             self._send(self._positions if positions is None else positions)
-        return Reading(self._positions.copy())
+        return Reading(self._positions.copy(), time.monotonic())
 
     def _send(self, positions: Array) -> None:
         self._positions = np.clip(positions, self._pulses[:, 0], self._pulses[:, 1])
@@ -218,8 +249,7 @@ class ServoDriver(Driver):
             row[channel] = pulse
         for channel, pulse in zip(self._channels, self._positions, strict=True):
             row[channel] = round(float(pulse))
-        self._number = (self._number + 1) % _NUMBERS
-        self._line.write(with_checksum(f"P {self._number} {' '.join(map(str, row))}"))
+        self._line.write(with_checksum(f"P {self._next_number()} {' '.join(map(str, row))}"))
         if self._unanswered is None:
             self._unanswered = time.monotonic()
 

@@ -243,3 +243,111 @@ def test_single_garbled_answers_are_asked_for_anew(biglide: Kinematics, board: S
         run_until(machine, lambda: False, 0.1, 0.01)
     assert not machine.fault, machine.fault
     assert "made no sense" in machine.notice
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("controller.config.control_mode", 2.0, 3.0),
+        ("controller.config.input_mode", 5.0, 1.0),
+        ("controller.config.input_mode", 0.0, 1.0),
+    ],
+)
+def test_modes_that_do_not_follow_positions_are_mended_and_said(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path, name: str, value: float, wanted: float
+) -> None:
+    board.axes[1].values[name] = value
+    machine = machine_of(biglide, board, tmp_path)
+    assert board.axes[1].values[name] == wanted
+    assert f"axis1.{name} was {value:g}, now {wanted:g}" in machine.notice
+    machine.activate()
+    board.axes[1].values[name] = value  # a power-on, or another tool
+    machine.deactivate()
+    machine.activate()
+    assert board.axes[1].values[name] == wanted
+
+
+def test_an_axis_goes_no_faster_than_its_actuator_may(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path
+) -> None:
+    machine = machine_of(biglide, board, tmp_path)
+    fastest = machine.limits.velocity * TURNS
+    limits = [axis.values["controller.config.vel_limit"] for axis in board.axes]
+    np.testing.assert_allclose(limits, 1.2 * fastest, rtol=1e-4)
+    machine.deactivate()
+    machine.cleanup()
+    machine.configure()  # what it was given is not too wide
+    assert "vel_limit" not in machine.notice
+
+
+def test_an_axis_takes_no_more_current_than_the_file_says(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path
+) -> None:
+    name = "config.motor.current_soft_max"
+    machine = machine_of(biglide, board, tmp_path, "current: 12.5")
+    assert [axis.values[name] for axis in board.axes] == [12.5, 50.0]
+    assert f"axis0.{name} was 50, now 12.5 A" in machine.notice
+
+
+def test_a_limit_of_the_axis_that_is_tighter_is_not_widened(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path
+) -> None:
+    machine = machine_of(biglide, board, tmp_path)
+    board.axes[0].values["controller.config.vel_limit"] = 2.0
+    machine.configure()
+    assert machine.lifecycle is Lifecycle.FAULT
+    assert "axis0.controller.config.vel_limit is 2 turns/s" in machine.fault
+    assert "machine's file" in machine.fault
+    assert board.axes[0].values["controller.config.vel_limit"] == 2.0
+
+
+def test_the_watchdog_is_armed_as_long_as_an_axis_is_on(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path
+) -> None:
+    machine = machine_of(biglide, board, tmp_path)
+    unwatched = []
+    obey = board._obey
+
+    def watched(words: list[str]) -> str:
+        answer = obey(words)
+        unwatched.extend(axis for axis in board.axes if axis.state == 8 and not axis.values["config.enable_watchdog"])
+        return answer
+
+    board._obey = watched  # type: ignore[method-assign]
+    machine.activate()
+    assert [axis.state for axis in board.axes] == [8, 8]
+    run_until(machine, lambda: False, 0.1, 0.01)
+    machine.deactivate()
+    assert [axis.state for axis in board.axes] == [1, 1]
+    assert not unwatched
+    time.sleep(0.7)
+    assert [axis.errors for axis in board.axes] == [0, 0]  # it does not look while nobody feeds it
+
+
+def test_an_axis_that_lets_go_by_itself_is_a_fault(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    machine = machine_of(biglide, board, tmp_path)
+    machine.activate()
+    run_until(machine, lambda: False, 0.1, 0.01)
+    board.axes[1].state = 1
+    run_until(machine, lambda: bool(machine.fault), 1.0, 0.01)
+    assert "axis1 has let go by itself: its state is 1" in machine.fault
+    assert [axis.state for axis in board.axes] == [1, 1]
+
+
+def test_late_answers_of_another_question_are_not_taken_for_idle(
+    biglide: Kinematics, board: SimulatedODrive, tmp_path: Path
+) -> None:
+    """A switch that is closed answers 1, as an axis that is idle does."""
+    words = "switch: axis0.min_endstop.endstop_state, " + HOMING.format(method="switch", direction=-1, at=0.05)
+    machine = machine_of(biglide, board, tmp_path, words)
+    board.axes[0].switch_below = 100.0  # closed
+    machine.activate()
+    run_until(machine, lambda: False, 0.1, 0.01)
+    board.axes[0].values["config.watchdog_timeout"] = 60.0
+    request = board.axes[0].request
+    board.axes[0].request = lambda state: None if state == 1 else request(state)  # type: ignore[method-assign]
+    machine.deactivate()
+    assert board.axes[0].state == 8
+    assert machine.lifecycle is Lifecycle.FAULT
+    assert "axis0" in machine.fault
+    assert "THE DRIVES COULD NOT BE TOLD" in machine.fault

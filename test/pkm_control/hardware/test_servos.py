@@ -86,21 +86,49 @@ def test_deactivation_and_emergency_stop_let_go(machine: DrivenMachine, board: S
     assert not machine.fault
 
 
-def test_without_commands_the_servos_are_let_go_and_taken_up_again(
-    machine: DrivenMachine, board: SimulatedServoBoard
-) -> None:
+def _wait_for_commands(machine: DrivenMachine) -> None:
     machine.activate()
     machine.write(np.zeros(6))
     for _ in range(30):  # 0.6 s
         machine.step(0.02)
         time.sleep(0.01)
-    assert machine.silent_for > 0.5
+    assert machine.lifecycle is Lifecycle.FAULT
+
+
+def test_without_commands_the_servos_are_let_go_until_they_are_enabled_anew(
+    machine: DrivenMachine, board: SimulatedServoBoard
+) -> None:
+    _wait_for_commands(machine)
+    assert machine.fault == "no command for 0.5 s: drives are off until they are enabled anew"
     assert not any(board.pulses)
-    assert not machine.fault
-    machine.write(np.zeros(6))
+    for _ in range(5):  # whoever comes late
+        machine.write(np.zeros(6))
+        machine.step(0.02)
+        time.sleep(0.01)
+    assert not any(board.pulses)
+    machine.reset()
+    run_until(machine, lambda: any(board.pulses), 0.3)
+    assert not any(board.pulses)  # inactive at most
+    assert machine.lifecycle is Lifecycle.INACTIVE
+    machine.activate()
     run_until(machine, lambda: any(board.pulses), 1.0)
     assert board.pulses[:6] == [1500] * 6
-    assert machine.silent_for == 0.0
+
+
+def test_without_commands_servos_that_are_to_hold_do(
+    hexapod: Kinematics, hexapod_file: Path, board: SimulatedServoBoard
+) -> None:
+    text = hexapod_file.read_text("utf-8")
+    hexapod_file.write_text(text.replace("on_silence: release", "on_silence: hold"), "utf-8")
+    machine = make_machine("servos", hexapod, read_machine_file(hexapod_file))
+    machine.configure()
+    _wait_for_commands(machine)
+    assert machine.fault == "no command for 0.5 s: the servos hold their last pulses until they are enabled anew"
+    time.sleep(0.6)  # the board's own watchdog bites
+    assert board.bites
+    assert board.pulses[:6] == [1500] * 6
+    assert machine.shut_down() == ""
+    assert not any(board.pulses)  # whoever ends the program ends that
 
 
 def test_the_boards_own_watchdog_is_a_fault_that_says_so(machine: DrivenMachine, board: SimulatedServoBoard) -> None:
