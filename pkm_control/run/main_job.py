@@ -241,7 +241,7 @@ class Robot:
         machine.step(dt)
         if measured is None or machine.lifecycle is Lifecycle.FAULT:
             return None
-        if not self.controller.feels:  # a law that yields to forces leaves its reference as it should
+        if not self.controller.yields:  # a law that yields to forces leaves its reference as it should
             self.stray.judge(reference, measured)
         if self.stray.lost:
             machine.deactivate()
