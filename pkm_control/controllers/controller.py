@@ -66,7 +66,8 @@ class Controller(ABC):
     """A control law with saturation. `ahead` is how far it looks along the motion [s]. `commands` says what it
     gives, by the name of the ros2_control command interface.
 
-    A law that `feels` needs a force-torque sensor: `Measured.wrench`.
+    A law that `feels` needs a force-torque sensor: `Measured.wrench`. One that `yields` gives way to what pushes the
+    platform, so that it leaves its reference as it should.
 
     After a call, `saturated` (n_actuated,) tells which actuators asked for more than their limit, and `saturations`
     counts, per actuator, the calls in which that happened.
@@ -84,6 +85,7 @@ class Controller(ABC):
 
     commands = "effort"
     feels = False
+    yields = False
     ahead = 0.0
 
     def __init__(

@@ -486,7 +486,7 @@ class TrajectoryFollower:
         self._heard, self.time = now, time
         measured = self._felt(measured, now)
         reference = self._reference(passed, now)
-        if not self.controller.feels:  # a law that yields to forces leaves its reference as it should
+        if not self.controller.yields:  # a law that yields to forces leaves its reference as it should
             if silence > self.guard.max_age and self.stray.beyond(reference, measured):  # moved while nobody looked
                 self._stop_here(Outcome.STATE_LOST, f"the platform was elsewhere after {silence:.3g} s", measured)
                 reference = self._reference(0.0, now)

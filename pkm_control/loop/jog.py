@@ -4,8 +4,9 @@
 The rate of the motion follows what is asked for through a critically damped filter of second order, so speed and
 acceleration are continuous and the jerk is bounded. It goes from knot to knot, a few milliseconds apart. Before a knot
 becomes part of the reference, it and the way on which the motion would come to rest from there are checked as
-trajectories are (`CurveCheck`). Where that fails, the motion takes the way to rest that was checked with the knot
-before: so there always is one, and it ends before the border.
+trajectories are (`CurveCheck`), the way to rest with its own twists, accelerations and efforts. Where that fails, the
+motion takes the way to rest that was checked with the knot before: so there always is one, and it ends before the
+border.
 
 The motion is straight in the platform where the motion space is the same at every pose. Where it turns with the pose,
 the actuators go straight, and forward kinematics says where the platform gets.
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Reference
-from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.curve_check import CurveCheck, Room
 from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
 from pkm_description.errors import PkmError
 from pkm_description.rotations import with_unit_quaternions
@@ -48,6 +49,7 @@ _SAME_WAY = 0.95  # cosine of the angle within which a direction is still the on
 _ARRIVED = 1e-5  # of the characteristic length, and that per second
 _SHARES = 257  # of the way to a pose that is out of reach, of which the last that can be taken is looked for
 _LONGEST = 0.05  # s, that one call moves on
+_EVER = 100.0 / BANDWIDTH  # s, after which the filter rests
 _WAY_IN = 81  # poses looked at on the way back in
 
 
@@ -62,6 +64,15 @@ class _Knot:
     rate: Array
     change: Array  # of the rate
     joints: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """Samples of a way: poses (n, 7), twists and accelerations (n, 6)."""
+
+    pose: Array
+    twist: Array
+    acceleration: Array
 
 
 _Planning = Generator[None, None, tuple[_Knot, PointTrajectory | None]]
@@ -120,6 +131,7 @@ class Jog:
         self._next_knot: tuple[_Knot, PointTrajectory | None] | None = None
         self._share, self._stopped_way, self.blocked = 1.0, None, ""
         self._twist = self._target = None
+        self._room: Room | None = None  # what it may ask of the drives, once that is known
 
     def steer(self, twist: Array, now: float) -> None:
         """Move at a twist, as far as the platform's freedoms and the limits of jogging let it.
@@ -290,14 +302,19 @@ class Jog:
             self._share, self._stopped_way, self.blocked = 1.0, None, ""
         if wish is not None and self._share > 0.0:
             reason = "the configuration is singular"
-            knot, poses = self._next(self._share * wish)
+            if self._room is None:
+                self._room = self.check.room_at(here.pose)
+                yield
+            knot = self._next(self._share * wish)
             yield
-            if knot is not None:
-                still = np.zeros((len(poses) - 2, 6))
+            way = None if knot is None else self._way_to_rest(knot)
+            yield
+            if knot is not None and way is not None:
                 fault = yield from self.check.step_by_step(
-                    poses,
-                    np.concatenate([[here.twist, knot.twist], still]),
-                    np.concatenate([[here.acceleration, knot.acceleration], still]),
+                    np.concatenate([[here.pose, knot.pose], way.pose]),
+                    np.concatenate([[here.twist, knot.twist], way.twist]),
+                    np.concatenate([[here.acceleration, knot.acceleration], way.acceleration]),
+                    self._room,
                 )
                 yield
                 if fault is None:
@@ -354,23 +371,38 @@ class Jog:
         scale = min(1.0, self._speed * min(float(room) for room in rooms))
         return scale * (twist if self._straight else rates)
 
-    def _next(self, wish: Array) -> tuple[_Knot | None, Array]:
-        """Return the knot after the present one, and poses on the way from here through it to rest."""
+    def _next(self, wish: Array) -> _Knot | None:
+        """Return the knot after the present one, None where there is none."""
         here = self._end
         ways, rates, changes = _filtered(here.rate, here.change, wish, np.array((self._tick,)))
-        ticks = self._tick * _STOPS
-        ahead = _filtered(rates[0], changes[0], np.zeros_like(wish), ticks[ticks < 8.5 / BANDWIDTH])[0]
         if self._straight:
             pose = displace(here.pose, ways[0])
-            knot = _Knot(pose, rates[0], changes[0], here.place, rates[0], changes[0])
-            return knot, np.array([here.pose, pose, *(displace(pose, one) for one in ahead)])
-        found = self._by_actuators(here, here.place + ways[0], rates[0], changes[0])
-        if found is None:
-            return None, here.pose[None]
-        rests = self.kinematics.forward(found.place + ahead, near=found.pose, seed=found.joints)
+            return _Knot(pose, rates[0], changes[0], here.place, rates[0], changes[0])
+        return self._by_actuators(here, here.place + ways[0], rates[0], changes[0])
+
+    def _way_to_rest(self, knot: _Knot) -> _Way | None:
+        """Return how the motion comes to rest from a knot, the last sample at rest; None where it cannot.
+
+        It is what `_resting` runs: rates that decay in the filter.
+        """
+        ticks = self._tick * _STOPS
+        times = np.append(ticks[ticks < 8.5 / BANDWIDTH], math.inf)
+        ways, rates, changes = _filtered(knot.rate, knot.change, np.zeros_like(knot.rate), times)
+        if self._straight:
+            pose = np.array([displace(knot.pose, way) for way in ways])
+            twist, acceleration = rates.copy(), changes.copy()
+            for i in np.flatnonzero(ways[:, 3:].any(axis=1)):
+                twist[i, 3:], acceleration[i, 3:] = _turning(ways[i, 3:], rates[i, 3:], changes[i, 3:])
+            return _Way(pose, twist, acceleration)
+        k = self.kinematics
+        rests = k.forward(knot.place + ways, near=knot.pose, seed=knot.joints)
         if not closes(rests.status).all():
-            return None, here.pose[None]
-        return found, np.array([here.pose, found.pose, *rests.pose])
+            return None
+        twist = np.asarray(k.platform_twist(rests.pose, rates, seed=rests.joints))
+        if not np.isfinite(twist).all():
+            return None
+        acceleration = np.asarray(k.platform_acceleration(rests.pose, twist, changes, seed=rests.joints))
+        return _Way(np.array(rests.pose), twist, acceleration) if np.isfinite(acceleration).all() else None
 
     def _resting(self, base: _Knot, since: float) -> _Knot | None:
         """Return the knot on the way to rest from a checked one, a time after it [s]."""
@@ -380,9 +412,7 @@ class Jog:
             return self._by_actuators(self._end, base.place + way, rate, change)
         twist, acceleration = np.array(rate), np.array(change)
         if way[3:].any():
-            turned = rate_matrix(way[3:])
-            twist[3:] = turned @ rate[3:]
-            acceleration[3:] = turned @ change[3:] + rate_matrix_rate(way[3:], rate[3:]) @ rate[3:]
+            twist[3:], acceleration[3:] = _turning(way[3:], rate[3:], change[3:])
         return _Knot(displace(base.pose, way), twist, acceleration, base.place, twist, acceleration)
 
     def _by_actuators(self, near: _Knot, place: Array, rate: Array, change: Array) -> _Knot | None:
@@ -417,13 +447,19 @@ class Jog:
 
 def _filtered(rate: Array, change: Array, wish: Array, times: Array) -> tuple[Array, Array, Array]:
     """Way, rate and its change (n, m) after `times` (n,) [s], of a rate that follows a constant `wish` (m,)."""
-    t = times[:, None]
+    t = np.minimum(times, _EVER)[:, None]
     off = rate - wish
     push = change + BANDWIDTH * off
     decay = np.exp(-BANDWIDTH * t)
     left = off + push * t
     way = wish * t + off / BANDWIDTH + push / BANDWIDTH**2 - decay * (left / BANDWIDTH + push / BANDWIDTH**2)
     return way, wish + left * decay, (push - BANDWIDTH * left) * decay
+
+
+def _turning(turn: Array, rate: Array, change: Array) -> tuple[Array, Array]:
+    """Angular velocity and acceleration (3,) where a rotation vector (3,) has a rate and a change of it."""
+    turned = rate_matrix(turn)
+    return np.asarray(turned @ rate), np.asarray(turned @ change + rate_matrix_rate(turn, rate) @ rate)
 
 
 def _cosine(a: Array, b: Array) -> float:

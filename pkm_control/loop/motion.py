@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.path_clock import RATE_CHANGE
+from pkm_control.motion.braking import CHANGE, Braking
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
 
@@ -43,7 +43,7 @@ class Motion:
     trajectory: PointTrajectory
     start: float
     tolerances: Tolerances = field(default_factory=Tolerances)
-    braking: float = RATE_CHANGE  # 1/s: how quickly its speed may be changed
+    braking: Braking = field(default_factory=lambda: Braking.steady(CHANGE))  # how quickly its speed may be changed
     events: PathEvents = NO_EVENTS  # on its way
     withdrawn: bool = False  # whoever asked for it does not want it any more
     number: int = field(default_factory=lambda: next(_NUMBERS))

@@ -13,10 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from pkm_control.controllers.controller import Reference
+from pkm_control.motion.braking import CHANGE, ONSET, Braking
 from pkm_control.motion.point_trajectory import PointTrajectory
 
-RATE_CHANGE = 2.0  # 1/s: of the rate, where a motion does not say what its efforts leave
-_ONSET = 0.1  # s, in which the change of the rate itself comes up
 _STEP = 2e-3  # s: longest step of the profile
 _ARRIVED = 1e-9
 
@@ -30,15 +29,16 @@ class PathClock:
     Args:
         time: to begin with [s].
         rate: to begin with, which is asked for until another is.
-        change: largest change of the rate [1/s].
+        braking: how quickly the rate may be changed.
     """
 
-    def __init__(self, time: float = 0.0, rate: float = 1.0, change: float = RATE_CHANGE) -> None:
+    def __init__(self, time: float = 0.0, rate: float = 1.0, braking: Braking | None = None) -> None:
         self.time = time
         self.rate = rate
         self.slope = 0.0
         self.wanted = rate
-        self._change = change
+        self._braking = braking or Braking.steady(CHANGE)
+        self._bend = self._braking.most / ONSET  # 1/s^2
 
     @property
     def at_rest(self) -> bool:
@@ -65,12 +65,13 @@ class PathClock:
 
     def _step(self, h: float) -> None:
         """Go on by a short time: slopes change by at most `bend` per second, and end where the rate is as wanted."""
-        bend = self._change / _ONSET
+        bend, allowed = self._bend, self._braking.at(self.time, self.rate)
         left = self.wanted - self.rate
         # the fastest slope from which the rate comes to rest, in steps of h, without passing what is wanted
-        most = min(self._change, bend * (math.sqrt(0.25 * h * h + 2.0 * abs(left) / bend) - 0.5 * h))
+        most = min(allowed, bend * (math.sqrt(0.25 * h * h + 2.0 * abs(left) / bend) - 0.5 * h))
         goal = math.copysign(most, left)
         slope = self.slope + max(-bend * h, min(bend * h, goal - self.slope))
+        slope = max(-allowed, min(allowed, slope))
         before = self.rate
         self.rate += slope * h
         arrived = abs(self.wanted - self.rate) <= max(_ARRIVED, 0.5 * bend * h * h) and abs(slope) <= 1.5 * bend * h

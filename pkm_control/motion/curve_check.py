@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pkm_control.controllers.model import ROUNDED
 from pkm_control.controllers.weight import Carried, pulling
+from pkm_control.motion.braking import Braking
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import NO_EVENTS, PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory
@@ -42,11 +43,15 @@ FINENESS = 0.02  # of the characteristic length: the longest way of the platform
 MOST_SAMPLES = 100_000  # of one cycle; a finer look at a long curve would take seconds
 AT_ONCE = 500  # samples per batch: other threads get their turn in between
 INSET = 0.02  # of a joint's range (at most of 0.1 rad or m), and of the margins: what steered motions keep in reserve
+MOVING, STANDING = 0.8, 0.7  # of speeds and efforts: what a steered motion uses of them, and where it comes to rest
+_OF_THE_REST = 1.0 / 3.0  # where holding takes more: what such a motion uses of the efforts that are left
 AT_REST = 0.02  # m/s and rad/s: the most that a motion may begin or end with
 _JUMP = 0.1  # rad or m: more than that no joint strays from what its velocity says between two samples
 _SLACK = 1e-6  # of a bound on speeds and efforts: rounding
 _SAME = 1e-9  # by which a deficit may grow on the way back in
-BRAKINGS = (4.0, 2.0, 1.0, 0.5)  # 1/s: rates of change of the speed override, tried from the quickest on
+BRAKINGS = (4.0, 2.0, 1.0, 0.5, 0.25, 0.1)  # 1/s: changes of the rate of a motion, tried from the quickest on
+BRAKING = 0.9  # of the efforts: what braking uses; where the motion itself uses more, half of what is left
+_TOUCH = 1e-3  # s: the shortest motion
 _BRAKING_SAMPLES = 1000
 _CONSTRAINT_SAMPLES = 65  # this margin takes a call for each pose
 
@@ -63,6 +68,23 @@ class Fault:
 
     sample: int
     reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Room:
+    """What a motion may ask of the drives (n_actuated,), and what it may leave them to hold where it ends.
+
+    Attributes:
+        velocity: largest speeds [rad/s or m/s].
+        effort: largest efforts [N m or N].
+        standing: largest efforts at its last sample.
+        shared: how redundant actuators share.
+    """
+
+    velocity: Array
+    effort: Array
+    standing: Array
+    shared: Distribution | None
 
 
 class CurveCheck:
@@ -91,7 +113,8 @@ class CurveCheck:
         self.space = space
         self.payload: Inertial | None = None  # what the platform carries, in its frame
         redundant = len(limits.names) > kinematics.mobility  # who has a choice shares within limits, as controllers do
-        self._shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
+        self.shared = Distribution(bounds=limits.bounds()) if redundant else pulling(limits)
+        self._all = Room(limits.velocity, limits.effort, limits.effort, self.shared)
         self._lower, self._upper = (np.array(ends) for ends in kinematics.engine.limits)
         self._endless = kinematics.engine.joint_turning & ~np.isfinite(self._upper - self._lower)
         self._ending = kinematics.engine.joint_turning & ~self._endless
@@ -182,28 +205,44 @@ class CurveCheck:
             f"at {some[bad[0]]:.3f} s: it comes too near a constraint singularity (the limbs lose hold of the platform)"
         )
 
-    def braking(self, trajectory: PointTrajectory, events: PathEvents = NO_EVENTS) -> float:
-        """How quickly the speed along a trajectory may be changed: what its efforts leave.
+    def braking(self, trajectory: PointTrajectory, events: PathEvents = NO_EVENTS) -> Braking:
+        """How quickly the speed along a trajectory may be changed: what its efforts leave, place by place.
 
         Args:
             trajectory: that can be run.
             events: on the way, of which payloads count.
 
         Returns:
-            Change of the speed override per second, one of `BRAKINGS`.
+            The largest changes of its rate.
         """
-        times = np.linspace(trajectory.times[0], trajectory.cycle, min(_BRAKING_SAMPLES, len(self.times(trajectory))))
+        count = max(3, min(_BRAKING_SAMPLES, len(self.times(trajectory))))
+        times = np.linspace(trajectory.times[0], max(trajectory.cycle, trajectory.times[0] + _TOUCH), count)
         pose, twist, acceleration = trajectory.sample(times)
-        pose = np.tile(rounded(self.kinematics, pose, self.mode), (2, 1))
-        twist = np.tile(twist, (2, 1))
-        carried, gravity = events.carried(np.tile(times, 2), self.payload), self.kinematics.mechanism.gravity
-        for change in BRAKINGS[:-1]:
-            pushed = np.tile(acceleration, (2, 1)) + np.repeat((-change, change), len(times))[:, None] * twist
-            wrench = carried.wrench(gravity, pose, twist, pushed)
-            answer = self.dynamics.inverse(pose, twist, pushed, wrench, mode=self.mode)
-            if (np.abs(answer.effort) <= self.limits.effort).all():
-                return change
-        return BRAKINGS[-1]
+        pose = rounded(self.kinematics, pose, self.mode)
+        carried, still = events.carried(times, self.payload), np.zeros_like(twist)
+
+        def efforts(rows: NDArray[np.int64], twist: Array, acceleration: Array) -> Array:
+            wrench = carried[rows].wrench(self.kinematics.mechanism.gravity, pose[rows], twist, acceleration)
+            return np.abs(self._efforts_of(pose[rows], self.shared, twist, acceleration, wrench))
+
+        every, limit = np.arange(count), self.limits.effort
+        own = np.nan_to_num(np.maximum(efforts(every, twist, acceleration), efforts(every, still, still)))
+        most = np.maximum(BRAKING * limit, np.minimum(own + np.where(own < limit, 0.5 * (limit - own), 0.0), limit))
+        most = np.where(np.isfinite(limit), most, np.inf) * (1.0 + _SLACK)
+        changes = []
+        for motion in ((twist, acceleration), (still, still)):
+            found, left = np.zeros(count), every
+            for change in BRAKINGS:
+                push = change * twist[left]
+                slower = efforts(left, motion[0][left], motion[1][left] - push) <= most[left]
+                faster = efforts(left, motion[0][left], motion[1][left] + push) <= most[left]
+                well = (slower & faster).all(axis=1)
+                found[left[well]] = change
+                left = left[~well]
+                if not left.size:
+                    break
+            changes.append(found)
+        return Braking.along(times, changes[0], changes[1], trajectory.duration > trajectory.cycle)
 
     # -- curves by samples ------------------------------------------------------------------------------------------
 
@@ -231,13 +270,50 @@ class CurveCheck:
         twist, acceleration = still if twist is None else twist, still if acceleration is None else acceleration
         return self._faults(pose, twist, acceleration, None, inset, carried)[0]
 
-    def step_by_step(self, pose: Array, twist: Array, acceleration: Array) -> Generator[None, None, Fault | None]:
+    def room_at(self, pose: Array) -> Room:
+        """What a steered motion may ask of the drives that begins at a pose: less than their limits.
+
+        Where holding the platform takes more than such a motion may leave, it may not leave more than that, and uses
+        a part of what is left. So it always can leave, and many of them do not creep up to the limits.
+
+        Args:
+            pose: (7,), base frame.
+
+        Returns:
+            It.
+        """
+        limits = self.limits
+        at, still = rounded(self.kinematics, pose[None], self.mode), np.zeros((1, 6))
+        wrench = Carried.always(self.payload, 1).wrench(self.kinematics.mechanism.gravity, at, still, still)
+        held = np.abs(self._efforts_of(at, self.shared, still, still, wrench)[0])
+        held = np.minimum(np.where(np.isfinite(held), held, 0.0), limits.effort)
+        standing = np.maximum(STANDING * limits.effort, held)
+        effort = np.where(
+            np.isfinite(limits.effort), standing + _OF_THE_REST * (limits.effort - standing), limits.effort
+        )
+        shared = self.shared
+        if shared is not None:
+            least, most = limits.bounds()
+            shared = Distribution(bounds=(np.maximum(least, -effort), np.minimum(most, effort)))
+        return Room(MOVING * limits.velocity, effort, standing, shared)
+
+    def _efforts_of(
+        self, pose: Array, shared: Distribution | None, twist: Array, acceleration: Array, wrench: Array | None
+    ) -> Array:
+        """Return the efforts (n, n_actuated) of a motion under wrenches; NaN where there are none."""
+        answer = self.dynamics.inverse(pose, twist, acceleration, wrench, None, None, self.mode, shared)
+        return np.asarray(answer.effort)
+
+    def step_by_step(
+        self, pose: Array, twist: Array, acceleration: Array, room: Room
+    ) -> Generator[None, None, Fault | None]:
         """As `first_fault` with `inset`, in steps of some tenths of a millisecond, for loops that cannot wait for all.
 
         Args:
             pose: of the platform (n, 7), base frame.
             twist: (n, 6) [m/s, rad/s].
             acceleration: (n, 6) [m/s^2, rad/s^2].
+            room: what the motion may ask of the drives; it ends with the last sample.
 
         Yields:
             After each step but the last.
@@ -245,7 +321,7 @@ class CurveCheck:
         Returns:
             The fault, None where there is none.
         """
-        return (yield from self._examined(pose, twist, acceleration, None, True))[0]
+        return (yield from self._examined(pose, twist, acceleration, None, True, None, room))[0]
 
     def deficits(self, pose: Array) -> Array:
         """How far poses are outside: zeros where all is well.
@@ -325,6 +401,7 @@ class CurveCheck:
         steps: Array | None,
         inset: bool,
         carried: Carried | None = None,
+        room: Room | None = None,
     ) -> Generator[None, None, tuple[Fault | None, Array]]:
         """Return the first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5).
 
@@ -368,23 +445,26 @@ class CurveCheck:
             jumps[1:] = (strays > _JUMP + 0.5 * np.abs(expected)).any(axis=1)
             note(jumps, lambda i: f"{k.joint_names[int(np.argmax(strays[i - 1]))]} would have to jump")
         yield
+        room = room or self._all
         actuated = np.abs(motion.actuated_velocities[at])
+        units = [f"{u}/s" for u in self.limits.length_units]
         note(
-            (actuated > self.limits.velocity * (1.0 + _SLACK)).any(axis=1),
-            lambda i: self._over(
-                "velocity", actuated[i], self.limits.velocity, [f"{u}/s" for u in self.limits.length_units]
-            ),
+            (actuated > room.velocity * (1.0 + _SLACK)).any(axis=1),
+            lambda i: self._over("velocity", actuated[i], room.velocity, self.limits.velocity, units),
         )
         carried = Carried.always(self.payload, n) if carried is None else carried
         wrench = carried[at].wrench(k.mechanism.gravity, pose[at], twist[at], acceleration[at])
         answer = self.dynamics.inverse(
-            pose[at], twist[at], acceleration[at], wrench, None, joints, self.mode, self._shared
+            pose[at], twist[at], acceleration[at], wrench, None, joints, self.mode, room.shared
         )
         efforts = np.abs(np.asarray(answer.effort))
+        most = np.tile(room.effort, (end, 1))
+        if end == n:
+            most[-1] = room.standing
         note(~np.isfinite(efforts).all(axis=1), lambda i: self._effortless(int(answer.status[i])))
         note(
-            (efforts > self.limits.effort * (1.0 + _SLACK)).any(axis=1),
-            lambda i: self._over("effort", efforts[i], self.limits.effort, self.limits.effort_units),
+            (efforts > most * (1.0 + _SLACK)).any(axis=1),
+            lambda i: self._over("effort", efforts[i], most[i], self.limits.effort, self.limits.effort_units),
         )
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
 
@@ -421,13 +501,13 @@ class CurveCheck:
         """Return the same at sample i of joints (n, n_joints) and poses (n, 7)."""
         return self._lack(which, joints[i], pose[i])
 
-    def _over(self, what: str, values: Array, bounds: Array, units: Sequence[str]) -> str:
+    def _over(self, what: str, values: Array, bounds: Array, limits: Array, units: Sequence[str]) -> str:
         """Return which actuator is asked for too much."""
         worst = int(np.argmax(values / bounds))
-        return (
-            f"{what} of {self.limits.names[worst]} would be {values[worst]:.4g} {units[worst]}, the limit is "
-            f"{bounds[worst]:.4g} {units[worst]}"
-        )
+        said = f"the limit is {limits[worst]:.4g} {units[worst]}"
+        if bounds[worst] < limits[worst]:
+            said += f", of which {bounds[worst]:.4g} {units[worst]} are used"
+        return f"{what} of {self.limits.names[worst]} would be {values[worst]:.4g} {units[worst]}, {said}"
 
 
 def rounded(kinematics: Kinematics, pose: Array, mode: int = 0) -> Array:

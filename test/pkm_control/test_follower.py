@@ -13,6 +13,7 @@ from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.motion import Action, Motion, Tolerances
 from pkm_control.loop.watches.guard import EffortGuard
 from pkm_control.loop.watches.machine_watch import MachineWatch
+from pkm_control.motion.braking import Braking
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description import load_mechanism
@@ -246,7 +247,7 @@ def test_a_reference_out_of_reach_is_not_held(loop: Loop) -> None:
 def test_pause_halts_on_the_path_and_resume_goes_on(loop: Loop) -> None:
     loop.run(5)
     trajectory = loop.ahead(0.1, 0.05, 0.03, seconds=0.6)
-    motion = Motion(trajectory, loop.machine.time, braking=4.0)
+    motion = Motion(trajectory, loop.machine.time, braking=Braking.steady(4.0))
     loop.follower.follow(motion)
     loop.run(200)
     assert loop.follower.pause() == ""
@@ -269,7 +270,7 @@ def test_pause_halts_on_the_path_and_resume_goes_on(loop: Loop) -> None:
 
 def test_stop_decelerates_on_the_path_and_holds(loop: Loop) -> None:
     loop.run(5)
-    motion = Motion(loop.ahead(0.1, seconds=0.6), loop.machine.time, braking=4.0)
+    motion = Motion(loop.ahead(0.1, seconds=0.6), loop.machine.time, braking=Braking.steady(4.0))
     loop.follower.follow(motion)
     loop.run(300)
     fast = loop.run(1).reference.twist[0]

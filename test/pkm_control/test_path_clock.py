@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from pkm_control.loop.path_clock import PathClock
+from pkm_control.motion.braking import Braking
 from pkm_control.motion.point_trajectory import PointTrajectory
 
 
 @pytest.mark.parametrize("period", [1e-3, 4e-3])
 def test_the_rate_changes_smoothly_and_gets_there(period: float) -> None:
-    clock = PathClock(change=2.0)
+    clock = PathClock(braking=Braking.steady(2.0))
     rates, slopes, ends = [], [], []
     for wanted, seconds in ((0.0, 0.9), (0.7, 0.1), (0.2, 0.9), (1.0, 0.9)):  # 0.7 is given up on the way
         clock.wanted = wanted

@@ -33,6 +33,8 @@ class ForceLaw(Controller):
         task: what to do in contact.
     """
 
+    yields = True
+
     def __init__(
         self,
         dynamics: Dynamics,

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.loop.jog import ANGULAR, LENGTHS, LINEAR
-from pkm_control.motion.curve_check import SHARE, CurveCheck
+from pkm_control.motion.braking import CHANGE
+from pkm_control.motion.curve_check import BRAKING, SHARE, CurveCheck
 from pkm_description.errors import PkmError
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Status
@@ -322,9 +323,9 @@ class ModeWays:
         twists = self._at.forward_jacobian() * scaling(self._length)[:, None]
         return 1.0 / float(np.linalg.norm(twists, 2)) if np.isfinite(twists).all() else 0.0
 
-    def _short_of_effort(self, efforts: Array) -> str:
+    def _short_of_effort(self, efforts: Array, share: float = EFFORT) -> str:
         limits = self._check.limits
-        over = np.abs(efforts) / (EFFORT * limits.effort)
+        over = np.abs(efforts) / (share * limits.effort)
         if (over <= 1.0).all():
             return ""
         worst = int(np.argmax(over))
@@ -368,6 +369,11 @@ class ModeWays:
             at.follow(q)
             at.move(u)
             short = self._short_of_effort(at.efforts(ud))
+            for change in (-CHANGE, CHANGE):  # so that it can be halted anywhere, and go on
+                short = short or self._short_of_effort(at.efforts(ud + change * u), BRAKING)
+            at.move(0.0 * u)
+            for change in (-CHANGE, CHANGE):
+                short = short or self._short_of_effort(at.efforts(change * u), BRAKING)
             if short:
                 return short
         return ""

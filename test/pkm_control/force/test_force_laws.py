@@ -247,6 +247,30 @@ def follower_of(bench: Bench) -> TrajectoryFollower:
     return TrajectoryFollower(k, bench.controller, guard, 0.5 * DT)
 
 
+@pytest.mark.parametrize("law", [IMPEDANCE, ADMITTANCE])
+def test_a_law_that_is_pushed_away_does_not_let_go(law: str, of_gallery) -> None:
+    """What is in the way holds the platform back by more than a stiff law may miss its reference."""
+    bench = Bench(of_gallery["delta"], law)
+    follower, machine = follower_of(bench), bench.machine
+    far = 0.4 * bench.kinematics.characteristic_length
+    poses = np.array([bench.home, displace(bench.home, -far * bench.normal)])
+    motion = Motion(PointTrajectory(np.array([0.0, 1.5]), poses, np.zeros((2, 6)), np.zeros((2, 6))), 0.01)
+    for i in range(2500):
+        state = machine.read()
+        follower.force.hear(state.wrench, state.time)
+        action = follower.update(state.time, state.time, state.positions, state.velocities)
+        assert action.mode is not Mode.STOPPED, (i, action.reason)
+        assert not action.gives_up
+        if i == 5:
+            follower.follow(motion)
+        machine.write(action.command)
+        machine.step(DT)
+    assert action.mode is Mode.HOLDING
+    assert bench.home[2] - machine.pose[2] < 0.5 * far  # it was held back
+    assert machine.read().wrench[bench.axis] > PRESS
+    assert np.abs(machine.twist).max() < 1e-3
+
+
 @pytest.mark.parametrize("law", [ADMITTANCE, pytest.param(HYBRID, marks=pytest.mark.slow)])
 def test_a_silent_force_sensor_stops_on_the_path_and_then_lets_go(law: str, of_gallery) -> None:
     bench = Bench(of_gallery["delta"], law)
