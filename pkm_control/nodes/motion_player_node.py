@@ -117,7 +117,7 @@ class MotionPlayer(Node):
 
     def _build(self, mechanism: Mechanism) -> None:
         first = self._mechanism is None
-        self._mechanism = mechanism
+        self._mechanism, self._patient_since = mechanism, 0.0
         if not first or self._motion in ("", "none"):
             return
         order = Order(self._motion, self._cycles, lambda problem: None)
@@ -144,8 +144,8 @@ class MotionPlayer(Node):
         if self._run is not None:
             self._run.take()
             self._watch(self._run)
-        elif self._description.mechanism is None and "cannot be used" in self._description.problem:
-            self.exit_code = 1
+        elif self._mechanism is None:
+            self._wait_for_robot()
         elif self._order is not None and self._streams is not None:
             self._streams.take(None)
             if self._everybody_is_well() and self._page_is_there():
@@ -209,6 +209,15 @@ class MotionPlayer(Node):
         self._accept(order, order.plan)
 
     # Whether all is well
+
+    def _wait_for_robot(self) -> None:
+        """End where nobody describes a robot; where somebody does, and not well, the right one may come yet."""
+        self._patient_since = self._patient_since or time.monotonic()
+        silent = not self.count_publishers(topics.ROBOT_DESCRIPTION)
+        if (silent or not self._stay) and time.monotonic() - self._patient_since > _PATIENCE:
+            who = "robot_state_publisher, or whoever is to publish it, is not there; " if silent else ""
+            self.get_logger().error(f"no robot after {_PATIENCE:.0f} s: {who}{self._description.problem}")
+            self.exit_code = 1
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
         """Note how the nodes are that the motion needs."""

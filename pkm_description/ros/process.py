@@ -9,9 +9,10 @@ from collections.abc import Callable
 from types import FrameType
 
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+
+from pkm_description.ros.executor import EnduringExecutor
 
 _LOOK_EVERY = 0.1  # s, between two looks whether to end, while nothing else happens
 _INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
@@ -44,7 +45,7 @@ def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
         signal.signal(number, stop)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     node = make()
-    executor = SingleThreadedExecutor()
+    executor = EnduringExecutor()
     executor.add_node(node)
     try:
         while not stopping and getattr(node, "exit_code", None) is None:

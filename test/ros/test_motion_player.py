@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -68,6 +69,28 @@ def test_a_node_that_is_not_well_keeps_the_motion_from_beginning(graph: Graph, m
     assert player.exit_code == 1
     graph.wait(lambda: any("hardware reports an error: as told" in log.msg for log in told))
     assert not any("dynamics" in log.msg and "does not begin" in log.msg for log in told)
+
+
+@pytest.mark.parametrize("stay", [True, False])
+@pytest.mark.parametrize("malformed", [True, False])
+def test_a_robot_that_never_comes_ends_the_player(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, stay: bool, malformed: bool
+) -> None:
+    """By the name of who should describe it. Where somebody describes one that cannot be used, who stays waits on."""
+    monkeypatch.setattr(motion_player_node, "_PATIENCE", 1.0)
+    told = graph.listen(Log, "/rosout")
+    if malformed:
+        graph.describe("<robot")
+    player = graph.start(MotionPlayer, stay=stay)
+    if stay and malformed:
+        graph.wait(lambda: any("cannot be used" in log.msg for log in told))
+        time.sleep(2.0)
+        assert player.exit_code is None
+        return
+    graph.wait(lambda: player.exit_code is not None, 20.0)
+    assert player.exit_code == 1
+    reason = "cannot be used" if malformed else "robot_state_publisher"
+    graph.wait(lambda: any("no robot after" in log.msg and reason in log.msg for log in told))
 
 
 # A player that stays
