@@ -23,6 +23,7 @@ from std_srvs.srv import Trigger
 from pkm_description import load_mechanism
 from pkm_description.ros import topics
 from pkm_interfaces.msg import ControllerState, PlatformState
+from pkm_interfaces.srv import PlayMotion
 
 from .conftest import Graph
 
@@ -198,6 +199,24 @@ def test_a_huge_description_is_refused_and_not_kept(robot: Run) -> None:
     assert robot.nodes().items() >= nodes.items()
     more = {name: memory(process) - before[name] for name, process in nodes.items()}
     assert all(size < _KEPT for size in more.values()), more
+
+
+def test_the_robot_still_moves_after_all_that(robot: Run) -> None:
+    answers: list[str] = []
+    if state(robot) == "inactive":
+        assert change(robot, Transition.TRANSITION_ACTIVATE)
+
+    def plays() -> bool:
+        request = PlayMotion.Request(motion="circle", cycles=1)
+        answer = robot.graph.call(PlayMotion, topics.PLAY_MOTION, request, 60.0)
+        answers.append(answer.message)
+        time.sleep(0.5)
+        return bool(answer.success)
+
+    try:
+        robot.graph.wait(plays, 40.0)
+    except AssertionError as error:
+        raise AssertionError(answers[-1]) from error
 
 
 def test_a_description_that_is_none_before_the_right_one_ends_nothing(shared_graph: Graph) -> None:
