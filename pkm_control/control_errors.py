@@ -106,16 +106,23 @@ class MachineFileError(PkmError):
         element: keys that lead to it, joined by dots; empty where the file as a whole is meant.
         problem: what is wrong.
         remedy: what to do.
+        line: counts from 1; 0 where it is not known.
     """
 
-    def __init__(self, source: str, element: str, problem: str, remedy: str) -> None:
+    def __init__(self, source: str, element: str, problem: str, remedy: str, line: int = 0) -> None:
         self.source = source
-        self.element = shortened(element)
-        self.problem = shortened(problem)
+        self.line = line
+        self.element = _printable(element)
+        self.problem = _printable(problem)
         self.remedy = remedy
-        where = f"{source}, {self.element}" if element else source
+        where = ", ".join(filter(None, (source, f"line {line}" if line else "", self.element)))
         super().__init__(f"{where}: {self.problem}; {remedy}")
 
 
 class GoalError(PkmError):
     """A motion that is not admitted; the message says why."""
+
+
+def _printable(text: str) -> str:
+    """What a file says, as a message quotes it: not too long, and without what would steer a terminal."""
+    return shortened(text if text.isprintable() else ascii(text)[1:-1])

@@ -5,15 +5,33 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
+import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from pkm_control.control_errors import MachineFileError
+from pkm_description import strict_yaml
+from pkm_description.errors import shortened
 
-_LARGEST = 1_000_000  # bytes
+_LARGEST = 60_000  # bytes: some 600 lines, which take a second or two
+_GREATEST = 1e12  # of numbers in lists, whose squares are numbers, too
+
+
+class _Short(reprlib.Repr):
+    """Values as messages quote them: aliases make few lines of a file a text without end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 2
+
+    def repr_Located(self, value: Any, level: int) -> str:
+        """A mapping of a file."""
+        return self.repr_dict(value, level)
+
+
+_SHORT = _Short()
 
 
 class Section:
@@ -31,25 +49,29 @@ class Section:
 
     def __init__(self, source: str, element: str, values: Any, fallback: Mapping[str, Any] | None = None) -> None:
         if not isinstance(values, Mapping):
-            raise MachineFileError(source, element, f"'{values}' is no mapping", "write 'key: value' lines below it")
+            problem, remedy = f"'{_shown(values)}' is no mapping", "write 'key: value' lines below it"
+            raise MachineFileError(source, element, problem, remedy)
         self.source = source
         self.element = element
         self._values = {**(fallback or {}), **values}
         self._own = {str(key) for key in values}
+        self._line = getattr(values, "line", 0)
+        self._lines = {**getattr(fallback, "lines", {}), **getattr(values, "lines", {})}
         self._known: set[str] = set()
 
     def wrong(self, key: str, problem: str, remedy: str) -> MachineFileError:
         """Return the error of a key.
 
         Args:
-            key: of this section.
+            key: of this section; empty: it is about all of it.
             problem: what is wrong.
             remedy: what to do.
 
         Returns:
             The error, to be raised.
         """
-        return MachineFileError(self.source, f"{self.element}.{key}".lstrip("."), problem, remedy)
+        line = self._lines.get(key, self._line)
+        return MachineFileError(self.source, f"{self.element}.{key}".strip("."), problem, remedy, line)
 
     def has(self, key: str) -> bool:
         """Whether the key is there.
@@ -77,7 +99,7 @@ class Section:
             return default
         value = self._required(key)
         if not _is_number(value):
-            raise self.wrong(key, f"'{value}' is no number", "give a number, in SI units and radians")
+            raise self.wrong(key, f"'{_shown(value)}' is no number", "give a number, in SI units and radians")
         low, high = bounds
         if not low <= value <= high:
             raise self.wrong(key, f"{value:g} is outside its range", f"give a number from {low:g} to {high:g}")
@@ -114,7 +136,7 @@ class Section:
             return default
         value = self._required(key)
         if not isinstance(value, str) or not value:
-            raise self.wrong(key, f"'{value}' is no text", "give a text")
+            raise self.wrong(key, f"'{_shown(value)}' is no text", "give a text")
         if choices and value not in choices:
             raise self.wrong(key, f"'{value}' is unknown", f"give one of {', '.join(choices)}")
         return value
@@ -145,7 +167,7 @@ class Section:
         """
         value = self._values.get(key) if self.has(key) else {}
         if not isinstance(value, Mapping):
-            raise self.wrong(key, f"'{value}' is no mapping", "write 'key: value' lines below it")
+            raise self.wrong(key, f"'{_shown(value)}' is no mapping", "write 'key: value' lines below it")
         return value
 
     def numbers(self, key: str, sizes: Sequence[int], default: Sequence[float] | None = None) -> list[float]:
@@ -165,7 +187,9 @@ class Section:
         rows = value if isinstance(value, list) else [value]
         if len(rows) not in sizes or not all(_is_number(one) for one in rows):
             several = " or ".join(str(size) for size in sizes)
-            raise self.wrong(key, f"'{value}' is no list of {several} numbers", "give them as [a, b, c]")
+            raise self.wrong(key, f"'{_shown(value)}' is no list of {several} numbers", "give them as [a, b, c]")
+        if any(abs(one) > _GREATEST for one in rows):
+            raise self.wrong(key, f"'{_shown(value)}' has a number beyond all machines", f"give at most {_GREATEST:g}")
         return [float(one) for one in rows]
 
     def rows(self, key: str, size: int) -> list[list[float]]:
@@ -180,8 +204,8 @@ class Section:
         """
         value = self._values.get(key) if self.has(key) else []
         if not isinstance(value, list):
-            raise self.wrong(key, f"'{value}' is no list", f"give lists of {size} numbers")
-        return [Section(self.source, self.element, {key: one}).numbers(key, (size,)) for one in value]
+            raise self.wrong(key, f"'{_shown(value)}' is no list", f"give lists of {size} numbers")
+        return [self._like(key, one).numbers(key, (size,)) for one in value]
 
     def names(self, key: str, choices: Sequence[str]) -> list[str]:
         """Return a list of texts, empty where there is none.
@@ -194,10 +218,10 @@ class Section:
             The texts.
         """
         value = self._values.get(key) if self.has(key) else []
-        listed: list[str] = list(value) if isinstance(value, list) else [str(value)]
+        listed: list[Any] = list(value) if isinstance(value, list) else [value]
         for one in listed:
             if one not in choices:
-                raise self.wrong(key, f"'{one}' is unknown", f"give a list of {', '.join(choices)}")
+                raise self.wrong(key, f"'{_shown(one)}' is unknown", f"give a list of {', '.join(choices)}")
         return listed
 
     def finish(self) -> None:
@@ -205,8 +229,17 @@ class Section:
         for key in sorted(str(key) for key in self._values if key not in self._known):
             near = difflib.get_close_matches(key, self._known, n=1)
             remedy = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(sorted(self._known))}"
-            where = self if key in self._own else Section(self.source, "defaults", {})
-            raise where.wrong(key, "no such key", remedy)
+            where = self
+            if key not in self._own:
+                where = Section(self.source, "defaults", {})
+                where._lines = self._lines
+            raise where.wrong(_shown(key), "no such key", remedy)
+
+    def _like(self, key: str, value: Any) -> Section:
+        """A section as this one, of one value."""
+        one = Section(self.source, self.element, {key: value})
+        one._lines = self._lines
+        return one
 
     def _required(self, key: str) -> Any:
         if not self.has(key) or self._values[key] is None:
@@ -228,18 +261,27 @@ def read_yaml(path: str | Path) -> tuple[str, Any]:
     """
     source = Path(path).name
     try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        problem = f"cannot be read ({error.strerror})"
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            data = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
         raise MachineFileError(str(path), "", problem, "give the path of a file") from error
     if len(data) > _LARGEST:
-        raise MachineFileError(source, "", f"has {len(data)} bytes", "a machine takes some hundred lines at most")
+        raise MachineFileError(
+            source, "", f"has more than {_LARGEST} bytes", "a machine takes some hundred lines at most"
+        )
     try:
-        values = yaml.safe_load(data.decode("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        problem = " ".join(str(error).split())
-        raise MachineFileError(source, "", f"is no YAML ({problem})", "mend the line that it names") from error
-    return source, values
+        return source, strict_yaml.read(data.decode("utf-8"))
+    except strict_yaml.YamlError as error:
+        raise MachineFileError(source, "", error.problem, "mend it", error.line) from error
+    except UnicodeDecodeError as error:
+        raise MachineFileError(source, "", "is not UTF-8 text", "save it as plain text") from error
+
+
+def _shown(value: Any) -> str:
+    """A value as a message quotes it: short, and without what would steer a terminal."""
+    text = value if isinstance(value, str) else _SHORT.repr(value)
+    return shortened(text if text.isprintable() else ascii(text)[1:-1], 100)
 
 
 def _is_number(value: Any) -> bool:

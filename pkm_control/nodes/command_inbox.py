@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 from rclpy.node import Node
-from rclpy.serialization import deserialize_message
 from sensor_msgs.msg import JointState
 
 from pkm_control.hardware.machine_state import CommandMode
@@ -18,7 +17,7 @@ from pkm_description.errors import PkmError
 from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
 from pkm_description.ros.streams.polled import PolledSubscription
-from pkm_description.ros.streams.raw_rows import RawRows
+from pkm_description.ros.streams.raw_rows import RawRows, read_message
 from pkm_description.ros.streams.sources import Sources
 
 Array = NDArray[np.float64]
@@ -74,7 +73,7 @@ class CommandInbox:
         for mode, reader in self._readers.items():
             if reader.knows(data):
                 return mode
-        message = deserialize_message(data, JointState)
+        message = read_message(data, JointState)
         for field, mode in _FIELDS:
             if len(getattr(message, field)):
                 read = partial(_values_of, self._names, field)

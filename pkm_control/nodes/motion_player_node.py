@@ -9,7 +9,6 @@ for with the service `play_motion` afterwards, one motion at a time.
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.motion_player.loop_figures import loop_figures
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
+from pkm_control.nodes.motion_player.requests import TIMED, WITHIN, Planning, PlanningError, requested
 from pkm_control.nodes.motion_player.run_streams import RunStreams
 from pkm_control.report.recording import Run
 from pkm_control.report.report import Report
@@ -51,7 +51,6 @@ _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a 
 _PAGE_PATIENCE = 5.0  # s, for the page, once all else is ready
 _LASTING = 0.5  # s, of an error that ends the motion
 _MOST_CYCLES = 1_000_000
-_LARGEST = 10_000_000  # bytes of a motion file that somebody names in a request
 _SHOWN = 400  # points of the path that is published
 _KEPT_LOOPS = 4000  # loop statistics
 _WELL = (DiagnosticStatus.OK, DiagnosticStatus.WARN)
@@ -76,6 +75,11 @@ class MotionPlayer(Node):
         tool_file = declare(self, "tool_file", "", text, fixed=True)
         text = "path of the file of places to keep out of (docs/keep_out.md)"
         self._files = machine_file, tool_file, declare(self, "keep_out_file", "", text, fixed=True)
+        text = "whose motion files may be asked for, besides the shipped motions and `motion`; empty: none"
+        folders = declare(self, "motion_folders", [""], text, fixed=True)
+        self._folders = [folder for folder in folders if folder]
+        text = f"waypoints of a motion that may be asked for; {TIMED} times as many where they have times"
+        self._most = declare(self, "most_waypoints", 500, text, (2, 1_000_000), fixed=True)
         self._stay = declare(self, "stay", False, "stay when the motion is done, and run others on request", fixed=True)
         self._tolerance = declare(
             self, "path_tolerance", 0.02, "distance from the path that ends the run, m; 0: any", (0.0, 10.0), fixed=True
@@ -97,6 +101,7 @@ class MotionPlayer(Node):
         self._problem = ""  # what the last motion ended by, until another begins
         self._mechanism: Mechanism | None = None
         self._order: Order | None = None  # what is to be run next
+        self._planning: Planning | None = None  # of the order, or of one whose planning took too long to wait for
         self._streams: RunStreams | None = None  # of the order, from when it is planned
         self._run: MotionRun | None = None
         self._begun = 0  # motions
@@ -117,7 +122,7 @@ class MotionPlayer(Node):
 
     def _build(self, mechanism: Mechanism) -> None:
         first = self._mechanism is None
-        self._mechanism = mechanism
+        self._mechanism, self._patient_since = mechanism, 0.0
         if not first or self._motion in ("", "none"):
             return
         order = Order(self._motion, self._cycles, lambda problem: None)
@@ -144,8 +149,10 @@ class MotionPlayer(Node):
         if self._run is not None:
             self._run.take()
             self._watch(self._run)
-        elif self._description.mechanism is None and "cannot be used" in self._description.problem:
-            self.exit_code = 1
+        elif self._mechanism is None:
+            self._wait_for_robot()
+        elif self._order is not None and self._streams is None and self._planning is not None:
+            self._await_plan(self._order, self._planning)
         elif self._order is not None and self._streams is not None:
             self._streams.take(None)
             if self._everybody_is_well() and self._page_is_there():
@@ -158,17 +165,16 @@ class MotionPlayer(Node):
     async def _asked(self, request: PlayMotion.Request, response: PlayMotion.Response) -> PlayMotion.Response:
         """Plan a motion away from the executor, and answer when it begins."""
         problem = self._why_not(request)
-        plan: Plan | None = None
+        order: Order | None = None
         if not problem:
-            begun: Future = Future()
-            order = Order(request.motion, max(1, request.cycles), begun.set_result)
-            self._order = order
-            threading.Thread(target=self._plan, args=(order, self._mechanism), name="planning", daemon=True).start()
-            problem = str(await begun)
-            plan = order.plan
+            try:
+                order, begun = self._ordered(request)
+                problem = str(await begun)
+            except PkmError as error:
+                problem = str(error)
         response.success, response.message = not problem, problem
-        if plan is not None and not problem:
-            response.duration = plan.job.cycle.duration
+        if order is not None and order.plan is not None and not problem:
+            response.duration = order.plan.job.cycle.duration
         return response
 
     def _why_not(self, request: PlayMotion.Request) -> str:
@@ -179,36 +185,52 @@ class MotionPlayer(Node):
             return "a motion runs already; stop it first"
         if request.cycles > _MOST_CYCLES:
             return f"cycles is {request.cycles}, more than {_MOST_CYCLES}"
-        try:
-            if Path(request.motion).is_file() and Path(request.motion).stat().st_size > _LARGEST:
-                return f"the file is larger than {_LARGEST // 1_000_000} MB"
-        except (OSError, ValueError):
-            return "no file can have that name"
         ill = self._ill()
         return f"the robot is not ready: {'; '.join(ill)}" if ill else ""
 
-    def _plan(self, order: Order, mechanism: Mechanism) -> None:
-        """In a thread of its own: plan, and hand the plan back to the executor."""
-        try:
-            order.plan = planned(mechanism, order.motion, self._reserve, *self._files)
-        except PkmError as error:
-            order.problem = str(error)
-        except Exception as error:  # the request must be answered, whatever a file holds
-            order.problem = f"{type(error).__name__}: {error}"
-        if self.executor is not None:
-            self.executor.create_task(self._planned, order)
+    def _ordered(self, request: PlayMotion.Request) -> tuple[Order, Future]:
+        """Have a motion planned, unless it is or has been already; the order, and what its end of waiting says."""
+        assert self._mechanism is not None
+        path = requested(request.motion, self._motion, self._folders)
+        planning = self._planning
+        if planning is not None and not planning.is_of(self._mechanism, path):
+            if not planning.ended:
+                raise PlanningError(f"{Path(planning.path).name} is still being planned; ask again in a while")
+            planning = None
+        if planning is None:
+            planning = Planning(self._mechanism, path, self._most, self._reserve, self._files, self._wake)
+        begun: Future = Future()
+        self._planning, self._order = planning, Order(request.motion, max(1, request.cycles), begun.set_result)
+        return self._order, begun
 
-    def _planned(self, order: Order) -> None:
-        if self._order is not order:
-            return
-        if order.plan is None:
+    def _wake(self) -> None:
+        """From the thread that planned: look at once."""
+        if self.executor is not None:
+            self.executor.create_task(self._tick)
+
+    def _await_plan(self, order: Order, planning: Planning) -> None:
+        """Go on with a motion that is planned; nobody waits long, and nothing moves long after somebody asked."""
+        if planning.plan is not None:
+            self._planning, self._patient_since = None, 0.0
+            order.plan = planning.plan
+            self._accept(order, planning.plan)
+        elif planning.problem:
+            self._planning = self._order = None
+            order.told(planning.problem)
+        elif time.monotonic() - order.asked > WITHIN:
             self._order = None
-            order.told(order.problem)
-            return
-        self._patient_since = 0.0
-        self._accept(order, order.plan)
+            order.told(f"planning takes more than {WITHIN:g} s; it goes on: ask for the same again in a while")
 
     # Whether all is well
+
+    def _wait_for_robot(self) -> None:
+        """End where nobody describes a robot; where somebody does, and not well, the right one may come yet."""
+        self._patient_since = self._patient_since or time.monotonic()
+        silent = not self.count_publishers(topics.ROBOT_DESCRIPTION)
+        if (silent or not self._stay) and time.monotonic() - self._patient_since > _PATIENCE:
+            who = "robot_state_publisher, or whoever is to publish it, is not there; " if silent else ""
+            self.get_logger().error(f"no robot after {_PATIENCE:.0f} s: {who}{self._description.problem}")
+            self.exit_code = 1
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
         """Note how the nodes are that the motion needs."""

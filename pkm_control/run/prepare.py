@@ -103,8 +103,7 @@ def _mark(*what: str) -> Path | None:
     digest = hashlib.sha256(repr((what, times, sys.version, version("numba"))).encode(errors="surrogatepass"))
     for folder in kept_files.folders():
         with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            if os.access(folder, os.W_OK):
+            if os.access(kept_files.made(folder), os.W_OK):
                 for old in sorted(folder.glob("*.compiled"), key=lambda file: file.stat().st_mtime)[:-_MARKS]:
                     old.unlink(missing_ok=True)
                 return folder / f"{digest.hexdigest()[:32]}.compiled"

@@ -18,6 +18,7 @@ import json
 import os
 import re
 import signal
+import stat
 import sys
 import tempfile
 import textwrap
@@ -35,10 +36,12 @@ from pkm_control.command_line.measured import forget_measured, is_measured, say_
 from pkm_control.command_line.outputs import leave_terminal
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
-from pkm_description import PkmError
+from pkm_description import PkmError, safe_folders
 from pkm_description.gallery import robot_names
 from pkm_description.progress import progress
 from pkm_description.ros.transport import transport_environment
+from pkm_description.safe_folders import is_safe
+from pkm_description.urdf import kept_files
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
 _SOON = 1.0  # s: an end that takes longer says what it waits for
@@ -122,22 +125,55 @@ def only_one(namespace: str) -> IO[str]:
         PkmError: there is such a run.
     """
     domain = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
-    name = re.sub(r"\W+", "_", f"{os.getuid()}_{domain}_{namespace.strip('/')}")
-    file = open(Path(tempfile.gettempdir()) / f"pkm_run_{name}.lock", "a+", encoding="utf-8")  # noqa: SIM115
+    name = re.sub(r"\W+", "_", f"{domain}_{namespace.strip('/')}")
+    folder, computer = runtime_folder()
+    path = folder / f"pkm_run_{computer}{name}.lock"
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = open(os.open(path, flags, 0o600), "r+", encoding="ascii", errors="replace")  # noqa: SIM115
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+            file.close()
+            raise PermissionError("it is no file of this user's")
+    except OSError as error:
+        raise PkmError(f"{path} cannot be used ({error.strerror or error}): remove it") from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        file.seek(0)
-        whose = file.read().strip() or "unknown"
+        number = file.read(20).strip()
         file.close()
         raise PkmError(
-            f"a robot runs already on these topics (process {whose}, domain {domain}, namespace "
-            f"'/{namespace.strip('/')}'); end it, or give this one a --namespace of its own"
+            f"a robot runs already on these topics (process {number if number.isdigit() else 'unknown'}, "
+            f"domain {domain}, namespace '/{namespace.strip('/')}'); end it, or give this one a --namespace of its own"
         ) from error
     file.truncate(0)
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def runtime_folder() -> tuple[Path, str]:
+    """Where this user's processes find each other, and nobody else's.
+
+    Returns:
+        The system's runtime folder of the user, or the user's cache; and what tells computers apart that share it.
+
+    Raises:
+        PkmError: others can write to each of them.
+    """
+    given = os.environ.get("XDG_RUNTIME_DIR")
+    for place in [given] if given else [f"/run/user/{os.getuid()}"]:
+        with contextlib.suppress(OSError):
+            if is_safe(os.lstat(place)) and os.access(place, os.W_OK):
+                return Path(place), ""
+    problems = []
+    temporary = Path(tempfile.gettempdir()) / f"pkm_{os.getuid()}"
+    for folder in (kept_files.folders()[-1], temporary):
+        try:
+            return safe_folders.made(folder), f"{os.uname().nodename}_"
+        except OSError as error:
+            problems.append(str(error))
+    raise PkmError(f"there is no folder for this user's runs: {'; '.join(problems)}; set XDG_RUNTIME_DIR")
 
 
 def set_up_discovery() -> None:

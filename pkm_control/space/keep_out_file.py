@@ -7,7 +7,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from pkm_control.control_errors import MachineFileError
 from pkm_control.space.keep_out import MARGIN, KeepOuts, RoundedBox, capsule
 from pkm_control.yaml_section import Section, read_yaml
 from pkm_description.rotations import rotation_from_rpy
@@ -59,5 +58,5 @@ def _box(section: Section) -> RoundedBox:
     try:
         shape.row()
     except ValueError as error:
-        raise MachineFileError(section.source, section.element, str(error), "sizes are zero or more") from error
+        raise section.wrong("", str(error), "sizes are zero or more") from error
     return shape

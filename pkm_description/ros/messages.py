@@ -22,6 +22,10 @@ from pkm_interfaces.msg import SolveStatus
 Array = NDArray[np.float64]
 
 
+MOST_ROWS = 10_000  # poses, joint states or motions in one request: about a second of a node's time
+MOST_WITH_ALL_MODES = 20  # of them, where all modes are asked for
+
+
 class RequestError(PkmError):
     """A request that cannot be read; the message says what is wrong with it."""
 
@@ -29,6 +33,24 @@ class RequestError(PkmError):
 def status(code: int, reason: str = "") -> SolveStatus:
     """Return a status message."""
     return SolveStatus(code=int(code), reason=reason)
+
+
+def check_count(count: int, what: str, all_modes: bool = False) -> None:
+    """Refuse a request for more at once than a node has time for; the bounds stand in the services' texts.
+
+    Args:
+        count: of what is asked for.
+        what: what the message calls it.
+        all_modes: every mode of each is asked for.
+
+    Raises:
+        RequestError: there are none, or too many.
+    """
+    most = MOST_WITH_ALL_MODES if all_modes else MOST_ROWS
+    if not count:
+        raise RequestError(f"{what} is empty")
+    if count > most:
+        raise RequestError(f"{count} {what} at once, more than {most}{' with all modes' if all_modes else ''}")
 
 
 # Messages to arrays
@@ -45,21 +67,8 @@ def pose_of(message: Pose) -> Array:
     return with_unit_quaternions(np.array([(p.x, p.y, p.z, q.x, q.y, q.z, q.w)]))[0]
 
 
-def poses_of(messages: Sequence[Pose], what: str = "poses") -> Array:
-    """Return poses.
-
-    Args:
-        messages: one or more.
-        what: what the message of an error calls them.
-
-    Returns:
-        Poses (n, 7).
-
-    Raises:
-        RequestError: there are none.
-    """
-    if not len(messages):
-        raise RequestError(f"{what} is empty")
+def poses_of(messages: Sequence[Pose]) -> Array:
+    """Return poses (n, 7)."""
     return np.array([pose_of(message) for message in messages])
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.timer import Timer
 
@@ -61,11 +60,9 @@ class OwnThread:
             due = max(due + self._period, time.monotonic())
             try:
                 self._work()
-            except rclpy_implementation.RCLError:
-                if self._node.context.ok():
-                    raise
-                return  # the node is being shut down
             except Exception as error:
+                if not self._node.context.ok():
+                    return  # the node is being shut down
                 if repr(error) != self._failed:
                     self._failed = repr(error)
                     self._node.get_logger().error(f"{type(error).__name__}: {error}")

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 import rclpy
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+
+from pkm_description.ros.executor import EnduringExecutor
 
 _LOOK_EVERY = 0.1  # s, between two looks whether to end, while nothing else happens
 _INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
@@ -49,7 +50,7 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
         signal.signal(number, stop)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     nodes = make()
-    executor = SingleThreadedExecutor()
+    executor = EnduringExecutor()
     for node in nodes:
         executor.add_node(node)
 

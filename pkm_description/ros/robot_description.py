@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import traceback
 from collections.abc import Callable
@@ -15,8 +16,10 @@ from pkm_description.load import shared_mechanism
 from pkm_description.mechanism import Mechanism
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
-from pkm_description.ros.topics import LATCHED, ROBOT_DESCRIPTION
+from pkm_description.ros.topics import EVENTS, LATCHED, ROBOT_DESCRIPTION
+from pkm_description.urdf.xml_text import LETTERS, check_length
 
+_FROM_NOW_ON = EVENTS  # not what is latched already
 _REMIND_EVERY = 3.0  # s
 _SILENT_FOR = 2.0  # s, of building a robot
 
@@ -42,7 +45,7 @@ class RobotDescription:
         self._node = node
         self._busy = busy
         self._ready = ready
-        self._text = ""  # that came last and was looked at
+        self._seen = b""  # digest of the text that came last and was looked at: the text itself may be huge
         self._fault = ""  # of that text
         self.refused = ""
         self.mechanism: Mechanism | None = None
@@ -61,9 +64,19 @@ class RobotDescription:
 
     def _heard(self, message: String) -> None:
         self._take(message.data)
+        if len(message.data) > LETTERS:  # the middleware keeps room for another one as long as the subscription lives
+            self._node.destroy_subscription(self._subscription)
+            self._subscription = self._node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, _FROM_NOW_ON)
 
     def _take(self, text: str) -> None:
-        if text == self._text:
+        try:
+            check_length(text, "the text")
+        except PkmError as error:
+            self._seen = b""
+            self._refuse(str(error))
+            return
+        seen = hashlib.sha256(text.encode(errors="surrogatepass")).digest()
+        if seen == self._seen:
             self.refused = self._fault
             return
         busy = self._busy() if self.mechanism is not None else ""
@@ -71,7 +84,7 @@ class RobotDescription:
             self.refused = busy
             self._node.get_logger().error(f"another robot description is refused: {busy}")
             return
-        self._text = text
+        self._seen = seen
         teller = threading.Timer(_SILENT_FOR, self._say_why_it_takes_long)
         teller.daemon = True
         teller.start()

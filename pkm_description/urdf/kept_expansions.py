@@ -37,7 +37,7 @@ def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
     state = _state()
     for folder in kept_files.folders():
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            kept_state, _, text = (folder / name).read_text(encoding="utf-8").partition("\n")
+            kept_state, _, text = kept_files.read(folder / name).decode().partition("\n")
             if kept_state == state and text.endswith("</robot>\n"):
                 return text
     text = expand_file(path, arguments)

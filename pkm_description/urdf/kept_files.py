@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where results are kept from one process to the next, and how files are written there."""
+"""Where results are kept from one process to the next, and how files are written and read there.
+
+What others can write to is not used: robots that are kept are read as Python's own bytecode is.
+"""
 
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
+
+from pkm_description import safe_folders
+from pkm_description.whole_files import write_whole
 
 HERE = Path(__file__).resolve().parent / "__pycache__"
 
@@ -16,8 +21,25 @@ def folders() -> tuple[Path, Path]:
     return HERE, Path(cache) / "pkm_control"
 
 
+def made(folder: Path) -> Path:
+    """One of the folders, made where it is missing; raises OSError where it cannot be used."""
+    return safe_folders.made(folder, _sources(folder))
+
+
+def read(file: Path) -> bytes:
+    """What a file in one of the folders holds; raises OSError where there is none, or where others may have written it.
+
+    Args:
+        file: its path.
+
+    Returns:
+        The content.
+    """
+    return safe_folders.read(file.parent, file.name, _sources(file.parent))
+
+
 def write(file: Path, content: bytes) -> None:
-    """Write a file whole or not at all.
+    """Write a file into one of the folders, whole or not at all.
 
     Args:
         file: in a folder that is made where it is missing.
@@ -26,13 +48,9 @@ def write(file: Path, content: bytes) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=file.parent)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-        os.chmod(part, 0o644)
-        os.replace(part, file)
-    except OSError:
-        os.unlink(part)
-        raise
+    made(file.parent)
+    write_whole(file, content)
+
+
+def _sources(folder: Path) -> Path | None:
+    return HERE.parent if folder == HERE else None

@@ -49,7 +49,7 @@ def find(text: str, source: str) -> Mechanism | None:
     name = _name(text, source)
     for folder in kept_files.folders():
         with contextlib.suppress(OSError):
-            content = (folder / name).read_bytes()
+            content = kept_files.read(folder / name)
             if hashlib.sha256(content[_DIGEST:]).digest() == content[:_DIGEST]:
                 found = pickle.loads(content[_DIGEST:])
                 return found if isinstance(found, Mechanism) else None

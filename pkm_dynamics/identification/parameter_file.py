@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from pkm_description import strict_yaml
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
 from pkm_dynamics.identification.identify import Identified
@@ -114,9 +115,16 @@ def read(path: Path, parameters: ParameterSet) -> Array:
         ParameterFileError: it cannot be used.
     """
     try:
-        text = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+        text = strict_yaml.read(path.read_text(encoding="utf-8"))
+        return _values_of(text, path, parameters)
+    except (OSError, strict_yaml.YamlError) as error:
         raise ParameterFileError(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ParameterFileError(f"{path}: no number where one is to be ({error})") from error
+
+
+def _values_of(text: Any, path: Path, parameters: ParameterSet) -> Array:
+    """Return the values that a file states."""
     if not isinstance(text, dict) or "bodies" not in text:
         raise ParameterFileError(f"{path}: no `bodies`; write the file with a feasible estimate")
     values = np.array(parameters.values)
@@ -134,4 +142,6 @@ def read(path: Path, parameters: ParameterSet) -> Array:
             if f"{joint}.{what}" not in index:
                 raise ParameterFileError(f"{path}: the robot has no parameter '{joint}.{what}'")
             values[index[f"{joint}.{what}"]] = float(value)
+    if not np.isfinite(values).all():
+        raise ParameterFileError(f"{path}: {parameters.names[int(np.argmin(np.isfinite(values)))]} is not finite")
     return values

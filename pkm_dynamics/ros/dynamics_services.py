@@ -47,9 +47,9 @@ def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
     Raises:
         RequestError: there is not one set of efforts per motion, or one lacks a joint.
     """
+    if len(request.efforts) != len(request.motions):
+        raise RequestError(f"{len(request.efforts)} efforts for {len(request.motions)} motions")
     pose, twist, _, wrench = _motions(dynamics, request)
-    if len(request.efforts) != len(pose):
-        raise RequestError(f"{len(request.efforts)} efforts for {len(pose)} motions")
     names = dynamics.kinematics.actuated_names
     efforts = np.array(
         [messages.joint_values(one, names, "effort", f"efforts {k}") for k, one in enumerate(request.efforts)]
@@ -116,8 +116,7 @@ def _motions(dynamics: Dynamics, request: Any) -> tuple[Array, Array, Array, Arr
     """Return poses (n, 7), twists, accelerations and wrenches (n, 6) of a request."""
     messages.check_frame(request.header, dynamics.mechanism.base_link)
     motions: Sequence[Any] = request.motions
-    if not motions:
-        raise RequestError("motions is empty")
+    messages.check_count(len(motions), "motions")
     return (
         np.array([messages.pose_of(m.pose) for m in motions]),
         np.array([messages.twist_of(m.twist) for m in motions]),

@@ -17,7 +17,6 @@ import logging
 import os
 import re
 import shutil
-import stat
 import sys
 import tempfile
 import time
@@ -30,6 +29,7 @@ from llvmlite import binding
 from numba import core
 from numba.core.runtime import rtsys
 
+from pkm_description.safe_folders import is_safe
 from pkm_kinematics.kernels.turns import Turn
 
 caching: Any = core.caching
@@ -124,6 +124,7 @@ class _OneKernel(caching.FunctionCache):
         super().__init__(function)
         locator = self._impl.locator
         beside = os.path.join(os.path.dirname(os.path.abspath(locator._py_file)), "__pycache__")
+        self._beside = beside
         self._installed: caching.IndexDataCacheFile | None = None
         if not config.CACHE_DIR and beside != self._cache_path:
             self._installed = caching.IndexDataCacheFile(
@@ -140,7 +141,8 @@ class _OneKernel(caching.FunctionCache):
         if self._installed is not None:
             data = None
             with suppress(OSError):  # not to be read either
-                data = self._installed.load(self._index_key(sig, target_context.codegen()))
+                if _is_safe(self._beside):
+                    data = self._installed.load(self._index_key(sig, target_context.codegen()))
             if data is not None:
                 return self._impl.rebuild(target_context, data)
         return super()._load_overload(sig, target_context)
@@ -338,9 +340,15 @@ def _can_write(folder: str) -> bool:
     try:
         os.makedirs(folder, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+        return _is_safe(folder)
     except OSError:
         return False
-    return True
+
+
+def _is_safe(folder: str) -> bool:
+    """Whether nobody writes to a folder of kernels who could not write to the sources; what is kept is run."""
+    above, name = os.path.split(folder)
+    return is_safe(os.lstat(folder), os.stat(above) if name == "__pycache__" else None)
 
 
 @cache
@@ -349,8 +357,7 @@ def _temporary_folder() -> str:
     folder = Path(tempfile.gettempdir()) / f"pkm_kernels_{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
-        own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022
+        own = is_safe(folder.lstat())
     except OSError:
         own = False
     if not (own and _can_write(str(folder))):

@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 def solve_inverse(kinematics: Kinematics, request: Any, response: Any, measured: Array | None) -> None:
     """Answer SolveInverse. `measured` (n_joints,): joints that pick the working mode where the request names none."""
     messages.check_frame(request.header, kinematics.mechanism.base_link)
+    messages.check_count(len(request.poses), "poses", request.all_modes)
     poses = messages.poses_of(request.poses)
     seed = measured
     if request.seed.name or request.seed.position:
@@ -53,8 +54,10 @@ def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured:
         RequestError: the request as a whole cannot be used; what is wrong with one of its rows stands in the answer.
     """
     messages.check_frame(request.header, kinematics.mechanism.base_link)
-    if not request.joints:
-        raise RequestError("joints is empty")
+    messages.check_count(len(request.joints), "joints", request.all_modes)
+    if len(request.near) not in (0, 1, len(request.joints)):
+        counts = f"{len(request.near)} poses in near for {len(request.joints)} joint states"
+        raise RequestError(f"{counts}; give none, one, or one for each")
     names = kinematics.actuated_names
     rows, problems = np.full((len(request.joints), len(names)), np.nan), {}
     for k, message in enumerate(request.joints):
@@ -64,9 +67,7 @@ def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured:
             problems[k] = messages.status(SolveStatus.INVALID_INPUT, str(error))
     if len(problems) == len(rows):
         raise RequestError(problems[0].reason)
-    near = messages.poses_of(request.near, "near") if request.near else measured
-    if near is not None and near.ndim == 2 and len(near) not in (1, len(rows)):
-        raise RequestError(f"{len(near)} poses in near for {len(rows)} joint states; give none, one, or one for each")
+    near = messages.poses_of(request.near) if request.near else measured
     if request.all_modes:
         groups = {k: kinematics.forward_all(rows[k]) for k in range(len(rows)) if k not in problems}
         response.solutions = [_fk(k, one, 0, one.label) for k, group in groups.items() for one in group]

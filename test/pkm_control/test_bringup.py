@@ -352,7 +352,7 @@ def test_files_are_expanded_before_nodes_start(capfd: pytest.CaptureFixture[str]
 
 def test_a_second_run_on_the_same_topics_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would command the other's machine; a namespace or a domain of its own keeps them apart."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("ROS_DOMAIN_ID", "5")
     with runner.only_one(""):
         with pytest.raises(PkmError, match=f"process {os.getpid()}, domain 5, namespace '/'.*--namespace"):
@@ -362,6 +362,66 @@ def test_a_second_run_on_the_same_topics_is_refused(tmp_path: Path, monkeypatch:
         runner.only_one("").close()
         monkeypatch.setenv("ROS_DOMAIN_ID", "5")
     runner.only_one("").close()
+
+
+def strange(path: Path, kind: str) -> None:
+    """What somebody may put where the file of a run is to be."""
+    if kind == "link":
+        (path.parent / "victim").write_text("precious")
+        path.symlink_to(path.parent / "victim")
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo", "folder"])
+def test_what_is_no_file_of_ours_is_named_and_not_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    runner.only_one("").close()
+    (file,) = tmp_path.iterdir()
+    file.unlink()
+    strange(file, kind)
+    with pytest.raises(PkmError, match=f"{file} cannot be used"):
+        runner.only_one("")
+    if kind == "link":
+        assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_what_a_lock_says_is_believed_only_where_it_is_a_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with runner.only_one(""):
+        (file,) = tmp_path.iterdir()
+        file.write_bytes(b"\x1b]0;mellon\x07\xff" * 100_000)
+        with pytest.raises(PkmError, match="process unknown") as caught:
+            runner.only_one("")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+def test_the_shared_temporary_folder_is_not_where_runs_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime folder that others can write to is passed over, and so is what they put into the temporary one."""
+    shared, cache = tmp_path / "shared", tmp_path / "cache"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(shared))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setattr("tempfile.tempdir", str(shared))
+    with runner.only_one(""), pytest.raises(PkmError, match=f"process {os.getpid()}"):
+        runner.only_one("")
+    assert not [*shared.iterdir()]
+    folder = cache / "pkm_control"
+    folder.chmod(0o777)  # nor is that safe: then one of our own in the temporary folder
+    runner.only_one("").close()
+    (own,) = shared.iterdir()
+    assert own.stat().st_mode & 0o777 == 0o700
+    own.chmod(0o777)
+    with pytest.raises(PkmError, match=r"others can write there.*XDG_RUNTIME_DIR"):
+        runner.only_one("")
 
 
 def test_a_simulated_machine_has_the_patience_of_its_computer() -> None:

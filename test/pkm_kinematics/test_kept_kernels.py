@@ -209,6 +209,16 @@ def test_kernels_of_an_installation_are_read_by_those_who_cannot_write_there(tmp
     assert home in where.parents
 
 
+def test_kernels_that_others_may_have_kept_are_not_run(tmp_path: Path) -> None:
+    call(tmp_path)
+    (tmp_path / "__pycache__").chmod(0o777)
+    home = tmp_path / "home"
+    for hits in (0, 2):  # kept in the user's own folder from now on
+        found, _, where, _ = call(tmp_path, HOME=str(home))
+        assert found == hits
+        assert home in where.parents
+
+
 def test_a_full_disk_ends_nothing(tmp_path: Path) -> None:
     full = "def fail(*_): raise OSError(28, 'No space left on device')\nkept.caching.IndexDataCacheFile.save = fail"
     hits, misses, _, (said,) = call(tmp_path, full)

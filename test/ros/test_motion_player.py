@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +15,7 @@ from rcl_interfaces.msg import Log
 
 from pkm_control.loop.modes import Outcome
 from pkm_control.nodes import motion_player_node
-from pkm_control.nodes.motion_player import about
+from pkm_control.nodes.motion_player import about, requests
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_description import load_mechanism
@@ -70,6 +72,28 @@ def test_a_node_that_is_not_well_keeps_the_motion_from_beginning(graph: Graph, m
     assert not any("dynamics" in log.msg and "does not begin" in log.msg for log in told)
 
 
+@pytest.mark.parametrize("stay", [True, False])
+@pytest.mark.parametrize("malformed", [True, False])
+def test_a_robot_that_never_comes_ends_the_player(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, stay: bool, malformed: bool
+) -> None:
+    """By the name of who should describe it. Where somebody describes one that cannot be used, who stays waits on."""
+    monkeypatch.setattr(motion_player_node, "_PATIENCE", 1.0)
+    told = graph.listen(Log, "/rosout")
+    if malformed:
+        graph.describe("<robot")
+    player = graph.start(MotionPlayer, stay=stay)
+    if stay and malformed:
+        graph.wait(lambda: any("cannot be used" in log.msg for log in told))
+        time.sleep(2.0)
+        assert player.exit_code is None
+        return
+    graph.wait(lambda: player.exit_code is not None, 20.0)
+    assert player.exit_code == 1
+    reason = "cannot be used" if malformed else "robot_state_publisher"
+    graph.wait(lambda: any("no robot after" in log.msg and reason in log.msg for log in told))
+
+
 # A player that stays
 
 
@@ -88,19 +112,97 @@ def test_a_player_that_stays_answers_what_it_cannot_run(graph: Graph, tmp_path: 
     player._health.clear()
     assert "does not offer" in play(graph, "auto").message
     player._client.server_is_ready = lambda: True  # the rest is told before anything is sent
-    assert "cannot be read" in play(graph, "no_such_motion").message
-    assert "cannot be read" in play(graph, "none").message
-    assert "cannot be read" in play(graph, str(tmp_path)).message
-    assert "cannot be read" in play(graph, "/dev/zero").message
-    assert "no file" in play(graph, "x" * 5000).message
+    strange = ("", "x" * 5000, "\x1b[2J", "../circle", "none", "no_such_motion")
+    for name in (*strange, str(tmp_path), "/dev/zero", "/etc/passwd"):
+        assert "is no motion that may be asked for" in play(graph, name).message
     assert "more than" in play(graph, "auto", 2_000_000_000).message
-    far = tmp_path / "far.csv"
-    far.write_text("x [m], y [m], z [m]\n0, 0, 0\n0, 0.05, -9\n")
-    assert play(graph, str(far)).message
-    large = tmp_path / "large.csv"
-    large.write_bytes(b" " * 20_000_000)
-    assert "larger" in play(graph, str(large)).message
     assert player.exit_code is None
+
+
+SECRET = "root:$6$mellon"
+FILES = {
+    "shadow.csv": (f"{SECRET}:1:0:99999:7:::\n", "names no column of a motion"),
+    "number.csv": ("6666\n1\n2\n", "the header row is missing"),
+    "comments.csv": (f"# frame: {SECRET}\n# path: {SECRET}\n# limit mellon: 1\n[x]\n", "names no column of a motion"),
+    "far.csv": ("x [m], y [m], z [m]\n0, 0, 0\n0, 0.05, -9\n", "the platform cannot be at"),
+    "large.csv": (" " * 20_000_000, "larger than 10 MB"),
+    "stops.csv": (
+        "# frame: home\nx [m], y [m], z [m]\n" + "\n".join(f"0, {k % 2 / 100}, 0" for k in range(30_000)),
+        "30000 waypoints without times; at most 500",
+    ),
+    "recorded.csv": (
+        "# frame: home\nx [m], y [m], z [m], time [s]\n" + "\n".join(f"0, 0, 0, {k}" for k in range(30_000)),
+        "30000 waypoints with times; at most 10000",
+    ),
+}
+
+
+def ready(graph: Graph, **parameters: Any) -> Any:
+    """A player whose robot is there, and whose requests are looked at; nothing answers what it would send."""
+    player = graph.start(MotionPlayer, stay=True, **parameters)
+    graph.describe(load_mechanism("five_bar").urdf)
+    graph.wait(lambda: player._mechanism is not None)
+    player._client.server_is_ready = lambda: True
+    return player
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_asked_for_is_refused_soon_and_not_quoted(graph: Graph, tmp_path: Path, name: str) -> None:
+    text, reason = FILES[name]
+    inside, outside = tmp_path / "motions", tmp_path / "private"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / name).write_text(text)
+    (inside / "link.csv").symlink_to(outside / name)
+    ready(graph, motion="none", motion_folders=[str(inside)])
+    for asked in (name, str(inside / name)):
+        began = time.monotonic()
+        answer = play(graph, asked)
+        assert not answer.success
+        assert reason in answer.message
+        assert "mellon" not in answer.message
+        assert "6666" not in answer.message
+        assert time.monotonic() - began < 2.0
+    for asked in ("link.csv", str(outside / name), f"../private/{name}", str(inside), str(outside / "not_there.csv")):
+        assert "is no motion that may be asked for" in play(graph, asked).message
+
+
+def test_the_motion_of_the_run_may_be_asked_for(graph: Graph, tmp_path: Path) -> None:
+    own, other = tmp_path / "own.csv", tmp_path / "other.csv"
+    for file in (own, other):
+        file.write_text("x [m], y [m], z [m]\n0, 0, 0\n0, 0.05, -9\n")
+    player = ready(graph, motion="none")
+    player._motion = str(own)
+    assert "the platform cannot be at" in play(graph, str(own)).message
+    assert "the platform cannot be at" in play(graph, str(tmp_path / "." / "own.csv")).message
+    assert "is no motion" in play(graph, str(other)).message
+
+
+def test_planning_that_takes_long_is_told_and_begins_nothing_unasked(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    planned = requests.planned
+
+    def slowly(*given: Any) -> Any:
+        release.wait(20.0)
+        return planned(*given)
+
+    monkeypatch.setattr(requests, "planned", slowly)
+    player = ready(graph, motion="none")
+    began = time.monotonic()
+    answer = play(graph, "circle")
+    assert not answer.success
+    assert "planning takes more than" in answer.message
+    assert time.monotonic() - began < 2.0
+    assert "circle is still being planned" in play(graph, "tilts").message
+    release.set()
+    graph.wait(lambda: player._planning.ended)
+    time.sleep(0.2)
+    assert player._order is None  # planned, and not begun
+    future = graph._clients[topics.PLAY_MOTION].call_async(PlayMotion.Request(motion="circle"))
+    graph.wait(lambda: player._streams is not None, 2.0)  # ready to begin, as soon as the robot is heard
+    assert not future.done()
 
 
 @pytest.mark.parametrize(

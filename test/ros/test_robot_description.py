@@ -127,9 +127,9 @@ def test_a_description_is_data_and_ends_no_node(graph: Graph, tmp_path: Path) ->
         "<robot name='r'><link name='" + "x" * 1_000_000 + "'/></robot>",
     ]
     for text in texts:
-        before = node._description._text
+        before = node._description._seen
         graph.describe(text)
-        graph.wait(lambda before=before: node._description._text != before)
+        graph.wait(lambda before=before: node._description._seen != before)
         status = ask(graph)
         assert status.code == SolveStatus.NOT_READY
         assert "cannot be used" in status.reason

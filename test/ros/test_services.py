@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -327,3 +329,31 @@ def test_one_bad_joint_state_does_not_spoil_the_others(robot: Robot) -> None:
         SolveStatus.CONVERGED,
     ]
     assert answer.status.reason.startswith("joint state 1")
+
+
+def test_too_much_at_once_is_refused_soon(robot: Robot) -> None:
+    """The bounds are those of the services' texts."""
+    pose, joints, motion = Pose(), robot.joints(np.zeros(3)), PlatformMotion()
+    began = time.monotonic()
+    for answer, bound in (
+        (robot.inverse([pose] * 10_001), "10001 poses at once, more than 10000"),
+        (robot.inverse([pose] * 21, all_modes=True), "21 poses at once, more than 20 with all modes"),
+        (robot.forward([joints] * 10_001), "10001 joints at once, more than 10000"),
+        (robot.forward([joints] * 21, all_modes=True), "21 joints at once, more than 20 with all modes"),
+        (robot.forward([joints], near=[pose] * 10_001), "10001 poses in near for 1 joint states"),
+        (robot.efforts([motion] * 10_001), "10001 motions at once, more than 10000"),
+        (robot.accelerations([motion] * 10_001, [joints] * 10_001), "10001 motions at once, more than 10000"),
+        (robot.accelerations([motion], [joints] * 10_001), "10001 efforts for 1 motions"),
+    ):
+        assert answer.status.code == SolveStatus.INVALID_INPUT
+        assert bound in answer.status.reason
+        assert not answer.solutions
+    assert time.monotonic() - began < 30.0
+    assert len(robot.inverse([robot.home] * 10_000).solutions) == 10_000
+
+
+@pytest.mark.parametrize("kind", [SolveInverse, SolveForward, InverseDynamics, DirectDynamics])
+def test_the_bounds_stand_in_the_texts_of_the_services(kind: Any) -> None:
+    text = (Path(__file__).parents[2] / "pkm_interfaces" / "srv" / f"{kind.__name__}.srv").read_text()
+    assert f"t most {messages.MOST_ROWS}" in text
+    assert (f"with all_modes {messages.MOST_WITH_ALL_MODES}" in text) == hasattr(kind.Request(), "all_modes")

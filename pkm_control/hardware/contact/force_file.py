@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.control_errors import MachineFileError
 from pkm_control.controllers.force.force_task import AXES, CONTACT_STIFFNESS, STIFFNESS, ForceTask
 from pkm_control.hardware.contact.surroundings import Hole, Plane, Surroundings, peg
 from pkm_control.yaml_section import Section, read_yaml
@@ -67,7 +66,9 @@ def _task(section: Section, sensor: Section) -> ForceTask:
     if len(stiffness) < 6:
         stiffness = [*(stiffness * 3)[:3], *usual[3:]]
     chosen = section.names("force_axes", AXES)
-    task = ForceTask(
+    task: ForceTask = _made(
+        section,
+        ForceTask,
         rotation=rotation_from_rpy(np.array(section.numbers("rpy", (3,), [0.0] * 3))),
         stiffness=np.array(stiffness),
         contact_stiffness=section.number("contact_stiffness", CONTACT_STIFFNESS, _SOME),
@@ -124,9 +125,9 @@ def _plane(section: Section) -> Plane:
     return plane
 
 
-def _made(section: Section, make: Any, *arguments: Any) -> Any:
+def _made(section: Section, make: Any, *arguments: Any, **named: Any) -> Any:
     """Return what is made of numbers of a section, whose nonsense is an error of the file."""
     try:
-        return make(*arguments)
+        return make(*arguments, **named)
     except ValueError as error:
-        raise MachineFileError(section.source, section.element, str(error), "mend it") from error
+        raise section.wrong("", str(error), "mend it") from error

@@ -255,6 +255,7 @@ class _Parser:
         self.path = "smooth"
         self.path_line: int | None = None
         self.limits: dict[str, float] = {}
+        self.directives: list[tuple[int, str]] = []
         self.tools = tools
         self.tool: Tool | None = None
         self.lead = 0.0
@@ -269,6 +270,9 @@ class _Parser:
         if not rows:
             raise self.fail(None, None, "has no header row", "start the table with a line like: x [m], y [m], z [m]")
         header_line, header = rows[0]
+        self.recognise(header_line, header)
+        for line, text in self.directives:
+            self.directive(line, text)
         names, factors = self.header(header_line, header)
         lines = tuple(line for line, _ in rows[1:])
         if len(lines) < 2:
@@ -311,7 +315,7 @@ class _Parser:
         for number, line in enumerate(self.text.splitlines(), start=1):
             stripped = line.strip()
             if stripped.startswith("#"):
-                self.directive(number, stripped[1:].strip())
+                self.directives.append((number, stripped[1:].strip()))
                 continue
             if not stripped.strip(","):
                 if found and blank is None:
@@ -328,6 +332,16 @@ class _Parser:
                 raise self.fail(number, None, f"is waypoint {len(found)}", f"write {_MAX_WAYPOINTS} at most")
             found.append((number, [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True))]))
         return found
+
+    def recognise(self, line: int, cells: list[str]) -> None:
+        """Refuse a file that is no motion file before anything of it is quoted: it may be any file, and not be ours."""
+        if len(cells) == 1 and ";" in cells[0]:
+            raise self.fail(line, None, "is separated by semicolons", "separate the columns by commas")
+        names = [match["name"].strip() for cell in cells if (match := _HEADER_CELL.match(cell))]
+        if not any(self.units_of(name) is not None for name in names):
+            numbers = all(_is_number(cell) for cell in cells)
+            hint = "this looks like a waypoint; the header row is missing" if numbers else "names no column of a motion"
+            raise self.fail(line, None, hint, "use columns of: " + ", ".join([*_UNITS, f"{_OUTPUT}NAME", *self.task]))
 
     def directive(self, line: int, text: str) -> None:
         key, colon, value = (part.strip() for part in text.partition(":"))
@@ -368,8 +382,6 @@ class _Parser:
         return self.number(line, what, number) * units[unit.strip()]
 
     def header(self, line: int, cells: list[str]) -> tuple[list[str], list[float]]:
-        if len(cells) == 1 and ";" in cells[0]:
-            raise self.fail(line, None, "is separated by semicolons", "separate the columns by commas")
         names: list[str] = []
         factors: list[float] = []
         for index, cell in enumerate(cells):
@@ -383,8 +395,7 @@ class _Parser:
                 if name.startswith(_OUTPUT):
                     raise self.fail(line, name, "is no name of an output", "write letters, digits or any of _./-")
                 known = [*_UNITS, f"{_OUTPUT}NAME", *self.task]
-                hint = "this looks like a waypoint; the header row is missing" if _is_number(cell) else "unknown column"
-                raise self.fail(line, name, hint, "use columns of: " + ", ".join(known))
+                raise self.fail(line, name, "unknown column", "use columns of: " + ", ".join(known))
             if name in names:
                 raise self.fail(line, name, "appears twice", "keep one")
             if units is not _NONE and unit == "":

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class Order:
     cycles: int
     told: Callable[[str], None]
     plan: Plan | None = None
-    problem: str = ""
+    asked: float = field(default_factory=time.monotonic)  # s, on the monotonic clock
 
 
 class MotionRun:

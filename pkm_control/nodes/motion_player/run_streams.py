@@ -71,6 +71,8 @@ class RunStreams:
             return
         for stamp, name, value in changes:
             recorder.mark(stamp, name, value)
+        references = [one for one in references if self._references.readable(one[0])]
+        states = [one for one in states if self._states.readable(one[0])]
         for stamp, row in zip(*self._references.rows([data for data, _ in references]), strict=True):
             recorder.reference(int(stamp), row[:7], bool(row[7:13].any()))
         stamps, rows = self._states.rows([data for data, _ in states])

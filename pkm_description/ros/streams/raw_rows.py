@@ -23,10 +23,32 @@ from numpy.typing import NDArray
 from rclpy.publisher import Publisher
 from rclpy.serialization import deserialize_message, serialize_message
 
+from pkm_description.errors import PkmError
+from pkm_description.ros.messages import RequestError
+
 _STAMP = slice(4, 12)  # s and ns, four bytes each
 _STAMP_STRUCT = struct.Struct("<iI")
 _LITTLE_ENDIAN = 1  # second byte
 _TRIES = 5  # messages in whose bytes the numbers are looked for; a stream in another order has them nowhere
+
+
+def read_message(data: bytes, message_type: Any) -> Any:
+    """The message that was serialised.
+
+    Args:
+        data: as it came, from whomever.
+        message_type: of the topic.
+
+    Returns:
+        The message.
+
+    Raises:
+        RequestError: it is none of that type.
+    """
+    try:
+        return deserialize_message(data, message_type)
+    except Exception as error:  # of the middleware's own kinds
+        raise RequestError(f"{len(data)} bytes that are no {message_type.__name__}") from error
 
 
 def places(message: bytes, n: int, groups: int = 1, gap: int = 0) -> list[slice]:
@@ -67,6 +89,16 @@ class RawRows:
         self._numbers = struct.Struct("")
         self._tries = 0
 
+    def readable(self, data: bytes) -> bool:
+        """Whether numbers can be read of a serialised message; `rows` and `row` raise `PkmError` where they cannot."""
+        if self.knows(data):
+            return True
+        try:
+            self._in_full([data])
+        except PkmError:
+            return False
+        return True
+
     def rows(self, data: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Stamps (k,) [ns] and numbers (k, n) of serialised messages."""
         if data and not self._at:
@@ -88,6 +120,7 @@ class RawRows:
             Its stamp, and its numbers (n,).
 
         Raises:
+            RequestError: it is no such message.
             Exception: whatever `read` raises at a message that is not like those before.
         """
         if not self._at and self._tries < _TRIES:
@@ -97,7 +130,7 @@ class RawRows:
             if np.isfinite(numbers).all():  # others are left to `read`, which may refuse them
                 seconds, nanoseconds = _STAMP_STRUCT.unpack_from(data, _STAMP.start)
                 return Time(sec=seconds, nanosec=nanoseconds), numbers
-        message = deserialize_message(data, self._type)
+        message = read_message(data, self._type)
         return message.header.stamp, np.asarray(self._read(message), dtype=np.float64)
 
     def knows(self, data: bytes) -> bool:
@@ -122,7 +155,7 @@ class RawRows:
             self._at = []
 
     def _in_full(self, data: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        messages = [deserialize_message(one, self._type) for one in data]
+        messages = [read_message(one, self._type) for one in data]
         stamps = [m.header.stamp.sec * 1_000_000_000 + m.header.stamp.nanosec for m in messages]
         return np.array(stamps, dtype=np.int64), np.array([self._read(m) for m in messages], dtype=np.float64)
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are there whole or not at all, whatever ends the process that writes them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+_MODE = 0o666  # of a new file, less what the user's mask takes
+
+
+@contextlib.contextmanager
+def whole(file: str | Path) -> Iterator[Path]:
+    """A path to write to, of which the file is made at the end.
+
+    Args:
+        file: to be written, in a folder that exists; replaced where it is there.
+
+    Yields:
+        The path of a file beside it, of the same ending, which becomes the file unless an exception comes.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file = Path(file)
+    handle, name = tempfile.mkstemp(prefix=".", suffix=file.suffix, dir=file.parent)
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        os.chmod(part, _MODE & ~_mask())
+        os.replace(part, file)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def write_whole(file: str | Path, content: bytes | str) -> None:
+    """Write a file whole or not at all.
+
+    Args:
+        file: to be written, in a folder that exists.
+        content: of the file; a text is written in UTF-8.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with whole(file) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _mask() -> int:
+    """The user's mask, which can only be read by setting it; of Linux' processes, without."""
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        status = Path("/proc/self/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("Umask:")).split()[1], 8)
+    return 0o022
