@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""By how much a realistic machine differs from its description: plain numbers, for the machine and for what is told."""
+"""By how much a real machine differs from its description: plain numbers, for simulations, plans and what is told."""
 
 STEPS_PER_TURN = 2**17  # of an encoder, at the joint
 LINEAR_STEP = 1e-6  # m
@@ -10,6 +10,7 @@ HEAVIER = 1.2  # mass and inertia of every link, over those of the description
 SEED = 1  # of the noise
 USUAL_RESERVE = 0.2  # of efforts and speeds: what plans leave to the controller of a machine that is as described
 RESERVE = 0.4  # likewise, for heavier links, and for drives that close the loops: they make up for what they lag
+FIRST_MOVE = 0.3  # of its planned speed: the first move of a machine that is not simulated
 _ENOUGH = 100.0  # Hz: positions that come less often are so much coarser a path
 
 NOTE = (

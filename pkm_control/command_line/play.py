@@ -27,7 +27,7 @@ from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.path_events import PathEventError
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.optional import NotInstalledError
-from pkm_control.realism import USUAL_RESERVE
+from pkm_control.realism import FIRST_MOVE, USUAL_RESERVE
 from pkm_control.report.recording import ENDING_OTHERS, Recording
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
@@ -114,7 +114,8 @@ def play(
     rest = planner.rest(np.asarray(kinematics.home, dtype=np.float64), _LINGER)
     gc.collect()
     gc.freeze()  # later collections, between two motions, are too short for a watchdog to notice
-    going = f"home and to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
+    slowly = " slowly" if loop.machine.real else ""
+    going = f"home and{slowly} to the start of the motion, then {cycles} times {job.cycle.duration:.3g} s"
     print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
     interruption.motion_begins()
     stopped = interruption.is_set
@@ -125,7 +126,9 @@ def play(
         hold(loop, realtime)
         recording = run_motion(loop, rest, realtime=realtime, stopped=stopped)
         if not recording.faults and not stopped():
+            loop.follower.set_override(FIRST_MOVE if loop.machine.real else 1.0)
             recording = run_motion(loop, job.approach, realtime=realtime, stopped=stopped)
+            loop.follower.set_override(1.0)
         if recording.faults:
             raise PkmError(recording.faults[0])
         recording = run_motion(loop, job.cycle, cycles, realtime, stopped=stopped)

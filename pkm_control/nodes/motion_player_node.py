@@ -90,6 +90,8 @@ class MotionPlayer(Node):
         self._wait_for_page = declare(
             self, "wait_for_page", False, "let the first motion wait for the page, for a few seconds", fixed=True
         )
+        text = "speed of the way to a motion's start, as a share of what limits allow"
+        self._first_move = declare(self, "first_move", 1.0, text, (0.01, 1.0), fixed=True)
         self._page = ""  # how far it is, as it says
         self._page_since = 0.0  # s, on the monotonic clock: all but the page is there; 0: not yet
         self._health = dict.fromkeys(
@@ -329,12 +331,13 @@ class MotionPlayer(Node):
         source = order.plan.motion.source if order.plan is not None else ""
         self._last = dict(zip(about.MOTION, (order.motion, order.cycles, source, self._begun), strict=True))
         self._diagnostics.soon()
-        self._run = MotionRun(order, self._client, streams, self._tolerance)
+        self._run = MotionRun(order, self._client, streams, self._tolerance, self._first_move)
         self._order = self._streams = None
         self._problem = ""
         self._loops_at_end = -1
         run = self._run
-        self.get_logger().info("the robot goes to the start of the motion")
+        slowly = f" at {self._first_move:.0%} of its speed" if self._first_move < 1.0 else ""
+        self.get_logger().info(f"the robot goes to the start of the motion{slowly}")
         run.begin(messages.pose_of(reference.pose), lambda: self._recorder(run))
 
     def _recorder(self, run: MotionRun) -> RunRecorder:

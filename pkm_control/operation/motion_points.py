@@ -60,6 +60,11 @@ class MotionPoints:
         points = sample.times, sample.pose, sample.twist, sample.acceleration
         return MotionPoints(*points, repetitions, events=plan.events)
 
+    def at_speed(self, fraction: float) -> MotionPoints:
+        """The same path at a fraction of its speed; for a motion without events."""
+        f = fraction
+        return replace(self, times=self.times / f, twists=f * self.twists, accelerations=f * f * self.accelerations)
+
     def starting(self, on_other_clock: Callable[[float], float]) -> MotionPoints:
         """The same motion, where its start is known by another clock; one that begins at once begins at once."""
         return replace(self, start=on_other_clock(self.start)) if self.start else self

@@ -19,7 +19,7 @@ from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.loop.fixed_rate import PRIORITY
 from pkm_control.motion.files.shipped import AUTO, find_motion
-from pkm_control.realism import DELAY, NOTE, RESERVE, USUAL_RESERVE, payload_note, reserve_of_drives
+from pkm_control.realism import DELAY, FIRST_MOVE, NOTE, RESERVE, USUAL_RESERVE, payload_note, reserve_of_drives
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
@@ -311,6 +311,7 @@ NODES = (
         lambda values: {
             "notes": _notes(values),
             "reserve": reserve(values),
+            "first_move": 1.0 if values["hardware"] in (SIMULATED, "none") else FIRST_MOVE,
             "wait_for_page": values["page"] == "true" and values["browser"] == "true",  # for a person
         },
         {"actuated_joint_states": "hardware/joint_states"},

@@ -15,7 +15,6 @@ from rclpy.action import ActionClient
 
 from pkm_control.loop.modes import Outcome
 from pkm_control.loop.motion import Tolerances
-from pkm_control.motion.trajectory import Trajectory
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.motion_player.run_streams import RunStreams
 from pkm_control.operation.motion_points import MotionPoints
@@ -48,9 +47,12 @@ class MotionRun:
         client: of the controller's action.
         streams: what is to be recorded.
         tolerance: distance from the path that ends the run, m; 0: any.
+        first_move: share of its planned speed at which the way to the start is gone.
     """
 
-    def __init__(self, order: Order, client: ActionClient, streams: RunStreams, tolerance: float) -> None:
+    def __init__(
+        self, order: Order, client: ActionClient, streams: RunStreams, tolerance: float, first_move: float = 1.0
+    ) -> None:
         assert order.plan is not None
         self.order = order
         self.plan = order.plan
@@ -62,6 +64,7 @@ class MotionRun:
         self.ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
         self._client = client
         self._tolerance = tolerance
+        self._first_move = first_move
         self._goal: Any = None  # the handle of the motion that runs
         self._told = False
 
@@ -76,7 +79,7 @@ class MotionRun:
 
         def play() -> None:
             self.recorder = recorder()
-            self._go(self.plan.job.cycle, self.order.cycles, self._complete)
+            self._go(MotionPoints.of(self.plan.job.cycle, self.order.cycles), self._complete)
 
         if np.linalg.norm(here[:3] - start[:3]) < 1e-6 and abs(here[3:] @ start[3:]) > 1.0 - 1e-12:
             play()
@@ -86,7 +89,7 @@ class MotionRun:
         except PkmError as error:
             self.end(f"the way to the start of the motion: {error}")
             return
-        self._go(way, 1, play)
+        self._go(MotionPoints.of(way).at_speed(self._first_move), play)
 
     def take(self, everything: bool = False) -> None:
         """Take what was published since; the last of it comes a little after the result."""
@@ -107,11 +110,11 @@ class MotionRun:
         self.completed = True
         self.end()
 
-    def _go(self, trajectory: Trajectory, cycles: int, then: Callable[[], None]) -> None:
+    def _go(self, points: MotionPoints, then: Callable[[], None]) -> None:
         """Send a motion to the controller, and call `then` when it is done."""
         base_link = self.plan.planner.kinematics.mechanism.base_link
         allowed = Tolerances(path_position=self._tolerance or math.inf)
-        goal = motion_messages.goal_message(MotionPoints.of(trajectory, cycles), allowed, base_link)
+        goal = motion_messages.goal_message(points, allowed, base_link)
 
         def answered(sent: Any) -> None:
             self._goal = sent.result()
