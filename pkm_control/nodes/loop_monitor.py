@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
 from rclpy.node import Node
+from rclpy.time import Time
 
 from pkm_control.loop.fixed_rate import statistics
 from pkm_description.ros import topics
@@ -58,5 +60,6 @@ class LoopMonitor:
             worst_deviation=found.deviation_max,
             mean_work=work / (len(wakes) - 1),
         )
-        self.last.header.stamp = self._node.get_clock().now().to_msg()
+        ago = round(1e9 * (time.monotonic() - wakes[-1]))  # the stamp is that of the last cycle which is counted
+        self.last.header.stamp = Time(nanoseconds=self._node.get_clock().now().nanoseconds - ago).to_msg()
         self._out.publish(self.last)

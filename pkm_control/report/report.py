@@ -70,7 +70,7 @@ class Report:
     realtime: bool
     faults: tuple[str, ...]
     margins: Margins | None
-    recorded: int  # control periods that were heard of
+    recorded: int  # control periods that were recorded
     passed: int  # that there were, by the clock of the readings
     marks: tuple[Mark, ...] = ()
 
@@ -240,7 +240,7 @@ class Report:
             times = "once" if len(marks) == 1 else f"{len(marks)} times, last"
             rows.append((f"output {output}", f"set {times} to {marks[-1].value:g} at {marks[-1].time:.3f} s"))
         if self.recorded < _WHOLE * self.passed:
-            text = f"{self.recorded} of {self.passed} periods were heard of; the figures are of these"
+            text = f"{self.recorded} of {self.passed} periods were recorded; the figures are of these"
             rows.append(("recording", text))
         rows.append(("loop", self.loop_line()))
         rows += self._remarks()
