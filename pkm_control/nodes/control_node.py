@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rclpy.node import Node
 
+from pkm_control.loop.scheduling import ask_for_short_slices
 from pkm_control.nodes.controller_node import ControllerNode
 from pkm_control.nodes.hardware_node import HardwareNode
 from pkm_control.nodes.shared_loop import SharedLoop
@@ -18,6 +19,7 @@ from pkm_description.ros.process import run_nodes
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     shared = SharedLoop()  # forked from here, before there are other threads
+    ask_for_short_slices()  # of this process's threads to come: a stop is heard soon, whatever else runs
 
     def make() -> list[Node]:
         return [ControllerNode(shared), HardwareNode(shared)]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pkm_control.client.errors import RefusedError
 from pkm_control.client.task import Result
 from pkm_control.command_line import options
+from pkm_control.loop.scheduling import ask_for_short_slices
 from pkm_control.operation.answer import Answer
 from pkm_control.optional import ROS, ROS_REMEDY, need
 from pkm_description.errors import PkmError
@@ -109,6 +110,7 @@ def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]
         need(f"pkm {word}", ROS, ROS_REMEDY)
         with progress(_LOOKING):
             kind = importlib.import_module("pkm_control.client.ros.link").RosLink
+            ask_for_short_slices()
             link = kind(given.namespace, given.timeout, False, only)
         try:
             return act(link)
