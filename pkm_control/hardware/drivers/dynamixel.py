@@ -163,7 +163,7 @@ class DynamixelDriver(Driver):
             unknown = [one for one in unknown if not self._is_off(one)]
             if not unknown or time.monotonic() > until:
                 return unknown
-            times = max(2, min(25, int(_FLOOD * self._baud / 10 / (_TORQUE_PACKET * len(unknown)))))
+            times = max(2, min(100, int(_FLOOD * self._baud / 10 / (_TORQUE_PACKET * len(unknown)))))
 
     def _tell_all(self, address: int, value: int) -> None:
         """Write a byte of all drives at once, which none of them answers, and so more than once."""
