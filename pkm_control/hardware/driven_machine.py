@@ -65,6 +65,7 @@ class DrivenMachine(Machine):
         self._blind: NDArray[np.bool_] | None = None  # axes whose encoders have not found their index
         self._fresh = True  # the last exchange brought a reading
         self._dropped, self._doubt = 0, ""
+        self._began = -math.inf  # s, `time.monotonic`: the period; what is asked for in it has its time
         self._asked = -math.inf  # s, `time.monotonic`: when the last reading was
         none = np.zeros(len(drives.home))
         self._seen = (self.time, drives.home.copy(), none)  # time of the last reading, positions, velocities
@@ -238,6 +239,7 @@ class DrivenMachine(Machine):
             raise ValueError(f"step is {dt} s; give a time greater than zero")
         with self._lock:
             self.time += dt
+            self._began = time.monotonic()
             if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
                 self._attempt(lambda: self._exchange(dt))
             elif self._untold and self._ended is None and time.monotonic() - self._told > _AGAIN:
@@ -275,6 +277,7 @@ class DrivenMachine(Machine):
     def _look_twice(self) -> None:
         """Read until two readings in a row agree: drives go on where they are, not where one was misread."""
         agreed = 0
+        self._began = time.monotonic()
         self._watch = ReadingWatch(self.limits)
         for _ in range(_READINGS):
             reading = self._driver.exchange(None)
@@ -392,7 +395,7 @@ class DrivenMachine(Machine):
         before, last, _ = self._seen
         if positions.shape != last.shape or not np.isfinite(positions).all():
             raise DeviceError(f"positions that cannot be: {reading.positions}")
-        age = max(time.monotonic() - reading.time, 0.0) if self.real else 0.0
+        age = max(self._began - reading.time, 0.0) if self.real else 0.0
         taken = max(self.time - age, before)
         judged = positions
         if reading.indices is not None:  # an axis that finds its index counts anew from there

@@ -49,7 +49,7 @@ _FASTEST_PROFILE = 32767
 _WATCHDOG_UNIT = 0.02  # s
 _WRITE_PATIENCE = 0.1  # s, for the system to take bytes
 _STANDS = 16  # counts, 1.4 degrees: a goal nearer than that is where a drive stands, give and noise included
-_TRIES = 4  # for an answer; each is waited for 34 ms
+_TRIES = 8  # for an answer; each is waited for 34 ms
 _TORQUE_PACKET = 13  # bytes
 _FLOOD = 0.1  # s of a line that is filled with packets, of which some arrive where much is garbled
 _ERRORS = {0: "input voltage", 2: "overheating", 3: "encoder", 4: "electrical shock", 5: "overload"}
@@ -163,7 +163,7 @@ class DynamixelDriver(Driver):
             unknown = [one for one in unknown if not self._is_off(one)]
             if not unknown or time.monotonic() > until:
                 return unknown
-            times = max(2, min(25, int(_FLOOD * self._baud / 10 / (_TORQUE_PACKET * len(unknown)))))
+            times = max(2, min(100, int(_FLOOD * self._baud / 10 / (_TORQUE_PACKET * len(unknown)))))
 
     def _tell_all(self, address: int, value: int) -> None:
         """Write a byte of all drives at once, which none of them answers, and so more than once."""

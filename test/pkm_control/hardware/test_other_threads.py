@@ -19,8 +19,7 @@ from .benches import BENCHES, Bench, wait_until
 @pytest.fixture(params=BENCHES)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     with BENCHES[request.param](tmp_path) as made:
-        made.machine.configure()
-        assert not made.machine.fault, made.machine.fault
+        made.contact()
         yield made
 
 
@@ -111,8 +110,8 @@ def test_in_the_middle_of_a_call(bench: Bench, method: str, writes: int) -> None
             machine.deactivate()
     finally:
         module.time = time  # type: ignore[attr-defined]
-    # a call may be over before the device has heard so often, and one to let go before it looks at the clock again
-    assert ended == [""] or writes > 1 or method == "disable"
+    # other calls may be over before the device has heard so often, or before they look at the clock again
+    assert ended == [""] or writes > 1 or method != "exchange"
     assert machine.shut_down() == ""
     assert not bench.on()
     bench.pass_periods(5)

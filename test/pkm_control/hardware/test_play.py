@@ -201,9 +201,8 @@ def test_outputs_on_the_way(
         patient_file.read_text() + "outputs: {gripper: {channel: 6, pulse_off: 1000, pulse_on: 2000}}"
     )
     file = read_machine_file(patient_file)
-    robot, recording = play(hexapod.mechanism, file, str(motion), 2, False, Interruption(), realtime=False)
+    _, recording = play(hexapod.mechanism, file, str(motion), 2, False, Interruption(), realtime=False)
     assert not recording.faults
-    assert robot.machine.outputs == {"gripper": 0.0}
     seen = [row[6] for row in what_was_sent(board) if row[6]]
     changes = [pulse for k, pulse in enumerate(seen) if k == 0 or pulse != seen[k - 1]]
     assert changes == [1000, 2000, 1000, 2000, 1000]

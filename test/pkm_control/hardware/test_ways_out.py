@@ -162,7 +162,7 @@ MOTION = "# frame: home\nx [mm], y [mm], z [mm], dwell [s]\n0,0,0,0.2\n0,0,2,0.2
 PLAYED = {"dynamixel": "hobby_hexapod", "odrive": "biglide", "servos": "hobby_hexapod"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("kind", BENCHES)
 def test_pkm_play_ends_with_drives_off(
     kind: str, number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture
