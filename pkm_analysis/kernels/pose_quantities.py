@@ -84,16 +84,18 @@ def limit_slack(model, data, out):
     """Distance of the joints from their limits, of the nearest one; writes LIMIT and LIMIT_AT."""
     bodies, state = model.bodies, data.state
     per_metre = 1.0 / model.task[0].length
+    size = model.task[0].size
     least = UNLIMITED
     at = -1.0
     for i in range(2, bodies.shape[0]):
         scale = per_metre if bodies[i].prismatic == 1 else 1.0
+        rounding = LIMIT_SLACK * size if bodies[i].prismatic == 1 else LIMIT_SLACK
         if bodies[i].lower > -UNLIMITED:
-            slack = scale * (state[i].q - bodies[i].lower + LIMIT_SLACK)
+            slack = scale * (state[i].q - bodies[i].lower + rounding)
             at = larger(least, slack, 2.0 * i, at)
             least = min(least, slack)
         if bodies[i].upper < UNLIMITED:
-            slack = scale * (bodies[i].upper + LIMIT_SLACK - state[i].q)
+            slack = scale * (bodies[i].upper + rounding - state[i].q)
             at = larger(least, slack, 2.0 * i + 1.0, at)
             least = min(least, slack)
     out[LIMIT] = least

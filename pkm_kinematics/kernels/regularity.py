@@ -7,8 +7,9 @@ conditioning index of Angeles and Lopez-Cajun ("Kinematic isotropy and the condi
 manipulators", 1992), and within a factor n of the smallest singular value over the largest. It comes from Householder's
 QR, whose triangle is inverted: neither determinants nor normal equations, which lose half of the digits, decide.
 
-Units are made uniform by a length: an angular velocity counts as the speed of a point at the characteristic length. The
-closures of a limb mix directions with lengths; there each joint's column is taken at unit length instead.
+Units are made uniform by a length: an angular velocity counts as the speed of a point at the characteristic length, and
+a direction that a closure holds as an arc at the robot's size. Joints of a limb slide or turn; there each joint's
+column is taken at unit length.
 """
 
 from math import sqrt

@@ -17,10 +17,12 @@ from pkm_kinematics.kernels.position.placement import place_platform
 from pkm_kinematics.kernels.position.positions import place_block, write_block_rows
 from pkm_kinematics.model.tables import Tables
 
-# m or rad: the same configuration, found twice; near a branch point Newton's method is only half as exact.
+# rad, and of the robot's size: the same configuration, found twice; near a branch point Newton's method is only half as
+# exact.
 SAME = 1e-6
 MOST_MODES = 2**62  # numbers of working modes that integers hold
-EXACT = 1e-9  # m or rad: axes that ought to meet or to be parallel, against rounding in a description's numbers
+# rad, and of the robot's size: axes that ought to meet or to be parallel, against rounding in a description's numbers.
+EXACT = 1e-9
 
 
 # Closures that hold a point. Where a chain's position alone determines its joints, the orientations that a universal
@@ -112,13 +114,14 @@ def _match(tables: Tables, block: Any) -> bool:
     shape = "".join("P" if bodies["prismatic"][i] else "R" for i in chain)
     planar = spherical = False
     axes = _axes(bodies, closure, chain)
+    exact = EXACT * float(block["size"])
     if closure["kind"] in PLACING:
-        if shape[-1] == "R" and np.abs(closure["predecessor_point"][:2]).max() < EXACT:
+        if shape[-1] == "R" and np.abs(closure["predecessor_point"][:2]).max() < exact:
             return False  # a point on the last joint's axis says nothing of its angle
         planar = shape in _IN_PLANE and _parallel(axes[:-1], shape == "PRR")
         layout = (_IN_PLANE if planar else _IN_SPACE).get(shape)
     elif closure["kind"] == records.REVOLUTE:
-        planar, spherical = _parallel(axes, shape == "PRR"), _concurrent(axes)
+        planar, spherical = _parallel(axes, shape == "PRR"), _concurrent(axes, exact)
         layout = _IN_PLANE.get(shape) if planar else _ON_SPHERE.get(shape) if spherical else None
     else:
         layout = None
@@ -128,7 +131,7 @@ def _match(tables: Tables, block: Any) -> bool:
         chain[k] if k is not None else -1 for k in (layout.lift, layout.driver, layout.pointing, layout.extension)
     )
     block["pointing_count"], block["planar"], block["spherical"] = layout.aiming, planar, spherical
-    return not (layout.aiming == 2 and np.abs(bodies["translation"][chain[layout.pointing + 1]]).max() > EXACT)
+    return not (layout.aiming == 2 and np.abs(bodies["translation"][chain[layout.pointing + 1]]).max() > exact)
 
 
 def _swap_sides(closure: Any) -> None:
@@ -159,15 +162,15 @@ def _parallel(axes: list[tuple[Array, Array, bool]], lifted: bool) -> bool:
     return turning and (not across[0] if lifted else all(across))
 
 
-def _concurrent(axes: list[tuple[Array, Array, bool]]) -> bool:
-    """True where all axes turn and meet in one point."""
+def _concurrent(axes: list[tuple[Array, Array, bool]], exact: float) -> bool:
+    """True where all axes turn and meet in one point, which they miss by less than `exact` [m]."""
     if any(slides for _, _, slides in axes):
         return False
     # nearest point to all lines
     projectors = [np.eye(3) - np.outer(axis, axis) for axis, _, _ in axes]
     normal = sum(projectors)
     centre = np.linalg.lstsq(normal, sum(P @ p for P, (_, p, _) in zip(projectors, axes, strict=True)), rcond=None)[0]
-    return all(np.linalg.norm(P @ (centre - p)) < EXACT for P, (_, p, _) in zip(projectors, axes, strict=True))
+    return all(np.linalg.norm(P @ (centre - p)) < exact for P, (_, p, _) in zip(projectors, axes, strict=True))
 
 
 def _lift_offset(tables: Tables, block: Any, state: Any) -> float:
@@ -194,7 +197,7 @@ def _reproduces(tables: Tables, block: Any, state: Any, rows: Any) -> bool:
         residual = write_block_rows(tables.model.closures, block, state, rows)
         found = np.where(turning, np.arctan2(state["s"][span], state["c"][span]), state["q"][span])
         state["q"][span] = home
-        error = np.where(turning, np.angle(np.exp(1j * (found - home))), found - home)
+        error = np.where(turning, np.angle(np.exp(1j * (found - home))), (found - home) / block["size"])
         if closed(block, residual) and np.abs(error).max() < SAME:
             return True
     return False

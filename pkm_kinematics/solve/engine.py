@@ -87,7 +87,8 @@ EXACT = 1e-14  # of the robot's size: limbs that are closed less exactly are clo
 FOLDED = 0.02  # of the robot's size: limbs that are open by less are tried again as a whole
 ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of a motion space that turns
 ROUNDED = 1e-5  # of the robot's size: a loop open by less may be so by rounding; INSIDE decides, of the pose
-TORN = 1e-6  # rad or m: a mimic joint farther than this from what its leader says is torn off it
+TORN = 1e-6  # rad, and of the robot's size: a mimic joint farther than this from what its leader says is torn off it
+POINT = 1e-9  # of the robot's longest part: joints nearer to each other than this are in one point
 PASSAGES = 4  # of a curve by one pose that are tried
 OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
 
@@ -197,7 +198,8 @@ class Engine:
         """Lower and upper ends (n_joints,) of the joints' ranges, rounding allowed for."""
         lower, upper = np.full(len(self.joint_names), -np.inf), np.full(len(self.joint_names), np.inf)
         for table in (self.tables.bodies[2:], self.task.chain[1:]):
-            lower[table["column"]], upper[table["column"]] = table["lower"] - LIMIT_SLACK, table["upper"] + LIMIT_SLACK
+            slack = LIMIT_SLACK * np.where(table["prismatic"] == 1, self.size, 1.0)
+            lower[table["column"]], upper[table["column"]] = table["lower"] - slack, table["upper"] + slack
         return lower, upper
 
     def beyond_limits(self, joints: Array) -> NDArray[np.bool_]:
@@ -292,7 +294,10 @@ class Engine:
 
     @cached_property
     def characteristic_length(self) -> float:
-        """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints."""
+        """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints.
+
+        The robot's longest part where these are all at the platform's origin.
+        """
         c = self.tables.closures
         points = np.vstack(
             [
@@ -303,7 +308,8 @@ class Engine:
         if not len(points):  # limbs that the tree leads to from the platform
             points = self.tables.bodies["translation"][self.tables.bodies["parent"] == records.PLATFORM]
         length = float(np.linalg.norm(points, axis=1).mean()) if len(points) else 0.0
-        return length if length > 1e-9 else 1.0
+        longest = float(self.tables.blocks["size"].max(initial=0.0)) or 1.0
+        return length if length > POINT * longest else longest
 
     def _size(self) -> float:
         """Size of the robot [m]: greatest distance of a limb's joint from the platform at home."""
@@ -597,7 +603,8 @@ class Engine:
         """Take away configurations that tear a gear: loops imply its ratio near home, not in every working mode."""
         torn = np.zeros(len(solved.status), dtype=bool)
         for follower, leader, multiplier, offset in self._gears:
-            torn |= np.abs(solved.q[:, follower] - multiplier * solved.q[:, leader] - offset) > TORN
+            unit = 1.0 if self.joint_turning[follower] else self.size
+            torn |= np.abs(solved.q[:, follower] - multiplier * solved.q[:, leader] - offset) > TORN * unit
         torn &= closes(solved.status)
         if torn.any():
             solved.status[torn], solved.residual[torn] = Status.UNREACHABLE, np.inf

@@ -23,6 +23,7 @@ Gosselin and Angeles (1990) for types 1 and 2; Zlatanov, Bonev and Gosselin (200
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -107,12 +108,11 @@ def margins(
     """
     finite = np.asarray(np.isfinite(K).all((-1, -2)))
     safe = np.where(finite[:, None, None], K, 0.0)
-    values = np.linalg.svd(safe, compute_uv=False)
+    values: Array = np.linalg.svd(safe, compute_uv=False)
     f = K.shape[-1]
     smallest = values[:, f - 1] if values.shape[-1] >= f else np.zeros(len(K))
-    uniform = values
-    if drive_units is not None and (drive_units != 1.0).any():
-        uniform = np.linalg.svd(safe * drive_units[:, None], compute_uv=False)
+    units = np.ones(K.shape[1]) if drive_units is None else drive_units
+    uniform = values if (units == 1.0).all() else np.asarray(np.linalg.svd(safe * units[:, None], compute_uv=False))
     with np.errstate(divide="ignore", invalid="ignore"):
         slowest, amplification = 1.0 / values[:, 0], 1.0 / smallest
         condition = f / np.sqrt((uniform**2).sum(axis=-1) * (uniform**-2.0).sum(axis=-1))
@@ -134,4 +134,5 @@ def margins(
 def joined(parts: list[Singularity]) -> Singularity:
     """Margins of some poses and of more, in this order."""
     names = [f.name for f in fields(parts[0]) if f.name != LENGTH]
-    return replace(parts[0], **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return replace(parts[0], **arrays)

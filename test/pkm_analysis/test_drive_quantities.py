@@ -16,6 +16,7 @@ from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.indices import performance_indices
 from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
+from pkm_dynamics import Distribution
 from pkm_kinematics import Kinematics
 
 ROBOTS = ["delta", "five_bar", "planar_3rpr", "planar_redundant", "cable_8", "gough_stewart", "gough_stewart_7"]
@@ -48,7 +49,9 @@ def _strongest(analysis: Analysis, pose: Array, wrench: Array) -> float:
     equal = np.hstack([K.T, -(S.T @ wrench)[:, None]])
     target = np.r_[np.zeros(len(lower)), -1.0]
     ranges = [*zip(lower, upper, strict=True), (0.0, None)]
-    found = linprog(target, A_eq=equal, b_eq=K.T @ dynamics.gravity(pose).effort, bounds=ranges)
+    found = linprog(
+        target, A_eq=equal, b_eq=K.T @ dynamics.inverse(pose, distribution=Distribution()).effort, bounds=ranges
+    )
     return np.inf if found.status == 3 else -found.fun
 
 
@@ -203,12 +206,12 @@ def test_at_rest_cables_pull_and_carry_the_weight_with_the_least_tensions_of_all
     held = np.isfinite(values)
     assert 5 < held.sum() < 55
     for pose, value in zip(poses, values, strict=True):
-        plain = dynamics.gravity(pose).effort
+        plain = dynamics.inverse(pose, distribution=Distribution()).effort
         assert (plain > upper).any()  # least squares push with some cables
         assert _tensions_exist(kinematics, pose, plain) == np.isfinite(value)
     for pose, value in list(zip(poses[held], values[held], strict=True))[:5]:
         K = kinematics.inverse_jacobian(pose) @ np.asarray(kinematics.subspace(pose))
-        work = K.T @ dynamics.gravity(pose).effort
+        work = K.T @ dynamics.inverse(pose, distribution=Distribution()).effort
         found = minimize(
             lambda t: 0.5 * t @ t,
             0.5 * (lower + upper),

@@ -51,9 +51,9 @@ from pkm_kinematics.kernels.position.positions import (
 )
 from pkm_kinematics.kernels.position.solve_poses import (
     INSIDE,
+    beyond_limits,
     check_pose,
     fine,
-    first_beyond_limit,
     read_joints,
     take_seed,
 )
@@ -300,9 +300,7 @@ def status_of_end(model, data):
         miss, turn = read_chain(model, data, platform.R, platform.p)
         if not (miss < INSIDE * model.task[0].size and turn < INSIDE):
             return DIVERGED
-    if first_beyond_limit(model.bodies, data.state, 2) >= 0 or first_beyond_limit(chain, data.chain, 1) >= 0:
-        return JOINT_LIMIT
-    return CONVERGED
+    return JOINT_LIMIT if beyond_limits(model, data) else CONVERGED
 
 
 @compiled

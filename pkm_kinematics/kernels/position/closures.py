@@ -343,6 +343,20 @@ def inverse_of_tall(J, m, n, out, scratch):
 
 
 @compiled
+def weigh_directions(closures, block, values, start_at, per_row, per_joint):
+    """Multiply what belongs to equations that hold a direction by the robot's size, as `block_residual` counts them.
+
+    So a block's equations are lengths all of them. `values[start_at:]` has an entry per equation and joint.
+    """
+    for k in range(block.closure_start, block.closure_start + block.closure_count):
+        closure = closures[k]
+        first = start_at + (closure.rows_at - block.rows_at) * per_row
+        for r in range(LENGTHS[closure.kind], closure.rows):
+            for j in range(block.count):
+                values[first + r * per_row + j * per_joint] *= block.size
+
+
+@compiled
 def invert_block(model, data, block):
     """Write the pseudo-inverse of a block's Jacobian into the workspace; returns its reciprocal condition.
 
@@ -354,14 +368,24 @@ def invert_block(model, data, block):
     at = block.scratch_at
     to = block.inverse_at
     block_jacobian(model, data, block, work, at)
+    weigh_directions(model.closures, block, work, at, n, 1)
+    condition = 0.0
     if m == 3 and n == 3:
         condition = inverse_of_three(work, at, work, to)
-        if condition != 0.0:
-            return condition
     elif m == 3 and n == 2:
         condition = inverse_of_three_by_two(work, at, work, to)
-        if condition != 0.0:
-            return condition
+    if condition == 0.0:
+        condition = inverse_by_rows(work, at, m, n, to, block.idle)
+    weigh_directions(model.closures, block, work, to, 1, m)
+    return condition
+
+
+@compiled
+def inverse_by_rows(work, at, m, n, to, idle):
+    """Generalised inverse of the flat (m, n) matrix work[at:] into work[to:]; returns its reciprocal condition.
+
+    That is 0 where others than `idle` joints depend on the rest.
+    """
     J = work[at : at + m * n]
     condition, dropped = inverse_of_tall(J, m, n, work[to : to + m * n], work[at + m * n : at + m * n + n * n])
-    return condition if dropped == block.idle else 0.0
+    return condition if dropped == idle else 0.0

@@ -16,8 +16,8 @@ from pkm_kinematics.kernels.position.positions import (
 from pkm_kinematics.kernels.position.solve_poses import (
     INSIDE,
     all_finite,
+    beyond_limits,
     check_pose,
-    first_beyond_limit,
     read_joints,
     read_rates,
     take_seed,
@@ -86,7 +86,7 @@ def keep_seeds(model, data, choice, poses, twists, accelerations_, out):
             continue
         out.residual[k], out.iterations[k] = gap, 0
         read_joints(model, data, out.q[k])
-        beyond = first_beyond_limit(model.bodies, state, 2) >= 0 or first_beyond_limit(chain, data.chain, 1) >= 0
+        beyond = beyond_limits(model, data)
         out.status[k] = JOINT_LIMIT if beyond else CONVERGED
         out.regularity[k] = invert_blocks(model, data)
         if not is_regular(out.regularity[k]):

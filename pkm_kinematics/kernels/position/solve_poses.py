@@ -29,7 +29,7 @@ from pkm_kinematics.kernels.vectors import add, axis_z, get, rotate
 
 UNIT = 1e-6  # a quaternion this near to unit length is rounded, one farther away is a mistake
 INSIDE = 1e-6  # rad, and of the robot's size: a pose this near to the motion space is rounded into it
-LIMIT_SLACK = 1e-9  # m and rad: a joint on its limit is inside
+LIMIT_SLACK = 1e-9  # rad, and of the robot's size: a joint on its limit is inside
 FARTHEST = 1e5  # rad, and of the robot's size: beyond, neighbouring numbers are too far apart to close loops with
 
 
@@ -137,13 +137,23 @@ def usable_seed(model, seed):
 
 
 @compiled
-def first_beyond_limit(bodies, state, first):
-    """The first body, from `first` on, whose joint is outside its range, -1 if none."""
+def first_beyond_limit(bodies, state, first, size):
+    """The first body, from `first` on, whose joint is outside its range, -1 if none; `size` of the robot [m]."""
     for i in range(first, bodies.shape[0]):
         q = state[i].q
-        if q < bodies[i].lower - LIMIT_SLACK or q > bodies[i].upper + LIMIT_SLACK:
+        slack = LIMIT_SLACK * size if bodies[i].prismatic == 1 else LIMIT_SLACK
+        if q < bodies[i].lower - slack or q > bodies[i].upper + slack:
             return i
     return -1
+
+
+@compiled
+def beyond_limits(model, data):
+    """Whether a joint of the limbs, or of the platform's branch, is outside its range."""
+    size = model.task[0].size
+    if first_beyond_limit(model.bodies, data.state, 2, size) >= 0:
+        return True
+    return first_beyond_limit(model.chain, data.chain, 1, size) >= 0
 
 
 @compiled
@@ -164,9 +174,7 @@ def solve_pose(model, data, pose, branch):
         if chain.shape[0] < 7:
             place_chain(model, data, platform.R, platform.p)
     status, residual, iterations = solve_positions(model, data, branch, True)
-    if status == CONVERGED and (
-        first_beyond_limit(model.bodies, state, 2) >= 0 or first_beyond_limit(chain, data.chain, 1) >= 0
-    ):
+    if status == CONVERGED and beyond_limits(model, data):
         status = JOINT_LIMIT
     return status, residual, iterations
 
@@ -181,8 +189,7 @@ def turns_from_home(model, data, branch, home):
             side = (branch // block.stride) % block.branches
             i = block.driver
             state[i].q = turn_from_home(bodies, model.closures, block, state, side, home[bodies[i].column])
-    beyond = first_beyond_limit(bodies, state, 2) >= 0 or first_beyond_limit(model.chain, data.chain, 1) >= 0
-    return JOINT_LIMIT if beyond else CONVERGED
+    return JOINT_LIMIT if beyond_limits(model, data) else CONVERGED
 
 
 @compiled
