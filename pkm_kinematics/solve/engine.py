@@ -83,7 +83,7 @@ ASTRAY = 0.05  # of an acceleration: what feedback and trajectories may miss of 
 ROUNDED = 1e-5  # of the robot's size: a loop open by less may be so by rounding; INSIDE decides, of the pose
 TORN = 1e-6  # rad or m: a mimic joint farther than this from what its leader says is torn off it
 PASSAGES = 4  # of a curve by one pose that are tried
-OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
+OPEN = (Status.UNREACHABLE, Status.DIVERGED, Status.NOT_CONNECTED)  # statuses of a pose at which a loop stays open
 
 
 @dataclass(frozen=True, eq=False)
