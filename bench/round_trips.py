@@ -161,7 +161,7 @@ def travel(kinematics: Kinematics, name: str, poses: int, seed: int = 0, all_mod
             solved = kinematics.inverse(some[rows], mode=mode)
             closed = (solved.status == Status.CONVERGED) | (solved.status == Status.JOINT_LIMIT)
             reached[rows] |= closed
-            strange = ~closed & (solved.status != Status.UNREACHABLE)
+            strange = ~closed & ~np.isin(solved.status, (Status.UNREACHABLE, Status.NOT_CONNECTED))
             if strange.any():
                 tally.wrong += int(strange.sum())
                 tally.example = tally.example or f"mode {mode}: inverse {solved.reason(int(np.argmax(strange)))}"

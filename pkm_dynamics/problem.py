@@ -58,7 +58,7 @@ class Problem:
     ) -> Problem:
         """The problem of a call.
 
-        The status is INVALID_INPUT for motions that are not finite or not in the motion space, and UNREACHABLE where
+        The status is INVALID_INPUT for motions that are not finite or not in the motion space, and NOT_CONNECTED where
         nobody knows whether a configuration is of the mode.
 
         Args:
@@ -101,7 +101,7 @@ class Problem:
             astray = k.engine.outside(motions[rows, POSE], motions[rows, TWIST], choice.rows(rows))
             status[rows[astray]] = Status.INVALID_INPUT
         if engine.iterated and not choice.certain.all():
-            status[~choice.certain & (status == Status.CONVERGED)] = Status.UNREACHABLE
+            status[~choice.certain & (status == Status.CONVERGED)] = Status.NOT_CONNECTED
         plain = seed is None and payload is None
         problem = cls(robot, motions, shape, status, choice, model, plain)
         if not constant and acceleration is None:

@@ -26,8 +26,13 @@ def explain_inverse(engine: Engine, status: int, joints: Array, residual: float,
         return BAD_POSE + BAD_SEED * seeded
     if status == Status.UNREACHABLE and residual == inf:
         return f"{Status(status).meaning} and keeps the ratio of its mimic joints"
-    if status == Status.UNREACHABLE and engine.continues and residual < CLOSED * engine.size:
-        return "limbs cannot follow the platform there on its straight path from home: give a seed to go another way"
+    if status == Status.NOT_CONNECTED:
+        way = "near the seed" if seeded else "on its straight way from home" if engine.continues else "from home"
+        words = f"limbs that are solved by iteration do not follow the platform there {way}"
+        if residual < CLOSED * engine.size:
+            return f"{words}; the pose has a configuration: give a seed to go another way"
+        gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to tell the gap"
+        return f"{words} ({gap}); inverse_all looks for other configurations, and a seed goes another way"
     if status in (Status.UNREACHABLE, Status.DIVERGED):
         gap = f"a loop stays open by {residual:.3g} m" if isfinite(residual) else "too far away to tell the gap"
         return f"{Status(status).meaning} ({gap})"

@@ -155,8 +155,8 @@ class Kinematics(Introduced):
     def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> InverseSolution:
         """Joint positions for platform poses.
 
-        Limbs that are solved by iteration follow the platform from home on a straight path; where they cannot, the pose
-        counts as UNREACHABLE.
+        Limbs that are solved by iteration follow the platform from home on a straight path; where they cannot, the
+        status is NOT_CONNECTED: whether another way leads there is not known. UNREACHABLE is said where there is none.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
@@ -176,9 +176,6 @@ class Kinematics(Introduced):
         choice = self.modes.choose(poses, seed, mode)
         poses = e.into_space(poses, choice)
         solved = e.solve(poses, choice)
-        if seed is None and e.continues and np.count_nonzero(solved.status):
-            # the path from home ended where a limb does
-            solved.status[solved.status == Status.DIVERGED] = Status.UNREACHABLE
         if mode is not None and seed is None:
             e.bring_in(solved)
         if e.iterated:
@@ -842,7 +839,8 @@ def drop_uncertain(choice: Choice, solved: Solved) -> None:
     """Take back solutions beyond the end of a path from home: of which mode they are, nobody knows."""
     if choice.certain.all():
         return
+    solved.status[~choice.certain & (solved.status == Status.DIVERGED)] = Status.NOT_CONNECTED
     stray = ~choice.certain & np.isfinite(solved.q).all(axis=1)
     for values in (solved.q, solved.qd, solved.qdd):
         values[stray] = np.nan
-    solved.status[stray] = Status.UNREACHABLE
+    solved.status[stray] = Status.NOT_CONNECTED

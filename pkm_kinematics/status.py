@@ -9,7 +9,7 @@ class Status(IntEnum):
     """Outcome of a solve. Only `CONVERGED` comes with a solution that satisfies everything."""
 
     CONVERGED = 0
-    UNREACHABLE = 1  # no real configuration closes the loops there
+    UNREACHABLE = 1  # no real configuration closes the loops there, in the working mode that is asked for
     JOINT_LIMIT = 2  # the configuration closes the loops but leaves a joint's range
     SINGULAR = 3  # the configuration is known but its velocities or efforts are not determined
     DIVERGED = 4  # an iteration ended without closing the loops, or without efforts within their bounds
@@ -17,6 +17,7 @@ class Status(IntEnum):
         5  # not finite, not a unit quaternion, or outside the robot's motion space, or so large that numbers overflow
     )
     EFFORT_LIMIT = 7  # no efforts within the bounds do the work (6 and 9 are taken by the messages)
+    NOT_CONNECTED = 8  # limbs solved by iteration do not get there from home or a seed; another way might lead there
 
     @property
     def meaning(self) -> str:
@@ -31,6 +32,7 @@ _MEANING = {
     Status.SINGULAR: "the configuration is singular",
     Status.DIVERGED: "the iteration did not come to a solution",
     Status.INVALID_INPUT: "the input is not usable",
+    Status.NOT_CONNECTED: "limbs that are solved by iteration do not follow the platform to this pose",
     Status.EFFORT_LIMIT: "the actuators cannot do it within the bounds on their efforts",
 }
 

@@ -76,12 +76,30 @@ class Workspace(Pictured):
         """Where it was looked for."""
         return self.membership.domain
 
+    @property
+    def all_of_it(self) -> bool:
+        """True where it is every pose that the limbs reach in the working mode.
+
+        False where limbs are solved by iteration: then it is what they follow the platform to from home, on its
+        straight way where it can go straight, and what only other ways reach is not in it.
+        """
+        return not self.membership.robot.kinematics.engine.iterated
+
+    @property
+    def shows(self) -> str:
+        """Which of the two it is, in words."""
+        if self.all_of_it:
+            return "every pose that the limbs reach in the working mode"
+        way = "on the straight way from home" if self.membership.robot.kinematics.constant_space else "from home"
+        return f"what limbs solved by iteration follow the platform to {way}; what only other ways reach is left out"
+
     def _summary(self) -> str:
         return f"{self.membership.robot.name}: {measure(self.size)} +- {measure(self.error)} {self.unit}"
 
     def _details(self) -> list[str]:
         lines = [
             self.membership.in_words,
+            *([] if self.all_of_it else [self.shows]),
             f"border to {measure(1e3 * self.tolerance)} mm, {len(self.simplices)} facets",
         ]
         lines += [f"{100.0 * share:.3g} % of the border: {stop.text}" for stop, share in self.stopped_by]
@@ -179,6 +197,7 @@ class Workspace(Pictured):
         return {
             "robot": self.membership.robot.name,
             "domain": self.membership.in_words,
+            "shows": self.shows,
             "coordinates": list(self.domain.labels),
             "units": list(self.domain.units),
             "requirements": [str(one) for one in self.membership.requirements],

@@ -142,7 +142,8 @@ class JogSpace:
             q = np.asarray(found.joints)
             pose = place if len(place) == 7 else np.asarray(k.engine.poses(place)[0][0])
             return Target(pose, self.coordinates(pose, q), q)
-        if int(found.status) in (Status.INVALID_INPUT, Status.UNREACHABLE, Status.DIVERGED):
+        none = Status.INVALID_INPUT, Status.UNREACHABLE, Status.DIVERGED, Status.NOT_CONNECTED
+        if int(found.status) in none:
             near = k.nearest(place, seed=joints)
             if int(near.status) == Status.CONVERGED:
                 pose, q = np.asarray(near.pose), np.asarray(near.joints)

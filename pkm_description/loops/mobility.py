@@ -91,7 +91,10 @@ def mobility(
         uncontrolled=generic.left_when_locked,
     )
     if counted.kinematic_redundancy:
-        _refuse_kinematic_redundancy(counted, _surplus_drives(model, generic_configuration, platform, actuated))
+        surplus = _surplus_drives(model, generic_configuration, platform, actuated)
+        _refuse_kinematic_redundancy(
+            counted, surplus, platform, _whole_platforms(model, generic_configuration, actuated)
+        )
     return counted
 
 
@@ -196,20 +199,42 @@ def _check_actuators(
     )
 
 
-def _refuse_kinematic_redundancy(counted: Mobility, drives: Sequence[str]) -> None:
+def _refuse_kinematic_redundancy(
+    counted: Mobility, drives: Sequence[str], platform: str, others: Sequence[str]
+) -> None:
     """Raise `DescriptionError`: drives can move the mechanism and leave the platform where it is.
 
     The pose of the platform then no longer tells where the limbs are. To support such robots, this is the place that
     would let them pass: each of these freedoms needs a task coordinate of its own beside those of the platform
-    (`pkm_kinematics/model/task.py`).
+    (`pkm_kinematics/model/task.py`). Where other links have all freedoms, as the body that the half plates of an H4
+    carry has, one of these may have been meant, and nothing is wrong with the drives.
     """
+    remedy = "make the joints of these drives fixed, or describe each stage as a robot of its own"
+    if others:
+        some = " or ".join(repr(name) for name in others[:2])
+        remedy = (
+            f"where {platform!r} is a part of an articulated platform, name as platform_link the link that has all "
+        )
+        remedy += f"freedoms: {some}; else make the joints of these drives fixed, or describe each stage by itself"
     raise DescriptionError(
-        "<ros2_control>",
+        f"<pkm> platform_link {platform!r}" if others else "<ros2_control>",
         f"kinematic redundancy: the mechanism has {counted.total - counted.idle} freedoms, "
         f"{counted.kinematic_redundancy} more than its platform ({counted.motion}), whose pose leaves them open; "
         f"surplus drives: {', '.join(drives)}",
-        "make the joints of these drives fixed, or describe each stage as a robot of its own",
+        remedy,
     )
+
+
+def _whole_platforms(model: ClosureModel, q: Array, actuated: Sequence[str]) -> list[str]:
+    """Links that have all freedoms, and that the drives hold: those on which most joints and loops end come first."""
+    ends = [link for joint in model.joints for link in (joint.parent, joint.child)]
+    ends += [link for loop in model.loops for link in (loop.predecessor, loop.successor)]
+    found = []
+    for link in model.link_index:
+        freedoms = _freedoms(model, q, link, actuated)
+        if freedoms.left_when_locked == 0 and freedoms.platform + freedoms.idle == freedoms.total:
+            found.append(link)
+    return sorted(found, key=lambda link: -ends.count(link))
 
 
 def _surplus_drives(model: ClosureModel, q: Array, platform: str, actuated: Sequence[str]) -> list[str]:

@@ -90,7 +90,7 @@ ROUNDED = 1e-5  # of the robot's size: a loop open by less may be so by rounding
 TORN = 1e-6  # rad, and of the robot's size: a mimic joint farther than this from what its leader says is torn off it
 POINT = 1e-9  # of the robot's longest part: joints nearer to each other than this are in one point
 PASSAGES = 4  # of a curve by one pose that are tried
-OPEN = (Status.UNREACHABLE, Status.DIVERGED)  # statuses of a pose at which a loop stays open
+OPEN = (Status.UNREACHABLE, Status.DIVERGED, Status.NOT_CONNECTED)  # statuses of a pose at which a loop stays open
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,11 +87,11 @@ def test_a_jansen_leg_is_followed_through_the_whole_turn(start: float) -> None:
     np.testing.assert_array_equal(alone.joints, found.joints[0])
 
 
-def test_a_pose_beside_the_curve_is_unreachable() -> None:
+def test_a_pose_beside_the_curve_is_not_connected() -> None:
     k = Kinematics(load_mechanism(leg(0.0)))
     beside = pose(0.34, 0.0)
     beside[:2] += 1e-4
-    assert k.inverse(beside).status == Status.UNREACHABLE
+    assert k.inverse(beside).status == Status.NOT_CONNECTED
 
 
 def test_a_crank_that_stops_goes_round_the_other_way() -> None:

@@ -18,6 +18,7 @@ from pkm_kinematics.kernels.position.positions import (
     CONVERGED,
     DIVERGED,
     INVALID_INPUT,
+    NOT_CONNECTED,
     UNREACHABLE,
     closes,
     solve_positions,
@@ -241,7 +242,7 @@ def arrive(model, data, pose, status):
 
     The limbs go back to where the call began where they jumped or are open.
     """
-    if status in (UNREACHABLE, DIVERGED) or jumped(model, data) or not follows(model, data):
+    if status in (UNREACHABLE, DIVERGED, NOT_CONNECTED) or jumped(model, data) or not follows(model, data):
         take_back(data.state)
         return status if status != CONVERGED else DIVERGED
     last = data.system[VECTORS, LAST]

@@ -19,6 +19,7 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 
 # Status codes, as in pkm_kinematics.status.
 CONVERGED, UNREACHABLE, JOINT_LIMIT, SINGULAR, DIVERGED, INVALID_INPUT = range(6)
+NOT_CONNECTED = 8
 
 NEWTON_ITERATIONS = 50
 ROUNDING = 1e-15  # of the robot's size: a gap that no step makes smaller
@@ -114,14 +115,15 @@ def solve_positions(model, data, mode, angles):
             if angles:
                 read_angles(bodies, state, block.start, block.start + block.count)
             residual = write_block_rows(closures, block, state, rows)
-            if not closed(block, residual):
+            if not closed(block, residual) and status == CONVERGED:
                 status = UNREACHABLE
         else:
             residual, done = solve_newton(model, data, block)
             iterations = max(iterations, done)
             if closed(block, residual) and turned_over(closures, block, state):
                 residual = 2.0 * block.size  # the distance of two opposed directions
-            if not closed(block, residual):  # it came to rest where the gap is smallest, or it never came to rest
-                status = UNREACHABLE if done < NEWTON_ITERATIONS else DIVERGED
+            # it came to rest where the gap is smallest, which says nothing of elsewhere, or it never came to rest
+            if not closed(block, residual) and status == CONVERGED:
+                status = NOT_CONNECTED if done < NEWTON_ITERATIONS else DIVERGED
         worst = worse(worst, residual)
     return status, worst, iterations
