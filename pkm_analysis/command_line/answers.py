@@ -19,6 +19,7 @@ from pkm_analysis.proof.words import check_proved
 from pkm_analysis.requirements.names import check_coordinate, check_name
 from pkm_description import PkmError, load_mechanism
 from pkm_description.load import xacro_arguments
+from pkm_description.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pkm_analysis.report.write_report import Result
@@ -140,7 +141,7 @@ def _numbers(found: Found) -> str:
 
 def _written(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_whole(path, text + "\n")
 
 
 def _page(given: argparse.Namespace, word: str, found: Found) -> Path | None:
