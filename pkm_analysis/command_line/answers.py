@@ -53,7 +53,7 @@ class Found:
 
 def add_output(p: argparse.ArgumentParser) -> None:
     """Give a parser where the work is done, and where the answer goes."""
-    text = "address of a Dask scheduler, such as tcp://host:8786, whose workers do what takes long"
+    text = "address of a Dask scheduler that you trust, such as tcp://host:8786, whose workers do what takes long"
     p.add_argument("--scheduler", metavar="ADDRESS", help=text)
     text = "file for finished chunks of work: the same command goes on from there after it was stopped"
     p.add_argument("--journal", metavar="FILE", help=text)
