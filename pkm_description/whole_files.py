@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,17 +26,30 @@ def whole(file: str | Path) -> Iterator[Path]:
     Raises:
         OSError: it cannot be written.
     """
-    file = Path(file)
+    file = Path(file).resolve()
+    mode = _mode(file)
+    if mode is None:
+        yield file
+        return
     handle, name = tempfile.mkstemp(prefix=".", suffix=file.suffix, dir=file.parent)
     os.close(handle)
     part = Path(name)
     try:
         yield part
-        os.chmod(part, _MODE & ~_mask())
+        os.chmod(part, mode)
         os.replace(part, file)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def _mode(file: Path) -> int | None:
+    """The permissions that a file has, or a new one gets; None for a device or a pipe, which is written as it is."""
+    try:
+        found = file.stat().st_mode
+    except OSError:
+        return _MODE & ~_mask()
+    return stat.S_IMODE(found) if stat.S_ISREG(found) else None
 
 
 def write_whole(file: str | Path, content: bytes | str) -> None:

@@ -19,6 +19,7 @@ from pkm_analysis.proof.words import check_proved
 from pkm_analysis.requirements.names import check_coordinate, check_name
 from pkm_description import PkmError, load_mechanism
 from pkm_description.load import xacro_arguments
+from pkm_description.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pkm_analysis.report.write_report import Result
@@ -52,7 +53,7 @@ class Found:
 
 def add_output(p: argparse.ArgumentParser) -> None:
     """Give a parser where the work is done, and where the answer goes."""
-    text = "address of a Dask scheduler, such as tcp://host:8786, whose workers do what takes long"
+    text = "address of a Dask scheduler that you trust, such as tcp://host:8786, whose workers do what takes long"
     p.add_argument("--scheduler", metavar="ADDRESS", help=text)
     text = "file for finished chunks of work: the same command goes on from there after it was stopped"
     p.add_argument("--journal", metavar="FILE", help=text)
@@ -140,7 +141,7 @@ def _numbers(found: Found) -> str:
 
 def _written(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_whole(path, text + "\n")
 
 
 def _page(given: argparse.Namespace, word: str, found: Found) -> Path | None:

@@ -14,6 +14,7 @@ from pkm_analysis.domain import Coordinate, Domain, TaskCoordinates
 from pkm_analysis.endings import PICTURES, check_ending
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import View, facets
+from pkm_description.whole_files import whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,8 @@ def write(figure: Figure, path: str | Path) -> Path:
     path = Path(path)
     check_ending("picture", path, PICTURES)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DOTS)
+    with whole(path) as part:
+        figure.savefig(part, dpi=DOTS)
     return path
 
 

@@ -14,6 +14,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.optional_library import optional_library
 from pkm_description.mechanism import Array
+from pkm_description.whole_files import write_whole
 
 GAMMA = 2.2  # of sRGB, about
 
@@ -56,7 +57,7 @@ def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Seq
         mesh.visual = _seen_through(trimesh, sheet.colours)
         scene.add_geometry(mesh, geom_name=sheet.name, node_name=sheet.name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(scene.export(file_type="glb"))
+    write_whole(path, scene.export(file_type="glb"))
     return path
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pkm_analysis.drawing.sheet import png
+from pkm_description.whole_files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,12 +62,12 @@ def write_report(path: Path, title: str, results: Iterable[Result]) -> None:
     """
     sections = "".join(_section(result) for result in results)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
+    write_whole(
+        path,
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_CSS}</style></head>\n<body><main><h1>{escape(title)}</h1>"
         f"{sections}</main></body></html>\n",
-        encoding="utf-8",
     )
 
 

@@ -28,6 +28,7 @@ from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
 from pkm_analysis.workspace.weld import welded
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
+from pkm_description.whole_files import whole
 
 NODES = {1: 4001, 2: 401, 3: 72}  # along each coordinate, of the grid that borders are looked for on
 SLOW_NODES = {1: 401, 2: 61, 3: 25}  # the same where poses are solved by iteration
@@ -189,7 +190,8 @@ class Workspace(Pictured):
             write_layer(path, f"workspace of {mechanism.name}", "1", mechanism.base_link, [border])
             return
         trimesh = optional_library("trimesh", "trimesh", "files of meshes")
-        trimesh.Trimesh(*welded(self.corners, self.simplices), process=False).export(str(path))
+        with whole(path) as part:
+            trimesh.Trimesh(*welded(self.corners, self.simplices), process=False).export(str(part))
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, for JSON."""

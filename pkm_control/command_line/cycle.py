@@ -13,7 +13,6 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
 from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Inertial
+from pkm_description.whole_files import write_whole
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.making import making
@@ -307,7 +307,7 @@ def _optimised(given: argparse.Namespace, dynamics: Dynamics, places: Places) ->
 
 def _write(path: str, motion: MotionFile) -> None:
     try:
-        Path(path).write_text(cycle_search.as_file(motion), encoding="utf-8")
+        write_whole(path, cycle_search.as_file(motion))
     except OSError as error:
         raise CannotPickError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run's process and the node that plays its motion, which is forked from it, say to each other.
 
-The node says that the motion has been measured, and the process why it ends the run where a node's death is the reason.
+The node says that the motion has been measured, or cut off by who ended it, and the process why it ends the run where a
+node's death is the reason.
 
 What is left to do then, a page of pictures, takes seconds, in which nobody needs the other nodes; two loops at a
 kilohertz would keep a small computer busy.
@@ -10,7 +11,7 @@ kilohertz would keep a small computer busy.
 import mmap
 
 _LONGEST = 500  # bytes of a reason
-_SAID = mmap.mmap(-1, 1 + _LONGEST)  # shared by all that are forked from this process
+_SAID = mmap.mmap(-1, 2 + _LONGEST)  # shared by all that are forked from this process
 
 
 def say_measured() -> None:
@@ -23,16 +24,26 @@ def is_measured() -> bool:
     return _SAID[0] != 0
 
 
+def say_cut_off() -> None:
+    """Say that somebody ended the motion early, which is no fault of the node's."""
+    _SAID[1] = 1
+
+
+def is_cut_off() -> bool:
+    """Whether it has been said since `forget_measured`."""
+    return _SAID[1] != 0
+
+
 def forget_measured() -> None:
     """Before another run."""
-    _SAID[:] = bytes(1 + _LONGEST)
+    _SAID[:] = bytes(2 + _LONGEST)
 
 
 def say_fault(reason: str) -> None:
     """Say why the run ends early, though nobody asked it to."""
-    _SAID[1:] = reason.encode()[:_LONGEST].ljust(_LONGEST, b"\0")
+    _SAID[2:] = reason.encode()[:_LONGEST].ljust(_LONGEST, b"\0")
 
 
 def said_fault() -> str:
     """What has been said since `forget_measured`; empty where nothing has."""
-    return _SAID[1:].rstrip(b"\0").decode(errors="ignore")
+    return _SAID[2:].rstrip(b"\0").decode(errors="ignore")

@@ -22,6 +22,7 @@ _SETTLED = 10  # readings
 _SHORTEST = 0.05  # s, of readings
 _FEWEST = 3  # readings after which one that is far off is a jump
 _QUICK = 0.2  # of the smoothing time: that of a second estimate, which follows a belt that changes its speed
+_BEYOND = 1e9  # m, of travel
 _RESTS = 0.05  # m/s, beyond the largest speed: what an estimate may err by
 
 
@@ -69,6 +70,7 @@ class Belt:
         self.jumps = 0  # since the beginning
         self.jumped = 0.0  # m, the last time
         self._count = 0  # readings since the beginning, or since the last jump
+        self._old = 0  # readings in a row that are much too old
         self._first = 0.0  # s: the stamp of the first of them
         self._at = -math.inf  # s: the instant of the estimates, on the clock of the readings
         self._smooth = _Estimate(conveyor.smoothing)
@@ -79,17 +81,23 @@ class Belt:
     def hear(self, stamp: float, reading: float) -> None:
         """Take a reading. Stamps that err may come out of order; one that is much too old is left out.
 
+        Several that are as much too old, one after the other, say that it was the clock that stepped, or that the stamp
+        which they come after was wrong: then the belt is found anew.
+
         Args:
             stamp: when it was taken [s], on the clock of the readings of the machine.
             reading: of the encoder, in its unit.
         """
         conveyor, smooth, quick = self.conveyor, self._smooth, self._quick
-        if not (math.isfinite(reading) and math.isfinite(stamp)):
-            self._unusable = "its readings are not finite"
+        travel, time = conveyor.metres_per_unit * (reading - conveyor.offset), stamp - conveyor.latency
+        if not (math.isfinite(travel) and math.isfinite(time) and abs(travel) < _BEYOND):
+            self._unusable = "its readings are not finite, or beyond all belts"
             return
         self._unusable = ""
-        travel, time = conveyor.metres_per_unit * (reading - conveyor.offset), stamp - conveyor.latency
         passed = time - self._at
+        self._old = self._old + 1 if passed < -conveyor.silence else 0
+        if self._old >= _FEWEST:
+            self._count = self._old = 0
         if self._count and passed <= (0.0 if self._count < _SETTLED else -conveyor.smoothing):
             return
         if self._count and passed > conveyor.silence:

@@ -9,6 +9,7 @@ for with the service `play_motion` afterwards, one motion at a time.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 
-from pkm_control.command_line.measured import said_fault, say_measured
+from pkm_control.command_line.measured import said_fault, say_cut_off, say_measured
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.motion_player import about
 from pkm_control.nodes.motion_player.loop_figures import loop_figures
@@ -46,6 +47,7 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import LoopStatistics, PlatformReference
 from pkm_interfaces.srv import PlayMotion
 
+CUT_OFF = 130  # exit code of a run whose motion somebody ended
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
 _PAGE_PATIENCE = 5.0  # s, for the page, once all else is ready
@@ -53,6 +55,7 @@ _LASTING = 0.5  # s, of an error that ends the motion
 _MOST_CYCLES = 1_000_000
 _SHOWN = 400  # points of the path that is published
 _KEPT_LOOPS = 4000  # loop statistics
+_NEVER = (DiagnosticStatus.STALE, "has not been heard of")
 _WELL = (DiagnosticStatus.OK, DiagnosticStatus.WARN)
 
 
@@ -94,9 +97,7 @@ class MotionPlayer(Node):
         self._first_move = declare(self, "first_move", 1.0, text, (0.01, 1.0), fixed=True)
         self._page = ""  # how far it is, as it says
         self._page_since = 0.0  # s, on the monotonic clock: all but the page is there; 0: not yet
-        self._health = dict.fromkeys(
-            (name for name in waiting if name), (DiagnosticStatus.STALE, "has not been heard of")
-        )
+        self._health = dict.fromkeys((name for name in waiting if name), _NEVER)
         self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
         self.exit_code: int | None = None
         self._failed = False  # a motion ended by a fault
@@ -207,8 +208,10 @@ class MotionPlayer(Node):
 
     def _wake(self) -> None:
         """From the thread that planned: look at once."""
-        if self.executor is not None:
-            self.executor.create_task(self._tick)
+        executor = self.executor
+        if executor is not None:
+            with contextlib.suppress(AttributeError):  # it has ended meanwhile
+                executor.create_task(self._tick)
 
     def _await_plan(self, order: Order, planning: Planning) -> None:
         """Go on with a motion that is planned; nobody waits long, and nothing moves long after somebody asked."""
@@ -259,6 +262,8 @@ class MotionPlayer(Node):
             problem = f"the motion does not begin after {_PATIENCE:.0f} s: {'; '.join(ill)}"
             self.get_logger().error(problem)
             self._give_up(problem)
+            if any(told == _NEVER for told in self._health.values()):  # it would not come for another motion either
+                self.exit_code = 1
         return not ill
 
     def _page_is_there(self) -> bool:
@@ -368,7 +373,7 @@ class MotionPlayer(Node):
         if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
             where = "before the robot moved" if run is None else "on the way to the start of the motion"
             self.get_logger().info(f"ended {where}: nothing of the motion was run, and there is no report")
-            self.exit_code = 1 if self._failed or said_fault() else 130
+            self.exit_code = 1 if self._failed or said_fault() else CUT_OFF
         if run is not None and run.recorder is not None and self.exit_code is None:
             fault, cut_off = said_fault(), not run.ended_at
             if cut_off and not fault:
@@ -376,7 +381,7 @@ class MotionPlayer(Node):
             run.end(fault)
             self._stay = False
             self._finish(run)
-            self.exit_code = 130 if cut_off and not fault else self.exit_code
+            self.exit_code = CUT_OFF if cut_off and not fault else self.exit_code
         if self.exit_code is None and self._failed:  # of a run that stayed after a fault
             self.exit_code = 1
 
@@ -419,7 +424,11 @@ class MotionPlayer(Node):
 
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
-    return run_node(MotionPlayer, args)
+    code = run_node(MotionPlayer, args)
+    if code == CUT_OFF:
+        say_cut_off()
+        return 0
+    return code
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.report.rows import Rows, RowStore, Tally, width
+from pkm_description.whole_files import whole
 
 Array = NDArray[np.float64]
 
@@ -125,11 +126,11 @@ class Recording:
         table = [rows.times, rows.reference, rows.measured, rows.efforts, rows.positions, rows.velocities]
         table += outputs.values()
         line = ",".join(["%.9g"] * len(header)) + "\n"
-        with path.open("w", encoding="utf-8") as file:
+        with whole(path) as part, part.open("w", encoding="utf-8") as file:
             file.write(",".join(header) + "\n")
             for begin in range(0, len(rows), 1000):
-                part = np.column_stack([column[begin : begin + 1000] for column in table])
-                file.write(line * len(part) % tuple(part.ravel().tolist()))
+                some = np.column_stack([column[begin : begin + 1000] for column in table])
+                file.write(line * len(some) % tuple(some.ravel().tolist()))
 
 
 class Recorder:

@@ -32,13 +32,14 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.run import bringup, ros2_control
-from pkm_control.run.runner import command
+from pkm_control.run.runner import CUT_OFF, command
 from pkm_control.view import rviz_view
 from pkm_control.view.layer_files import layer_files
 from pkm_description.load import load_mechanism, xacro_arguments
 from pkm_description.ros import topics
 from pkm_description.ros.transport import transport_environment
 
+_ENDS = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn on a busy computer
 _WATCH = "machine_watch"
 _TOPIC_SYSTEM = "joint_state_topic_hardware_interface"  # the bridge; other plugins of ros2_control are the machine
 
@@ -93,7 +94,7 @@ def bring_up(**defaults: str) -> LaunchDescription:
 def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     """Return the nodes and handlers that the values of the launch arguments ask for."""
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
-    found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ, "SUBNET").items()]
+    found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ).items()]
     managed = values["ros2_control"] == "true"
     if managed:
         if ros2_control.FORWARD not in _wanted(values):
@@ -107,7 +108,9 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
         found += _controller_manager(values)
     together = values["together"] == "true" and not managed
     if _installed("robot_state_publisher"):
-        found.append(_robot_state_publisher(values))
+        publisher = _robot_state_publisher(values)
+        ended = OnProcessExit(target_action=publisher, on_exit=partial(_other_ended, "robot_state_publisher", True))
+        found += [publisher, RegisterEventHandler(ended)]
         values["description"] = "other"
     elif not together:
         found.append(_node(bringup.DESCRIPTION, values, robot_description=_text(values)))
@@ -116,7 +119,9 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
         if values["layers"]:
             found.append(_layers(values))
     if together:
-        nodes = ExecuteProcess(cmd=command(values), name="pkm_nodes", output="screen")
+        nodes = ExecuteProcess(
+            cmd=command(values), name="pkm_nodes", output="screen", additional_env={CUT_OFF: "0"}, **_ENDS
+        )
         ended = OnProcessExit(target_action=nodes, on_exit=_all_ended)
         return [*found, nodes, RegisterEventHandler(ended)]
     for spec in bringup.nodes(values):
@@ -161,6 +166,7 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
         remappings=list(remappings.items()),
         ros_arguments=["--enclave", f"{bringup.ENCLAVES}/{spec.name}"] if secured else [],
         output="screen",
+        **_ENDS,
     )
 
 
@@ -224,13 +230,13 @@ def _with_ends(manager: Node, spawners: list[Node]) -> list[Any]:
     """Return the nodes, and what ends the run where they do: else all others would wait for controllers for ever."""
     found: list[Any] = []
     for node, lasts in [(manager, True), *((one, False) for one in spawners)]:
-        ended = OnProcessExit(target_action=node, on_exit=partial(_manager_ended, node.node_executable, lasts))
+        ended = OnProcessExit(target_action=node, on_exit=partial(_other_ended, node.node_executable, lasts))
         found += [node, RegisterEventHandler(ended)]
     return found
 
 
-def _manager_ended(name: str, lasts: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """Return the end of the run: the manager is gone, or its controllers are not loaded."""
+def _other_ended(name: str, lasts: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
+    """Return the end of the run: a node that nothing works without is gone, or controllers are not loaded."""
     if context.is_shutdown or not (lasts or event.returncode):
         return []
     return [EmitEvent(event=Shutdown(reason=f"{name} ended with code {event.returncode}"))]

@@ -32,7 +32,7 @@ from typing import IO, NoReturn, Protocol
 import yaml
 
 from pkm_control.command_line import options
-from pkm_control.command_line.measured import forget_measured, is_measured, say_fault
+from pkm_control.command_line.measured import forget_measured, is_cut_off, is_measured, say_fault
 from pkm_control.command_line.outputs import leave_terminal
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
@@ -47,6 +47,7 @@ _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a bus
 _SOON = 1.0  # s: an end that takes longer says what it waits for
 _AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
 _NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
+CUT_OFF = "PKM_EXIT_CODE_OF_CTRL_C"
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 
 
@@ -103,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             group.stop()
             if group.leader_was_cut_off():
                 return interrupted()
-            return code or group.code_of_leader()
+            return code or group.code_of_leader() or (cut_off() if is_cut_off() else 0)
         except PkmError as error:
             return refused(error)
         except KeyboardInterrupt:
@@ -184,7 +185,12 @@ def set_up_discovery() -> None:
 def interrupted() -> int:
     """Say that there was no run; the exit code of that."""
     print("\npkm run: ended before the robot was there; nothing was run, and there is no report", file=sys.stderr)
-    return 130
+    return cut_off()
+
+
+def cut_off() -> int:
+    """The exit code of a run that somebody ended: what shells expect, or what whoever started it wants to see."""
+    return int(os.environ.get(CUT_OFF, "130"))
 
 
 def refused(error: Exception) -> int:

@@ -129,5 +129,5 @@ def _open_page(loop: ControlLoop, options: Options, planned: Array) -> ViewerPro
         print(f"page: {viewer.url}", flush=True)
         return viewer
     viewer.close()
-    print("the browser page could not be opened; going on without it", flush=True)
+    print(f"the browser page could not be opened ({viewer.problem}); going on without it", flush=True)
     return None

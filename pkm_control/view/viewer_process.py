@@ -31,7 +31,8 @@ class ViewerProcess:
     """A `RobotViewer` that is fed through shared memory: `update` only copies numbers, and never waits.
 
     A picture may mix two neighbouring updates; that is not visible, and costs the loop no lock. The process ends with
-    `close`, or by itself when the process that started it is gone. `url` is the address of the page.
+    `close`, or by itself when the process that started it is gone. `url` is the address of the page, `problem` says why
+    there is none.
 
     Args:
         mechanism: the robot.
@@ -64,11 +65,13 @@ class ViewerProcess:
             self._process.start()
         send.close()
         self.url = ""
+        self.problem = f"it was not there after {_START_TIMEOUT:g} s: is this computer busy?"
         if receive.poll(_START_TIMEOUT):
             try:
-                self.url = str(receive.recv())
+                self.url, self.problem = str(receive.recv()), ""
             except EOFError:
-                self.url = ""
+                self._process.join(1.0)
+                self.problem = f"its process ended with code {self._process.exitcode}"
 
     @property
     def alive(self) -> bool:

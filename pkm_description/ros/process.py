@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +19,10 @@ _LOOK_EVERY = 0.1  # s, between two looks whether to end, while nothing else hap
 _INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
 
 
+class _Insisted(BaseException):
+    """Somebody asks once more."""
+
+
 def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
     """Run a node until it is interrupted or ends by itself, as `run_nodes` does."""
     return run_nodes(lambda: [make()], args)
@@ -28,9 +33,9 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
 
     Ctrl-C and SIGTERM end it in order: the node first, with the threads it may have, then the context that they use. So
     signals are not left to rclpy, which would take the context away under the threads. A signal waits for the callback
-    that runs; a second one, a while later, does not, since that callback may be compiling kernels for the first time. A
-    node ends by itself by setting its attribute `exit_code`; one that a signal ends may have a method `wind_up` for
-    what is left to do.
+    that runs; a second one, a while later, does not, since that callback may be compiling kernels for the first time.
+    That is no fault: the exit code is 0. A node ends by itself by setting its attribute `exit_code`; one that a signal
+    ends may have a method `wind_up` for what is left to do.
 
     Args:
         make: makes the nodes, when there is a context for them.
@@ -40,32 +45,38 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
         The exit code.
     """
     stopping: list[float] = []  # when signals came, s
+    insisted: list[int] = []  # the signal that interrupts
 
     def stop(number: int, frame: FrameType | None) -> None:
         stopping.append(time.monotonic())
-        if stopping[-1] - stopping[0] > _INSISTING:
-            raise SystemExit(128 + number)
+        if stopping[-1] - stopping[0] > _INSISTING and not insisted:
+            insisted.append(number)
+            raise _Insisted
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
-    nodes = make()
     executor = EnduringExecutor()
-    for node in nodes:
-        executor.add_node(node)
+    nodes: Sequence[Node] = ()
 
     def code() -> int | None:
         return next((ended for node in nodes if (ended := getattr(node, "exit_code", None)) is not None), None)
 
     try:
+        nodes = make()
+        for node in nodes:
+            executor.add_node(node)
         while not stopping and code() is None:
             executor.spin_once(timeout_sec=_LOOK_EVERY)
         for node in nodes:
             if stopping and hasattr(node, "wind_up"):
                 node.wind_up()
+    except _Insisted:
+        pass
     finally:
         executor.shutdown()
-        for node in nodes:
-            node.destroy_node()
-        rclpy.shutdown()
+        with contextlib.ExitStack() as ends:  # each of them, whatever another raises
+            ends.callback(rclpy.shutdown)
+            for node in reversed(nodes):
+                ends.callback(node.destroy_node)
     return int(code() or 0)

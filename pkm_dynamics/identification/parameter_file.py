@@ -16,6 +16,7 @@ import yaml
 from pkm_description import strict_yaml
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
+from pkm_description.whole_files import write_whole
 from pkm_dynamics.identification.identify import Identified
 from pkm_dynamics.linear_form.regressor import ParameterSet
 
@@ -94,10 +95,10 @@ def joints(parameters: ParameterSet, values: Array) -> dict[str, Any]:
 
 def write(found: Identified, path: Path) -> None:
     """Write a parameter file."""
-    path.write_text(
+    write_whole(
+        path,
         "# Identified parameters. SI units; bodies in the axes of their links, inertias about the centre of mass.\n"
         + yaml.safe_dump(document(found), sort_keys=False, width=110),
-        encoding="utf-8",
     )
 
 

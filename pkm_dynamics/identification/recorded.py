@@ -16,6 +16,7 @@ import scipy  # whose parts load when they are first used
 
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array
+from pkm_description.whole_files import whole
 from pkm_dynamics.linear_form.random_motions import Motions
 from pkm_kinematics import Kinematics, Status
 from pkm_kinematics.status import closes
@@ -41,7 +42,8 @@ class Recorded:
         """Write the recording as a CSV file, `names` being those of the actuated joints."""
         header = ["time", *(f"position_{name}" for name in names), *(f"effort_{name}" for name in names)]
         table = np.column_stack([self.times, self.positions, self.efforts])
-        np.savetxt(path, table, delimiter=",", header=",".join(header), comments="", fmt="%.12g")
+        with whole(path) as part:
+            np.savetxt(part, table, delimiter=",", header=",".join(header), comments="", fmt="%.12g")
 
     @property
     def rate(self) -> float:

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.time import Time
 from sensor_msgs.msg import JointState
 
 from pkm_description.errors import PkmError
@@ -21,6 +19,7 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.stamps import Age
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_dynamics.dynamics import Dynamics, shared_dynamics
 from pkm_dynamics.formulations.observed_legs import ObservedLegs
@@ -48,7 +47,7 @@ class DynamicsNode(Node):
         declare(self, "stale_after", 0.1, "a reference older than this is reported as lost, s", (0.001, 10.0))
         self._dynamics: Dynamics | None = None
         self._refused = ""
-        self._heard: Time | None = None
+        self._heard = Age(self)
         self._published = 0
         self._acceleration = np.zeros(6)
         self._legs: ObservedLegs | None = None
@@ -102,7 +101,7 @@ class DynamicsNode(Node):
         dynamics = self._dynamics
         if message is None or dynamics is None:
             return
-        self._heard = self.get_clock().now()
+        self._heard.note()
         pose = messages.pose_of(message.pose)
         self._acceleration = messages.twist_of(message.acceleration)
         state = self._robot_states.take()
@@ -140,8 +139,7 @@ class DynamicsNode(Node):
 
     def _silent(self) -> bool:
         """Whether no reference comes."""
-        patience = Duration(seconds=self.get_parameter("stale_after").value)
-        return self._heard is None or self.get_clock().now() - self._heard > patience
+        return bool(self._heard.seconds > self.get_parameter("stale_after").value)
 
     def _report(self) -> diagnostics.Report:
         if self._dynamics is None:

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
-from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.time import Time
 from sensor_msgs.msg import JointState
 
 from pkm_description.errors import PkmError
@@ -23,6 +21,7 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import OwnThread, steady_timer
 from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
+from pkm_description.ros.stamps import Age
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.streams.sources import Sources
 from pkm_interfaces.msg import PlatformState, SolveStatus
@@ -59,7 +58,7 @@ class KinematicsNode(Node):
         self._mode_change = ""  # the last one
         self._unreported = False
         self._refused = "no state of the actuated joints has come yet"
-        self._heard: Time | None = None
+        self._heard = Age(self)
         self._joints_out = self.create_publisher(JointState, topics.JOINT_STATES, topics.STREAM_OUT)
         self._state_out = self.create_publisher(PlatformState, topics.PLATFORM_STATE, topics.STREAM_OUT)
         self._path_out = self.create_publisher(Path, topics.PLATFORM_PATH, topics.LATCHED)
@@ -95,7 +94,7 @@ class KinematicsNode(Node):
         super().destroy_node()
 
     def _read_parameters(self) -> None:
-        self._max_age = Duration(seconds=self.get_parameter("stale_after").value)
+        self._max_age: float = self.get_parameter("stale_after").value
         self._path_step = self.get_parameter("path_step").value
         self._path_points = self.get_parameter("path_points").value
 
@@ -126,7 +125,7 @@ class KinematicsNode(Node):
     def _measured(self, message: JointState) -> None:
         if self._tracker is None:
             return
-        self._heard = self.get_clock().now()
+        self._heard.note()
         names = self._tracker.kinematics.actuated_names
         try:
             positions = messages.joint_values(message, names, what="measured state")
@@ -212,11 +211,11 @@ class KinematicsNode(Node):
 
     def _lost(self) -> str:
         """Why there is no measured state to work with; empty where there is one."""
-        if self._refused or self._heard is None:
+        if self._refused:
             return self._refused
-        age = self.get_clock().now() - self._heard
+        age = self._heard.seconds
         if age > self._max_age:
-            return f"the actuated joint states have been silent for {age.nanoseconds * 1e-9:.2f} s"
+            return f"the actuated joint states have been silent for {age:.2f} s"
         return ""
 
     def _report(self) -> diagnostics.Report:

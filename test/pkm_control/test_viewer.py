@@ -22,7 +22,7 @@ from websockets.exceptions import InvalidStatus  # noqa: E402
 from websockets.sync.client import connect  # noqa: E402
 
 from pkm_control.operation.answer import Answer  # noqa: E402
-from pkm_control.view import page_server  # noqa: E402
+from pkm_control.view import page_server, viewer_process  # noqa: E402
 from pkm_control.view.fitting import view_of  # noqa: E402
 from pkm_control.view.operations import Readings  # noqa: E402
 from pkm_control.view.page_server import PageServer, refusal  # noqa: E402
@@ -129,6 +129,22 @@ def test_the_process_serves_and_ends(mechanism, kinematics) -> None:
     finally:
         viewer.close()
     assert not viewer.alive
+
+
+def test_a_page_that_does_not_come_says_why(mechanism, kinematics, monkeypatch) -> None:
+    names = tuple(kinematics.joint_names)
+    joints = np.array(kinematics.home_joints)
+    arguments = (mechanism, names, joints, free_port(), np.zeros((2, 3)))
+    monkeypatch.setattr(viewer_process, "_START_TIMEOUT", 0.001)
+    late = ViewerProcess(*arguments)
+    assert not late.alive
+    assert "not there after" in late.problem
+    late.close()
+    monkeypatch.setattr(viewer_process, "_START_TIMEOUT", 60.0)
+    refused = ViewerProcess(*arguments[:3], 0, np.zeros((2, 3)), "no.such.host.invalid")
+    assert not refused.alive
+    assert refused.problem == "its process ended with code 1"
+    refused.close()
 
 
 # Who gets in

@@ -189,3 +189,68 @@ def test_positions_that_are_commanded_are_judged(interface: str, commands: str |
 def test_a_hexapod_is_not_held_by_one_loop_of_effort_per_drive() -> None:
     with pytest.raises(UnequalDrivesError):
         managed(robot="gough_stewart")
+
+
+def test_nodes_are_left_the_time_to_end_and_their_end_is_clean() -> None:
+    """Launch sends SIGTERM five seconds after Ctrl-C by default, while a report is being drawn."""
+    installed_launch()
+    from launch import LaunchContext
+    from launch.actions import ExecuteProcess
+
+    from pkm_control.run.runner import CUT_OFF
+
+    for together in ("true", "false"):
+        context = LaunchContext()
+        actions = actions_of("delta.launch.py", together=together, rviz="false")
+        processes = [one for one in actions if isinstance(one, ExecuteProcess)]
+        assert processes
+        for process in processes:
+            timeout = process._ExecuteLocal__sigterm_timeout  # the launch system tells nobody
+            assert float("".join(part.perform(context) for part in timeout)) >= 40.0
+        if together == "true":
+            env = {a[0].perform(context): b[0].perform(context) for a, b in processes[0].additional_env}
+            assert env[CUT_OFF] == "0"
+
+
+def test_a_launch_stays_on_this_computer_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed_launch()
+    from launch import LaunchContext
+    from launch.actions import SetEnvironmentVariable
+
+    from pkm_description.ros.transport import PROFILES, RANGE
+
+    for asked, profile in ((None, "fastdds_this_computer.xml"), ("SUBNET", "fastdds_network.xml")):
+        for name in (RANGE, *PROFILES):
+            monkeypatch.delenv(name, raising=False)
+        if asked:
+            monkeypatch.setenv(RANGE, asked)
+        context = LaunchContext()
+        found = {}
+        for one in actions_of("delta.launch.py"):
+            if isinstance(one, SetEnvironmentVariable):
+                name, value = (
+                    "".join(part.perform(context) for part in parts)
+                    for parts in (one._SetEnvironmentVariable__name, one._SetEnvironmentVariable__value)
+                )
+                found[name] = value
+        assert Path(found[PROFILES[0]]).name == profile
+
+
+def test_the_end_of_who_describes_the_robot_ends_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed_launch()
+    from launch import LaunchContext
+    from launch.actions import RegisterEventHandler
+    from launch.events.process import ProcessExited
+    from launch_ros.actions import Node
+
+    from pkm_control.run import launch_bringup
+
+    monkeypatch.setattr(launch_bringup, "_installed", lambda package: package == "robot_state_publisher")
+    actions = actions_of("delta.launch.py", rviz="false")
+    node = next(one for one in actions if isinstance(one, Node))
+    assert node.node_executable == "robot_state_publisher"
+    told: dict[str, Any] = {"name": "robot_state_publisher", "cmd": [], "cwd": None, "env": None, "pid": 1}
+    event = ProcessExited(action=node, returncode=-9, **told)
+    handlers = [one.event_handler for one in actions if isinstance(one, RegisterEventHandler)]
+    (answers,) = [handler.handle(event, LaunchContext()) for handler in handlers if handler.matches(event)]
+    assert "robot_state_publisher" in answers[0].event.reason

@@ -128,11 +128,15 @@ FILES = {
     "large.csv": (" " * 20_000_000, "larger than 10 MB"),
     "stops.csv": (
         "# frame: home\nx [m], y [m], z [m]\n" + "\n".join(f"0, {k % 2 / 100}, 0" for k in range(30_000)),
-        "30000 waypoints without times; at most 500",
+        "30000 waypoints; at most 500 may be asked for, 10000 where they have times",
     ),
     "recorded.csv": (
         "# frame: home\nx [m], y [m], z [m], time [s]\n" + "\n".join(f"0, 0, 0, {k}" for k in range(30_000)),
-        "30000 waypoints with times; at most 10000",
+        "30000 waypoints; at most 500",
+    ),
+    "untimed.csv": (
+        "# frame: home\nx [m], y [m], z [m]\n" + "\n".join(f"0, {k % 2 / 100}, 0" for k in range(501)),
+        "501 waypoints; at most 500",
     ),
 }
 

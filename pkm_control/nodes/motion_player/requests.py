@@ -120,13 +120,10 @@ class Planning:
     def _run(self) -> None:
         mechanism, most, reserve, files = self._made
         try:
-            kinematics = shared_kinematics(mechanism)
-            motion = motion_named(self.path, kinematics, files[1])
-            bound = most if motion.times is None else TIMED * most
-            if len(motion) > bound:
-                problem = f"has {len(motion)} waypoints {'without' if motion.times is None else 'with'} times"
-                remedy = f"at most {bound} may be asked for; start a run with it, or send it by action"
-                raise MotionFileError(motion.source, None, None, problem, remedy)
+            if self._version is not None:
+                self._check(_lines(self.path), TIMED * most)  # before it is read, which takes a while
+            motion = motion_named(self.path, shared_kinematics(mechanism), files[1])
+            self._check(len(motion), most if motion.times is None else TIMED * most)
             plan = planned if self._version is None else planned.__wrapped__  # a file may be another by now
             self.plan = plan(mechanism, self.path, reserve, *files)
         except PkmError as error:
@@ -135,6 +132,18 @@ class Planning:
             _LOG.exception("planning")
             self.problem = f"{Path(self.path).name} cannot be planned ({type(error).__name__})"
         self._done()
+
+    def _check(self, waypoints: int, bound: int) -> None:
+        if waypoints > bound:
+            most = self._made[1]
+            remedy = f"at most {most} may be asked for, {TIMED * most} where they have times; start a run with it"
+            raise MotionFileError(Path(self.path).name, None, None, f"has {waypoints} waypoints", remedy)
+
+
+def _lines(path: str) -> int:
+    """How many waypoints a file has, if it is a motion."""
+    with open(path, "rb") as file:
+        return sum(1 for line in file if line.strip(b", \t\r\n") and not line.lstrip().startswith(b"#")) - 1
 
 
 def _version(path: str) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from pkm_control.report.page.figure import page, style
 from pkm_control.report.page.html import html
 from pkm_control.report.recording import Recording
 from pkm_control.report.report import Report
+from pkm_description.whole_files import whole, write_whole
 
 _DOTS = 150  # per inch
 
@@ -26,11 +27,12 @@ def write_page(recording: Recording, report: Report, files: Mapping[str, Path]) 
     """
     with style():
         figure = page(recording, report)
-        figure.savefig(files["png"], dpi=_DOTS)
-        figure.savefig(
-            files["pdf"], metadata={"CreationDate": None, "Title": f"{report.run.robot}: what a run measured"}
-        )
-        files["html"].write_text(html(figure, report), encoding="utf-8")
+        with whole(files["png"]) as part:
+            figure.savefig(part, dpi=_DOTS)
+        with whole(files["pdf"]) as part:
+            title = f"{report.run.robot}: what a run measured"
+            figure.savefig(part, metadata={"CreationDate": None, "Title": title})
+        write_whole(files["html"], html(figure, report))
 
 
 if __name__ == "__main__":

@@ -150,3 +150,44 @@ def test_a_conveyor_file_that_makes_no_sense(tmp_path: Path, change: tuple[str, 
     file.write_text(FILE.replace(*change))
     with pytest.raises(MachineFileError, match=said):
         read_conveyors(str(file))
+
+
+@pytest.mark.parametrize("step", [-3600.0, 3600.0])
+def test_a_clock_that_steps_loses_the_belt_for_a_moment_alone(step: float) -> None:
+    """All stamps are another hour's from one reading to the next: those of the belt and of the machine."""
+    described = conveyor()
+    belt, drive = Belt(described), SimulatedBelt(described)
+    run(drive, belt, 0.0, 1.0)
+    assert belt.problem(1.0) == ""
+    for k in range(101):
+        belt.hear(1.0 + step + 0.01 * k, 7.0 + 20.0 * (0.5 + 0.005 * k))
+        belt.advance(1.0 + step + 0.01 * k)
+    assert belt.problem(2.0 + step) == ""
+    assert belt.speed == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "reading"),
+    [
+        (1.005, np.nan),
+        (1.005, np.inf),
+        (1.005, 1e308),
+        (1.005, -1e300),
+        (np.nan, 17.0),
+        (np.inf, 17.0),
+        (1e18, 17.0),
+        (-1e18, 17.0),
+        (4600.0, 17.0),
+        (-4600.0, 17.0),
+    ],
+)
+def test_one_reading_of_nonsense_is_forgotten_soon(stamp: float, reading: float) -> None:
+    described = conveyor()
+    belt, drive = Belt(described), SimulatedBelt(described)
+    run(drive, belt, 0.0, 1.0)
+    belt.hear(stamp, reading)
+    belt.advance(1.0)
+    errors = run(drive, belt, 1.0, 2.0)
+    assert belt.problem(2.0) == ""
+    assert np.isfinite(errors).all()
+    assert abs(errors[-1, 0]) < 1e-3
