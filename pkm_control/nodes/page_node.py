@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Vector3
+from lifecycle_msgs.msg import State
 from nav_msgs.msg import Path
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -85,7 +86,9 @@ class PageNode(Node):
                 (ControllerState, topics.CONTROLLER_STATE),
             )
         ]
+        self._machine = ""  # its life cycle
         self._faults: dict[str, str] = {}  # node: what it reports as an error
+        self.create_subscription(State, topics.MACHINE_STATE, self._hear_machine, topics.LATCHED)
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
         self.create_subscription(Path, topics.PLANNED_PATH, self._plan, topics.LATCHED)
         steady_timer(self, 1.0 / rate, self._draw)
@@ -100,6 +103,7 @@ class PageNode(Node):
             self._operations = None
         viewer = RobotViewer(mechanism, port=self._port, host=self._host, operate=self._operate)
         self._operations = PageOperations(self, mechanism.base_link, self._motion, self._mode)
+        viewer.attend(self._operations)
         self._newest = [None, None, None]
         self._viewer = viewer
         if self._planned is not None:
@@ -134,6 +138,9 @@ class PageNode(Node):
             self.get_logger().error(f"the page has no controls: {type(error).__name__}: {error}")
             viewer.tell(Answer(False, f"no controls: {error}"))
 
+    def _hear_machine(self, message: State) -> None:
+        self._machine = message.label
+
     def _diagnosed(self, message: DiagnosticArray) -> None:
         """Note which nodes of this robot report an error."""
         for status in message.status:
@@ -156,7 +163,10 @@ class PageNode(Node):
             self._viewer.warn("; ".join(f"{name}: {why}" for name, why in sorted(self._faults.items())))
         self._newest = [one.take() or last for one, last in zip(self._inputs, self._newest, strict=True)]
         joints, platform, controller = self._newest
-        if self._viewer is None or joints is None or platform is None:
+        if self._viewer is None:
+            return
+        if joints is None or platform is None:  # a machine that is off may never have told
+            self._viewer.show(Readings(machine=self._machine))
             return
         if platform.status.code != SolveStatus.NOT_READY:  # that has the computer's clock, the others the machine's
             stamp = platform.header.stamp
@@ -164,7 +174,8 @@ class PageNode(Node):
             if not 0 < self._epoch <= now:
                 self._epoch = now
             self._time = 1e-9 * (now - self._epoch)
-        readings = replace(_readings(platform, controller, self._time), motion=self._last)
+        seen = _readings(platform, controller, self._time)
+        readings = replace(seen, motion=self._last, machine=self._machine)
         try:
             self._viewer.look(joints.name, np.array(joints.position), readings)
         except Exception as error:  # of the web server's, which browsers come to and leave: the next picture may do

@@ -3,7 +3,8 @@
 
 viser applies whatever a browser sends: a message may set any field of an input, on behalf of anybody. So messages are
 read here first. From everybody the page takes where their camera is; from those who may command, values that the
-inputs on their own page can have, and what they do with a gizmo. Everything else is dropped.
+inputs on their own page can have, keys that stand for a command, and what they do with a gizmo. Everything else is
+dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ OPERATE = ("local", "everyone", "nobody")  # who may command; local: browsers on
 
 _LONGEST = 4096  # bytes of a message: a camera takes two hundred
 _FAR = 1e9  # no number of a camera or a gizmo is larger
-_INPUT = "GuiUpdateMessage"
+_INPUT, _COMMAND = "GuiUpdateMessage", "CommandTriggerMessage"
 _FIELDS: dict[str, dict[str, int]] = {  # kind of message: how many numbers each field has, 0 for a single one
     "ViewerCameraMessage": {
         "wxyz": 4,
@@ -64,12 +65,15 @@ class Admitted:
         connection: of the web server.
         operates: whether the browser may command.
         input_of: the handle of an input by its number; None where there is none.
+        command_of: the same of a command that a key stands for.
     """
 
-    def __init__(self, connection: Any, operates: bool, input_of: Callable[[str], Any]) -> None:
+    def __init__(
+        self, connection: Any, operates: bool, input_of: Callable[[str], Any], command_of: Callable[[str], Any]
+    ) -> None:
         self._connection = connection
         self._operates = operates
-        self._input_of = input_of
+        self._input_of, self._command_of = input_of, command_of
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else the connection has."""
@@ -79,17 +83,20 @@ class Admitted:
         """Receive the next message that is admitted."""
         while True:
             raw = await self._connection.recv(*arguments, **options)
-            if isinstance(raw, bytes) and is_admitted(raw, self._operates, self._input_of):
+            if isinstance(raw, bytes) and is_admitted(raw, self._operates, self._input_of, self._command_of):
                 return raw
 
 
-def is_admitted(raw: bytes, operates: bool, input_of: Callable[[str], Any]) -> bool:
+def is_admitted(
+    raw: bytes, operates: bool, input_of: Callable[[str], Any], command_of: Callable[[str], Any] = lambda _: None
+) -> bool:
     """Whether a message is one that the page takes.
 
     Args:
         raw: as it came.
         operates: whether the browser may command.
         input_of: the handle of an input by its number; None where there is none.
+        command_of: the same of a command that a key stands for.
 
     Returns:
         True where it may be given to viser.
@@ -115,6 +122,9 @@ def is_admitted(raw: bytes, operates: bool, input_of: Callable[[str], Any]) -> b
             and all(_finite(message[name], length) for name, length in fields.items())
         )
     updates, number = message.get("updates"), message.get("uuid")
+    if kind == _COMMAND:
+        command = command_of(number) if isinstance(number, str) and message.keys() == {"uuid"} else None
+        return command is not None and not command.disabled
     if kind != _INPUT or not isinstance(updates, dict) or list(updates) != ["value"] or not isinstance(number, str):
         return False
     handle = input_of(number)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -36,6 +36,7 @@ class Readings:
     time: float | None = None  # s
     mode: str = ""  # of the controller
     reason: str = ""  # why it waits or has stopped, or what else there is to say
+    machine: str = ""  # its life cycle: unconfigured, inactive (drives off), active (drives on), fault
     pose: Array | None = None  # (7,) of the platform
     error: float | None = None  # distance from the reference, m
     rotation_error: float | None = None  # rad
@@ -50,9 +51,25 @@ class Readings:
 
 
 class Operations(Protocol):
-    """Asks a robot to do something. Calls may come from any thread, and wait for the answer."""
+    """Asks a robot to do something. Calls may come from any thread, and wait for the answer; one does not."""
 
     motions: Sequence[str]  # names that `play` takes, the one to begin with first
+
+    def emergency_stop(self, then: Callable[[Answer], None]) -> None:
+        """Turn the drives off at once, until a reset: asked whatever else is waited for, and never waits itself.
+
+        Args:
+            then: gets the answer when it comes, in any thread.
+        """
+
+    def enable(self) -> Answer:
+        """Have the drives follow commands."""
+
+    def disable(self) -> Answer:
+        """Turn the drives off."""
+
+    def reset(self) -> Answer:
+        """Lead the machine out of a fault; its drives stay off."""
 
     def play(self, motion: str, cycles: int) -> Answer:
         """Plan a motion and begin it."""

@@ -72,8 +72,15 @@ class PageServer(viser.ViserServer):
 
     def _input(self, number: str) -> Any:
         """The handle of an input, of the page or of a browser's part of it."""
+        return self._handle("_gui_input_handle_from_uuid", number)
+
+    def _command(self, number: str) -> Any:
+        """The handle of a command that a key stands for, of the page or of a browser's part of it."""
+        return self._handle("_command_handle_from_uuid", number)
+
+    def _handle(self, kind: str, number: str) -> Any:
         for gui in (self.gui, *(client.gui for client in self.get_clients().values())):
-            handle = gui._gui_input_handle_from_uuid.get(number)
+            handle = getattr(gui, kind).get(number)
             if handle is not None:
                 return handle
         return None
@@ -95,7 +102,7 @@ class PageServer(viser.ViserServer):
                 return process_request(connection, request)
 
             async def admitted(connection: Any) -> None:
-                await handler(Admitted(connection, self._lets(connection), self._input))
+                await handler(Admitted(connection, self._lets(connection), self._input, self._command))
 
             started.append(host)
             return serve(admitted, *arguments, process_request=guarded, **options)

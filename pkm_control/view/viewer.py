@@ -3,7 +3,7 @@
 
 Needs no screen and no ROS. Every joint of the tree is set from `joint_states`, passive ones included, so the picture
 shows the loops closed as the solver closed them. Controls are made for each browser that may command, and for no other:
-see `admission.py` and `operations.py`.
+see `admission.py` and `operations.py`. Those of the drives' power are there before all others, which take kernels.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from pkm_control.view.panels.jogging import JogPanel, handle_ends
 from pkm_control.view.panels.joints import JointsPanel
 from pkm_control.view.panels.open_pages import OpenPages
 from pkm_control.view.panels.plots import PlotsPanel
+from pkm_control.view.panels.power import PowerPanel
 from pkm_control.view.panels.record import RecordPanel
 from pkm_control.view.panels.run import RunPanel
 from pkm_control.view.panels.situation import StatusPanel
@@ -44,7 +45,7 @@ Array = NDArray[np.float64]
 
 _TEXTS_EVERY, _PLOTS_EVERY = 0.2, 0.4  # s
 _UNSEEN_EVERY = 1.0  # s, between two pictures that no browser shows
-_ORDER = {"status": 0.0, "pages": 0.5, "run": 1.0, "jog": 2.0, "record": 3.0, "layers": 4.0}
+_ORDER = {"status": 0.0, "pages": 0.3, "power": 0.5, "run": 1.0, "jog": 2.0, "record": 3.0, "layers": 4.0}
 _WIDTH, _WIDTH_MEASURED = 320, 310  # pixels
 _WATCHES = "This browser may watch. Commands are taken from others: see the argument operate."
 _TAKES_JOGS = (*IDLE, "")  # modes in which there are handles: while a motion runs they would trail behind, of no use
@@ -89,6 +90,7 @@ class RobotViewer:
         self._space: JogSpace | None = None
         self._pages: OpenPages | None = None
         self._modes: tuple[Sequence[str], str] = ((), "")
+        self._power: dict[int, PowerPanel] = {}
         self._controls: dict[int, tuple[RunPanel, JogPanel]] = {}
         self._lock = threading.Lock()  # of the controls, which browsers come to and leave
         self.updates = 0
@@ -216,8 +218,20 @@ class RobotViewer:
 
     # Who may command
 
+    def attend(self, operations: Operations) -> None:
+        """Give the browsers that may command the power of the drives.
+
+        Args:
+            operations: the robot's side.
+        """
+        self._desk = Desk(self.server, operations, self.status.answer)
+        self._pages = OpenPages(self._desk, _ORDER["pages"])
+        self.status.make_room()
+        self.server.on_client_connect(self._greet)
+        self.server.on_client_disconnect(self._farewell)
+
     def operate(self, operations: Operations, space: JogSpace) -> None:
-        """Give controls to the browsers that may command.
+        """Give all controls to the browsers that may command.
 
         Args:
             operations: the robot's side.
@@ -226,22 +240,27 @@ class RobotViewer:
         home = space.kinematics.singularity(space.kinematics.home)
         of_home = (home.type1, home.type2, home.constraint_hold, home.limb_regularity)
         self.limits.compare_with(tuple(float(distance) for distance in of_home))
-        self._desk = Desk(self.server, operations, self.status.answer)
-        self._pages = OpenPages(self._desk, _ORDER["pages"])
-        self.status.make_room()
+        if self._desk is None:
+            self.attend(operations)
         self._space = space
         self._seed = [self._column[name] for name in space.kinematics.joint_names]
         self.server.on_client_connect(self._welcome)
-        self.server.on_client_disconnect(self._farewell)
 
-    def _welcome(self, client: Any) -> None:
-        if self._desk is None or self._space is None or self._pages is None:
+    def _greet(self, client: Any) -> None:
+        if self._desk is None or self._pages is None:
             return
         operates = self.server.may_operate(client.client_id)
         with self._lock:
             self._pages.welcome(client, operates)
         if not operates:
             client.gui.add_html(markup.block(_WATCHES), order=_ORDER["run"])
+            return
+        power = PowerPanel(client, self._desk, _ORDER["power"])
+        with self._lock:
+            self._power[client.client_id] = power
+
+    def _welcome(self, client: Any) -> None:
+        if self._desk is None or self._space is None or not self.server.may_operate(client.client_id):
             return
         run = RunPanel(client, self._desk, _ORDER["run"])
         jog = JogPanel(client, self._desk, self._space, self._seeds, self.scene.size, _ORDER["jog"])
@@ -254,6 +273,7 @@ class RobotViewer:
     def _farewell(self, client: Any) -> None:
         with self._lock:
             self._controls.pop(client.client_id, None)
+            self._power.pop(client.client_id, None)
             if self._pages is not None:
                 self._pages.farewell(client)
 
@@ -269,8 +289,12 @@ class RobotViewer:
         if self._pages is not None:
             with self._lock:
                 self._pages.draw()
+                powers = list(self._power.values())
+            for power in powers:
+                with contextlib.suppress(KeyError):  # a browser that leaves meanwhile
+                    power.show(readings)
         for run, jog in self._panels():
-            with contextlib.suppress(KeyError):  # a browser that leaves meanwhile
+            with contextlib.suppress(KeyError):
                 run.show(readings)
                 jog.let(readings.mode in _TAKES_JOGS)
                 if readings.pose is not None and readings.mode in _STANDS:

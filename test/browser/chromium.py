@@ -23,6 +23,7 @@ import numpy as np
 from PIL import Image
 from websockets.sync.client import connect
 
+_CODES = {"Enter": 13, "Escape": 27}
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _OPTIONS = (
     "--headless=new",
@@ -136,7 +137,7 @@ class Chromium:
     def key(self, name: str) -> None:
         """Press a key that writes nothing."""
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=13)
+            self.call("Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=_CODES[name])
 
     def click(self, x: float, y: float) -> None:
         """Click somewhere."""

@@ -38,6 +38,7 @@ class FakeRobot:
         self.kinematics = kinematics
         self.calls: list[tuple[Any, ...]] = []
         self.mode, self.speed, self.time = "HOLDING", 1.0, 0.0
+        self.machine = "active"
         self.motion: Motion | None = None
         self.pose = np.array(kinematics.home)
         self.joints = np.array(kinematics.home_joints)
@@ -53,6 +54,22 @@ class FakeRobot:
     def note(self, *call: Any) -> Answer:
         self.calls.append(call)
         return Answer(True, f"{call[0]} is done")
+
+    def emergency_stop(self, then: Callable[[Answer], None]) -> None:
+        self.machine = "fault"
+        then(self.note("emergency stop"))
+
+    def enable(self) -> Answer:
+        self.machine = "active"
+        return self.note("enable")
+
+    def disable(self) -> Answer:
+        self.machine = "inactive"
+        return self.note("disable")
+
+    def reset(self) -> Answer:
+        self.machine = "inactive"
+        return self.note("reset")
 
     def play(self, motion: str, cycles: int) -> Answer:
         self.mode = "TRACKING"
@@ -99,6 +116,7 @@ class FakeRobot:
         readings = Readings(
             time=self.time,
             mode=self.mode,
+            machine=self.machine,
             pose=self.pose,
             error=1e-4,
             rotation_error=1e-4,

@@ -44,6 +44,14 @@ ROBOTS = (  # from a hexapod of 15 cm to a cable robot of 4 m
     "delta_rr",
     str(EXAMPLES / "hobby_hexapod.urdf.xacro"),
 )
+FOLD = (DESKTOP[0] - 12, 7)  # where the panel with the controls is folded, and unfolded again
+PANEL_BUTTON = """(() => {
+  const one = [...document.querySelectorAll('button')].find(
+    e => e.textContent.trim() === 'Emergency stop' && e.id !== 'emergency-stop');
+  one.scrollIntoView({block: 'center'});
+  const box = one.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+})()"""
 SHEET = np.s_[round(0.4 * PHONE[1]) :, 120:]  # of the phone's page, where the controls are
 GREEN, RED = "rgb(46, 125, 50)", "rgb(198, 40, 40)"  # of bars
 MAGENTA = np.array((230, 0, 230, 255), dtype=np.uint8)  # which no robot has
@@ -258,6 +266,57 @@ def test_every_control_does_what_it_says(page: Page, size: tuple[int, int]) -> N
     page.press("Recover")
     robot.wait(lambda: robot.last("recover"))
     robot.wait(lambda: not page.find("Recover", "button"))
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_the_emergency_stop_is_always_in_view(page: Page, size: tuple[int, int]) -> None:
+    """Over the picture, however far the panel is scrolled or folded; and by the key Escape."""
+    page.resize(size)
+    robot = page.robot
+    robot.machine = "active"
+    robot.wait(lambda: page.find("Disable drives", "button"))
+    at = """(() => {
+      const one = document.getElementById('emergency-stop'), box = one.getBoundingClientRect();
+      const x = box.x + box.width / 2, y = box.y + box.height / 2;
+      return document.elementFromPoint(x, y) === one ? [x, y] : null;
+    })()"""
+    left, top, right, bottom = page.canvas()
+    for control in ("Disable drives", "Start"):
+        page.find(control, "button")  # scrolls there
+        x, y = page.browser.run(at)
+        assert left < x < right
+        assert top < y < bottom
+
+    def reset() -> None:
+        robot.wait(lambda: robot.last("emergency stop"))
+        robot.wait(lambda: "fault" in page.text() and page.find("Reset", "button"))
+        assert not page.find("Enable drives", "button")
+        page.press("Reset")
+        robot.wait(lambda: robot.last("reset") and "inactive" in page.text())
+        page.press("Enable drives")
+        robot.wait(lambda: robot.last("enable"))
+        robot.wait(lambda: page.find("Disable drives", "button"))
+        robot.calls.clear()
+
+    robot.calls.clear()
+    page.browser.click(x, y)
+    reset()
+    page.browser.key("Escape")
+    reset()
+    page.browser.click(*page.browser.run(PANEL_BUTTON))
+    reset()
+    page.press("Disable drives")
+    robot.wait(lambda: robot.last("disable") and page.find("Enable drives", "button"))
+    robot.machine = "active"
+    if size == DESKTOP:
+        page.browser.click(*FOLD)
+        robot.wait(lambda: page.find("Start", "button") is None)
+        robot.calls.clear()
+        page.browser.click(*page.browser.run(at))
+        robot.wait(lambda: robot.last("emergency stop"))
+        robot.machine = "active"
+        page.browser.click(*FOLD)
+        robot.wait(lambda: page.find("Start", "button"))
 
 
 def test_what_runs_is_shown_where_it_could_be_chosen(page: Page) -> None:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -18,7 +20,9 @@ from websockets.sync.client import connect  # noqa: E402
 from pkm_control.operation.answer import Answer  # noqa: E402
 from pkm_control.view.admission import is_admitted, may_operate  # noqa: E402
 from pkm_control.view.jog_space import JogSpace  # noqa: E402
+from pkm_control.view.operations import Readings  # noqa: E402
 from pkm_control.view.page_server import free_port  # noqa: E402
+from pkm_control.view.panels.power import DISABLE, EMERGENCY_STOP, ENABLE, RESET  # noqa: E402
 from pkm_control.view.viewer import RobotViewer  # noqa: E402
 
 CAMERA: dict[str, Any] = {
@@ -114,6 +118,19 @@ def test_only_who_may_command_gives_values_that_an_input_can_have() -> None:
     assert not admitted(update("hidden", {"value": True}))
     assert not admitted(update("text", {"value": "<script>"}))  # there is none on the page
     assert not admitted(update("nobody's", {"value": 1.0}))
+
+
+def test_only_who_may_command_gives_commands_by_a_key() -> None:
+    commands = {"stop": SimpleNamespace(disabled=False), "off": SimpleNamespace(disabled=True)}
+
+    def taken(message: Any, operates: bool = True) -> bool:
+        return is_admitted(msgspec.msgpack.encode(message), operates, INPUTS.get, commands.get)
+
+    stop = {"type": "CommandTriggerMessage", "uuid": "stop"}
+    assert taken(stop)
+    assert not taken(stop, operates=False)
+    for wrong in ({"uuid": "off"}, {"uuid": "slider"}, {"uuid": ["stop"]}, {"uuid": None}, {"value": 1}):
+        assert not taken({**stop, **wrong})
 
 
 @pytest.mark.parametrize(
@@ -233,6 +250,72 @@ def test_a_browser_gets_controls_only_where_it_may_command(served: tuple[RobotVi
         assert robot.calls == []
     assert all(not one._impl.removed for one in inputs.values())
     np.testing.assert_array_equal(viewer._joints, before)
+
+
+class Stuck(Robot):
+    """A robot whose answers do not come, but to an emergency stop, which asks for none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(*arguments: Any) -> Answer:
+            self.calls.append(name)
+            if name != "emergency_stop":
+                self.free.wait(60.0)
+            return Answer(True)
+
+        return ask
+
+
+@pytest.mark.parametrize("way", ["button", "key"])
+def test_an_emergency_stop_waits_for_no_other_answer(way: str, mechanism: Any, kinematics: Any) -> None:
+    """More requests hang than viser has threads; before the controls that take kernels are there, as well."""
+    robot = Stuck()
+    viewer = RobotViewer(mechanism, free_port("127.0.0.1", 8700), operate="local")
+    try:
+        viewer.attend(robot)
+        browser = Browser(viewer)
+        until(lambda: viewer._power)
+        (client,) = viewer.server.get_clients().values()
+        inputs = {one.label: number for number, one in client.gui._gui_input_handle_from_uuid.items()}
+        assert list(inputs) == [EMERGENCY_STOP, ENABLE, DISABLE, RESET]
+        viewer.show(Readings(machine="inactive"))
+        for _ in range(40):
+            browser.send(update(inputs[ENABLE], {"value": True}))
+        until(lambda: robot.calls.count("enable") >= 8 and client.gui._thread_executor._work_queue.qsize() > 0)
+        (key,) = client.gui._command_handle_from_uuid
+        stop = update(inputs[EMERGENCY_STOP], {"value": True})
+        browser.send(stop if way == "button" else {"type": "CommandTriggerMessage", "uuid": key})
+        until(lambda: "emergency_stop" in robot.calls, 5.0)
+    finally:
+        robot.free.set()
+        viewer.close()
+
+
+def test_what_makes_sense_for_the_machine_is_offered(mechanism: Any) -> None:
+    viewer = RobotViewer(mechanism, free_port("127.0.0.1", 8700), operate="local")
+    try:
+        viewer.attend(Robot())
+        browser = Browser(viewer)
+        until(lambda: viewer._power)
+        (client,) = viewer.server.get_clients().values()
+        for state, offered in (
+            ("", []),
+            ("unconfigured", [ENABLE]),
+            ("inactive", [ENABLE]),
+            ("active", [DISABLE]),
+            ("fault", [RESET]),
+        ):
+            viewer._next_texts = 0.0
+            viewer.show(Readings(machine=state))
+            shown = [one.label for one in client.gui._gui_input_handle_from_uuid.values() if one.visible]
+            assert shown == [EMERGENCY_STOP, *offered]
+            assert state in viewer.status.content
+        browser.socket.close()
+    finally:
+        viewer.close()
 
 
 def test_a_client_that_is_none_may_nothing(served: tuple[RobotViewer, Robot, bool]) -> None:

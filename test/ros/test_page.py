@@ -3,12 +3,20 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from lifecycle_msgs.msg import State
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.executors import MultiThreadedExecutor
+from rclpy.node import Node
 from sensor_msgs.msg import JointState
+from std_msgs.msg import Empty
+from std_srvs.srv import Trigger
 
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
@@ -23,6 +31,7 @@ from pkm_control.nodes import motion_player_node
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_control.nodes.page_node import PageNode
+from pkm_control.operation.answer import Answer
 from pkm_control.view.operations import Motion
 
 
@@ -116,3 +125,93 @@ def test_a_page_that_cannot_be_served_says_why(graph: Graph) -> None:
     graph.describe(load_mechanism("delta").urdf)
     page = graph.start(PageNode, port=8420, host="203.0.113.1")
     graph.wait(lambda: "cannot listen" in page._description.problem)
+
+
+# The power of the drives
+
+
+def test_the_drives_power_is_offered_before_a_reading_has_come(graph: Graph) -> None:
+    """A machine that is off may never have told where it is."""
+    graph.describe(load_mechanism("five_bar").urdf)
+    page = graph.start(PageNode, port=8420)
+    state = graph.client.create_publisher(State, topics.MACHINE_STATE, topics.LATCHED)
+    state.publish(State(id=State.PRIMARY_STATE_INACTIVE, label="inactive"))
+    graph.wait(lambda: page._viewer is not None and "the drives are off" in page._viewer.status.content)
+    assert page._viewer._desk is not None
+    state.publish(State(id=State.PRIMARY_STATE_UNCONFIGURED, label="fault"))
+    graph.wait(lambda: "until a reset" in page._viewer.status.content)
+
+
+class Machine:
+    """In place of the hardware node: answers nothing but a reset, as if it hung, and notes what it hears."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.heard: list[str] = []
+        self.free = threading.Event()
+        group = ReentrantCallbackGroup()
+        self.node = Node("hardware", context=graph.context, namespace=graph.namespace)
+        for name in (topics.ENABLE, topics.DISABLE, topics.RESET, topics.STOP_DRIVES, topics.STOP):
+            answer = self._answer(name)
+            self.node.create_service(Trigger, name, answer, callback_group=group)
+        hear = lambda _: self.heard.append("topic")  # noqa: E731
+        self.node.create_subscription(Empty, topics.EMERGENCY_STOP, hear, topics.EVENTS, callback_group=group)
+        self._executor = MultiThreadedExecutor(8, context=graph.context)
+        self._executor.add_node(self.node)
+        threading.Thread(target=self._executor.spin, daemon=True).start()
+
+    def _answer(self, name: str):
+        def answer(_: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+            self.heard.append(name)
+            if name != topics.RESET:
+                self.free.wait(30.0)
+            response.success, response.message = True, "the machine is fault"
+            return response
+
+        return answer
+
+    def close(self) -> None:
+        self.free.set()
+        self._executor.shutdown(timeout_sec=5.0)
+        self.node.destroy_node()
+
+
+def test_an_emergency_stop_is_sent_at_once_while_services_hang(graph: Graph) -> None:
+    graph.describe(load_mechanism("five_bar").urdf)
+    page = graph.start(PageNode, port=8420)
+    machine = Machine(graph)
+    try:
+        graph.wait(lambda: page._operations is not None)
+        operations = page._operations
+        graph.wait(lambda: all(one.service_is_ready() for n, one in operations._triggers.items() if n in HARDWARE))
+        graph.wait(lambda: operations._stop_drives.get_subscription_count())
+        waiting = [threading.Thread(target=ask, daemon=True) for ask in (operations.enable, operations.stop)]
+        for one in waiting:
+            one.start()
+        graph.wait(lambda: {topics.ENABLE, topics.STOP} <= set(machine.heard))
+        told: list[Answer] = []
+        began = time.monotonic()
+        operations.emergency_stop(told.append)
+        assert time.monotonic() - began < 1.0  # it waits for nothing; a busy computer takes a moment
+        graph.wait(lambda: {"topic", topics.STOP_DRIVES} <= set(machine.heard), 5.0)
+        assert [one.success for one in told] == [False]  # not answered yet, which is not called done
+        machine.free.set()
+        graph.wait(lambda: told[-1] == Answer(True, "emergency stop: the machine is fault"))
+        for one in waiting:
+            one.join(10.0)
+        assert operations.reset() == Answer(True, "the machine is fault")
+        assert operations.disable().success
+    finally:
+        machine.close()
+
+
+HARDWARE = (topics.ENABLE, topics.DISABLE, topics.RESET, topics.STOP_DRIVES, topics.STOP)
+
+
+def test_without_a_machine_an_emergency_stop_says_so(graph: Graph) -> None:
+    graph.describe(load_mechanism("five_bar").urdf)
+    page = graph.start(PageNode, port=8420)
+    graph.wait(lambda: page._operations is not None)
+    told: list[Answer] = []
+    page._operations.emergency_stop(told.append)
+    assert not told[-1].success
+    assert "no machine" in told[-1].message

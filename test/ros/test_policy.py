@@ -23,7 +23,7 @@ def test_the_policy_is_that_of_the_nodes() -> None:
         "expected = make_policy.FILE.read_text('utf-8'); text = make_policy.made(expected); "
         "sys.exit(0 if text == expected else text)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=420, check=False)
     assert done.returncode == 0, f"config/sros2/make_policy.py makes another policy:\n{done.stderr}"
 
 
@@ -39,9 +39,33 @@ def test_only_the_controller_commands_the_machine() -> None:
             if topic in [one.text for one in group]
         ]
 
-    assert those_that("publish", "hardware/joint_commands") == ["controller"]
-    assert those_that("subscribe", "hardware/joint_commands") == ["client", "hardware"]
+    assert set(those_that("publish", "hardware/joint_commands")) == {"controller"}
+    assert set(those_that("subscribe", "hardware/joint_commands")) == {"client", "hardware"}
     assert those_that("publish", "robot_description") == ["description"]
+
+
+def test_a_client_may_take_the_drives_out_of_power_and_jog() -> None:
+    root = ElementTree.parse(FOLDER / "policy.xml").getroot()
+    client = root.find(".//profile[@node='client']")
+    assert client is not None
+
+    def may(use: str) -> set[str | None]:
+        return {one.text for group in client for one in group if group.get(use) == "ALLOW"}
+
+    power = {f"hardware/{name}" for name in ("enable", "disable", "emergency_stop", "reset")}
+    assert power <= may("request")
+    assert {"emergency_stop", "jog_twist", "jog_pose", "platform_trajectory"} <= may("publish")
+    assert not {"hardware/joint_commands", "hardware/joint_states", "robot_description"} & may("publish")
+
+
+def test_machine_and_controller_have_the_enclave_of_their_process() -> None:
+    root = ElementTree.parse(FOLDER / "policy.xml").getroot()
+    nodes = {
+        one.get("path", "").rpartition("/")[2]: [profile.get("node") for profile in one.iter("profile")]
+        for one in root.iter("enclave")
+    }
+    assert nodes.pop("control") == ["controller", "hardware"]
+    assert all(held == [process] for process, held in nodes.items())
 
 
 def test_nodes_take_their_enclaves_where_security_is_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from geometry_msgs.msg import PoseStamped
 from numpy.typing import NDArray
 from rclpy.node import Node
+from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
 
 from pkm_control.motion.files.shipped import AUTO, motion_names
@@ -23,6 +24,7 @@ Array = NDArray[np.float64]
 
 _PATIENCE = 10.0  # s, for an answer
 _LONG_PATIENCE = 300.0  # s, where a motion is planned or a way is looked for
+_PATIENCE_WITH_DRIVES = 60.0  # s, while contact with them is made
 
 
 class PageOperations:
@@ -41,8 +43,10 @@ class PageOperations:
         self._mode = mode
         current = [motion] if motion not in ("", "none") else []
         self.motions: Sequence[str] = tuple(dict.fromkeys((*current, AUTO, *motion_names())))
-        names = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER)
-        self._triggers = {name: node.create_client(Trigger, name) for name in names}
+        moves = (topics.PAUSE, topics.RESUME, topics.STOP, topics.RECOVER)
+        power = (topics.STOP_DRIVES, topics.ENABLE, topics.DISABLE, topics.RESET)
+        self._triggers = {name: node.create_client(Trigger, name) for name in (*moves, *power)}
+        self._stop_drives = node.create_publisher(Empty, topics.EMERGENCY_STOP, topics.EVENTS)
         self._speed = node.create_client(SetSpeedOverride, topics.SET_SPEED_OVERRIDE)
         self._change = node.create_client(ChangeWorkingMode, topics.CHANGE_WORKING_MODE)
         self._play = node.create_client(PlayMotion, topics.PLAY_MOTION)
@@ -53,7 +57,35 @@ class PageOperations:
         """End the clients, and free whoever waits for them."""
         for client in (*self._triggers.values(), self._speed, self._change, self._play, self._inverse):
             self._node.destroy_client(client)
-        self._node.destroy_publisher(self._target)
+        for publisher in (self._target, self._stop_drives):
+            self._node.destroy_publisher(publisher)
+
+    def emergency_stop(self, then: Callable[[Answer], None]) -> None:
+        """Turn the drives off at once: by topic, which nothing here has to answer, and by service, for the answer."""
+        self._stop_drives.publish(Empty())
+        client = self._triggers[topics.STOP_DRIVES]
+        if not client.service_is_ready():
+            then(Answer(False, "emergency stop: sent, but there is no machine that answers"))
+            return
+        then(Answer(False, "emergency stop: sent, not yet answered"))
+
+        def answered(future: Any) -> None:
+            response = future.result()
+            then(Answer(response.success, f"emergency stop: {response.message}"))
+
+        client.call_async(Trigger.Request()).add_done_callback(answered)
+
+    def enable(self) -> Answer:
+        """Have the drives follow commands."""
+        return self._trigger(topics.ENABLE, _PATIENCE_WITH_DRIVES)
+
+    def disable(self) -> Answer:
+        """Turn the drives off."""
+        return self._trigger(topics.DISABLE)
+
+    def reset(self) -> Answer:
+        """Lead the machine out of a fault; its drives stay off."""
+        return self._trigger(topics.RESET, _PATIENCE_WITH_DRIVES)
 
     def play(self, motion: str, cycles: int) -> Answer:
         """Plan a motion and begin it."""
@@ -113,8 +145,8 @@ class PageOperations:
 
         self._inverse.call_async(request).add_done_callback(answered)
 
-    def _trigger(self, name: str) -> Answer:
-        answer = self._call(self._triggers[name], Trigger.Request())
+    def _trigger(self, name: str, patience: float = _PATIENCE) -> Answer:
+        answer = self._call(self._triggers[name], Trigger.Request(), patience)
         return Answer(answer.success, answer.message or ("" if answer.success else f"{name} was refused"))
 
     def _call(self, client: Any, request: Any, patience: float = _PATIENCE) -> Any:

@@ -34,6 +34,14 @@ def banner(text: str, colour: str = RED) -> str:
     )
 
 
+def badge(word: str, colour: str, text: str) -> str:
+    """A word on a coloured ground, and a text behind it."""
+    return (
+        f'<div style="margin:0.15em 0"><span style="background:{colour};color:white;border-radius:4px;'
+        f'padding:0.1em 0.6em;font-weight:600">{escaped(word)}</span> {escaped(text)}</div>'
+    )
+
+
 def table(rows: dict[str, str]) -> str:
     """Names and values in two columns."""
     cells = (

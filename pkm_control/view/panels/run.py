@@ -27,7 +27,7 @@ class RunPanel:
         self._desk = desk
         ask = desk.operations
         gui = client.gui
-        stop = gui.add_button("Stop", color="red", order=order, hint="End whatever moves, and hold")
+        stop = gui.add_button("Stop", color="orange", order=order, hint="End whatever moves, and hold")
         self._recover = gui.add_button("Recover", color="yellow", order=order + 0.1, visible=False)
         with gui.add_folder("Run", order=order + 0.2):
             go = gui.add_button_group("Control", (_START, _PAUSE, _RESUME))
@@ -47,8 +47,9 @@ class RunPanel:
 
     def show(self, readings: Readings) -> None:
         """Bring the controls up to date with what the robot says."""
-        if self._recover.visible != (readings.mode == "STOPPED"):
-            self._recover.visible = readings.mode == "STOPPED"
+        recovers = readings.mode == "STOPPED" and readings.machine in ("", "active")  # else it is to be enabled first
+        if self._recover.visible != recovers:
+            self._recover.visible = recovers
         if readings.motion is not None and readings.motion != self._begun:
             self._show_motion(readings.motion)
         share = readings.speed_override

@@ -16,6 +16,12 @@ _COLOURS = {
     "PAUSED": markup.AMBER,
     "STOPPED": markup.RED,
 }
+_MACHINE = {  # state of its life cycle: colour, and what that means
+    "unconfigured": (markup.GREY, "the drives are off"),
+    "inactive": (markup.AMBER, "the drives are off"),
+    "active": (markup.GREEN, "the drives are on"),
+    "fault": (markup.RED, "the drives are off until a reset"),
+}
 
 
 class StatusPanel:
@@ -29,7 +35,7 @@ class StatusPanel:
     def __init__(self, server: PageServer, order: float) -> None:
         self._html = server.gui.add_html("", order=order)
         self._rows = dict.fromkeys(("motion", "position [mm]", "tracking error", "speed", "speed override", "time"), "")
-        self._mode = self._reason = self._faults = ""
+        self._mode = self._reason = self._faults = self._machine = ""
         self._answer: Answer | None = None
         self._controls = False
 
@@ -42,6 +48,7 @@ class StatusPanel:
         """Show what is known; rows that were once known and are not now keep their value."""
         rows = self._rows
         self._mode, self._reason = readings.mode, readings.reason
+        self._machine = readings.machine
         if readings.motion is not None:
             times = f"{readings.motion.cycles} cycle" + "s" * (readings.motion.cycles != 1)
             rows["motion"] = f"{readings.motion.source or readings.motion.name}, {times}"
@@ -78,13 +85,11 @@ class StatusPanel:
 
     def _draw(self) -> None:
         parts = [markup.banner(self._faults)] if self._faults else []
+        if self._machine in _MACHINE:
+            colour, meaning = _MACHINE[self._machine]
+            parts.append(markup.badge(self._machine, colour, meaning))
         if self._mode:
-            colour = _COLOURS.get(self._mode, markup.GREY)
-            parts.append(
-                f'<div><span style="background:{colour};color:white;border-radius:4px;padding:0.1em 0.6em;'
-                f'font-weight:600">{markup.escaped(self._mode.lower())}</span> '
-                f"{markup.escaped(self._reason)}</div>"
-            )
+            parts.append(markup.badge(self._mode.lower(), _COLOURS.get(self._mode, markup.GREY), self._reason))
         elif self._reason:
             parts.append(f"<div>{markup.escaped(self._reason)}</div>")
         parts.append(markup.table({name: text for name, text in self._rows.items() if text}))
