@@ -115,6 +115,7 @@ class Operator:
             time.sleep(_LOOK)
         if follower.mode is Mode.STOPPED:
             action = self._controls.action
-            raise PkmError(f"still stopped: {action.reason if action else 'no reading comes'}")
+            why = action.reason if action else "no reading comes"
+            raise PkmError(f"still stopped: {why}; bring it home by hand, or reset the machine there, and start anew")
         place = ", ".join(fixed(value, 4) for value in follower.hold[:3])
         return f"the platform is held at ({place}) m, where readings continue home"
