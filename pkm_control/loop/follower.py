@@ -364,7 +364,9 @@ class TrajectoryFollower:
         self.end(Outcome.STATE_LOST, "the machine was contacted anew")
         self._readings = ReadingWatch(self.controller.limits)
         self._jogging, self._doubted, self._border = False, "", ""
-        self._heard, self._last = -math.inf, None
+        self._caught, self._goes_on, self._let_go = "", False, False
+        self._heard, self._asked, self._last, self._unseen = -math.inf, -math.inf, None, None
+        self._out_of_touch = False
         self.mode = Mode.WAITING
 
     # -- working modes ----------------------------------------------------------------------------------------------
