@@ -269,7 +269,7 @@ class ControllerNode(Node):
             loop.tell(requests.hear_belt, name, self._loop_time(at), reading)
         if self._shared is not None and not action.gives_up:
             self._command(stamp, action.command)
-        if action.reference is not None:
+        if action.reference is not None and action.mode is not Mode.WAITING:
             wanted = action.reference
             self._reference_rows.publish(stamp, np.concatenate((wanted.pose, wanted.twist, wanted.acceleration)))
         at = time.monotonic()

@@ -41,6 +41,7 @@ from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
 
+_COMES_TO_REST = 2.0  # s, for a platform that moves when its drives are enabled, or seems to by noise
 _LONGER = 2.0  # s, that a motion may take longer which is stopped on its way
 
 
@@ -150,14 +151,16 @@ def hold(loop: ControlLoop, realtime: bool = False) -> None:
     """Run periods until the platform of a machine that is enabled is held.
 
     Raises:
-        PkmError: it is not within `STALE_PERIODS`, with the reason; the drives are off then.
+        PkmError: it is not brought to rest within `_COMES_TO_REST`, with the reason; the drives are off then.
     """
     fixed = FixedRateLoop(loop.rate)
     fixed.restart()
-    for _ in range(STALE_PERIODS):
+    for k in range(STALE_PERIODS + round(_COMES_TO_REST * loop.rate)):
         loop.period(fixed.wait() if realtime else 1)
         if loop.follower.mode is Mode.HOLDING:
             return
+        if k >= STALE_PERIODS and loop.follower.mode is not Mode.JOGGING:  # it is not being brought to rest
+            break
     fault = loop.fault or "the machine does not tell where it is"
     loop.disable()
     raise PkmError(fault)
