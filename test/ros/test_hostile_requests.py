@@ -28,6 +28,7 @@ from pkm_interfaces.srv import PlayMotion
 from .conftest import Graph
 
 NODES = ("description", "hardware", "kinematics", "dynamics", "controller", "motion_player")
+TOGETHER = {"control": ("hardware", "controller")}  # nodes by their process, where that holds several
 HUGE = 100_000_000  # letters
 _KEPT = 20_000_000  # bytes, of a text of 100 MB that was refused
 _PATIENCE = 10.0  # s, for an answer
@@ -52,7 +53,8 @@ class Run:
                 continue
             if int(status["PPid"]) == self.process.pid and status["State"][0] != "Z":
                 start = status["Name"].removeprefix("pkm ")  # the kernel keeps 15 letters
-                found.update({name: int(folder.name) for name in NODES if name.startswith(start)})
+                held = TOGETHER.get(start, [name for name in NODES if name.startswith(start)])
+                found.update(dict.fromkeys(held, int(folder.name)))
         return found
 
     def end(self) -> int:
@@ -68,17 +70,27 @@ class Run:
 @pytest.fixture(scope="module")
 def robot(shared_graph: Graph) -> Iterator[Run]:
     run = Run(shared_graph)
-    shared_graph.wait(lambda: len(run.nodes()) == len(NODES), 120.0)
-    for name in NODES:
-        alive(run, name)
-    yield run
-    assert run.end() == 0
+    try:
+        shared_graph.wait(lambda: len(run.nodes()) == len(NODES), 120.0)
+        for name in NODES:
+            alive(run, name)
+        yield run
+    finally:
+        code = run.end()
+    assert code == 0
 
 
 def alive(run: Run, name: str) -> None:
-    """The node answers an ordinary request."""
-    answer = run.graph.call(GetParameters, f"{name}/get_parameters", GetParameters.Request(names=["use_sim_time"]))
-    assert len(answer.values) == 1
+    """The node answers an ordinary request; asked again, as its first answer may come before it has found who asks."""
+    request = GetParameters.Request(names=["use_sim_time"])
+    for _ in range(12):
+        try:
+            answer = run.graph.call(GetParameters, f"{name}/get_parameters", request, 5.0)
+        except AssertionError:
+            continue
+        assert len(answer.values) == 1
+        return
+    raise AssertionError(f"{name} does not answer")
 
 
 def memory(process: int) -> int:
