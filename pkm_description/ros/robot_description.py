@@ -20,6 +20,7 @@ from pkm_description.ros.topics import EVENTS, LATCHED, ROBOT_DESCRIPTION
 from pkm_description.urdf.xml_text import LETTERS, check_length
 
 _FROM_NOW_ON = EVENTS  # not what is latched already
+_DEAF_FOR = 2.0  # s, after a text that is far too long
 _REMIND_EVERY = 3.0  # s
 _SILENT_FOR = 2.0  # s, of building a robot
 
@@ -66,7 +67,12 @@ class RobotDescription:
         self._take(message.data)
         if len(message.data) > LETTERS:  # the middleware keeps room for another one as long as the subscription lives
             self._node.destroy_subscription(self._subscription)
-            self._subscription = self._node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, _FROM_NOW_ON)
+            self._deaf = steady_timer(self._node, _DEAF_FOR, self._listen_again)
+
+    def _listen_again(self) -> None:
+        """After all nodes of this process have let go of that room, which they share."""
+        self._deaf.cancel()
+        self._subscription = self._node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, _FROM_NOW_ON)
 
     def _take(self, text: str) -> None:
         try:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.msg import Log, Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import DescribeParameters, GetParameters, ListParameters, SetParameters, SetParametersAtomically
+from rclpy.impl.implementation_singleton import rclpy_implementation
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
@@ -28,6 +30,7 @@ from pkm_interfaces.srv import PlayMotion
 from .conftest import Graph
 
 NODES = ("description", "hardware", "kinematics", "dynamics", "controller", "motion_player")
+TOGETHER = {"control": ("hardware", "controller")}  # nodes by their process, where that holds several
 HUGE = 100_000_000  # letters
 _KEPT = 20_000_000  # bytes, of a text of 100 MB that was refused
 _PATIENCE = 10.0  # s, for an answer
@@ -52,7 +55,8 @@ class Run:
                 continue
             if int(status["PPid"]) == self.process.pid and status["State"][0] != "Z":
                 start = status["Name"].removeprefix("pkm ")  # the kernel keeps 15 letters
-                found.update({name: int(folder.name) for name in NODES if name.startswith(start)})
+                held = TOGETHER.get(start, [name for name in NODES if name.startswith(start)])
+                found.update(dict.fromkeys(held, int(folder.name)))
         return found
 
     def end(self) -> int:
@@ -68,17 +72,27 @@ class Run:
 @pytest.fixture(scope="module")
 def robot(shared_graph: Graph) -> Iterator[Run]:
     run = Run(shared_graph)
-    shared_graph.wait(lambda: len(run.nodes()) == len(NODES), 120.0)
-    for name in NODES:
-        alive(run, name)
-    yield run
-    assert run.end() == 0
+    try:
+        shared_graph.wait(lambda: len(run.nodes()) == len(NODES), 120.0)
+        for name in NODES:
+            alive(run, name)
+        yield run
+    finally:
+        code = run.end()
+    assert code == 0
 
 
 def alive(run: Run, name: str) -> None:
-    """The node answers an ordinary request."""
-    answer = run.graph.call(GetParameters, f"{name}/get_parameters", GetParameters.Request(names=["use_sim_time"]))
-    assert len(answer.values) == 1
+    """The node answers an ordinary request; asked again, as its first answer may come before it has found who asks."""
+    request = GetParameters.Request(names=["use_sim_time"])
+    for _ in range(12):
+        try:
+            answer = run.graph.call(GetParameters, f"{name}/get_parameters", request, 5.0)
+        except AssertionError:
+            continue
+        assert len(answer.values) == 1
+        return
+    raise AssertionError(f"{name} does not answer")
 
 
 def memory(process: int) -> int:
@@ -158,15 +172,19 @@ def test_messages_that_are_none_are_dropped(robot: Run) -> None:
             if "/_action/" not in topic:
                 heard[topic] = kinds[0]
     assert len(heard) > 10
+    sent = 0
     for topic, kind in sorted(heard.items()):
         package, _, message = kind.split("/")
         module = __import__(f"{package}.msg", fromlist=[message])
         publisher = client.create_publisher(getattr(module, message), topic, topics.LATCHED_EVENTS)
         robot.graph.wait(lambda p=publisher: p.get_subscription_count() > 0)
         for garbage in (b"", b"\x00\x01\x00\x00", b"\x00\x01\x00\x00\xff\xff\xff\x7f", b"\xff" * 64):
-            publisher.publish(garbage)
+            with contextlib.suppress(rclpy_implementation.RCLError):
+                publisher.publish(garbage)  # the middleware itself may refuse it
+                sent += 1
         time.sleep(0.05)
         client.destroy_publisher(publisher)
+    assert sent > 2 * len(heard)
     for name in NODES:
         alive(robot, name)
     assert robot.nodes() == before
@@ -197,8 +215,14 @@ def test_a_huge_description_is_refused_and_not_kept(robot: Run) -> None:
     for name in nodes:
         alive(robot, name)
     assert robot.nodes().items() >= nodes.items()
-    more = {name: memory(process) - before[name] for name, process in nodes.items()}
-    assert all(size < _KEPT for size in more.values()), more
+
+    def kept() -> dict[str, int]:
+        return {name: memory(process) - before[name] for name, process in nodes.items()}
+
+    try:
+        robot.graph.wait(lambda: all(size < _KEPT for size in kept().values()), 20.0)
+    except AssertionError as error:
+        raise AssertionError(f"kept: {kept()}") from error
 
 
 def test_the_robot_still_moves_after_all_that(robot: Run) -> None:
@@ -230,8 +254,9 @@ def test_a_description_that_is_none_before_the_right_one_ends_nothing(shared_gra
         time.sleep(2.0)
         assert run.process.poll() is None
         late = graph.client.create_publisher(String, topics.ROBOT_DESCRIPTION, topics.LATCHED)
+        told = graph.listen(Log, "/rosout")
         late.publish(String(data=load_mechanism("delta").urdf))
-        assert run.process.wait(60.0) == 0
+        graph.wait(lambda: sum("robot 'delta'" in log.msg for log in list(told)) >= len(NODES) - 1)
     finally:
         graph.close()
         run.end()
