@@ -8,6 +8,7 @@ import os
 import threading
 import time
 import webbrowser
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -166,7 +167,7 @@ class PageNode(Node):
         if self._viewer is None:
             return
         if joints is None or platform is None:  # a machine that is off may never have told
-            self._viewer.show(Readings(machine=self._machine))
+            self._shown(lambda viewer: viewer.show(Readings(machine=self._machine)))
             return
         if platform.status.code != SolveStatus.NOT_READY:  # that has the computer's clock, the others the machine's
             stamp = platform.header.stamp
@@ -176,14 +177,18 @@ class PageNode(Node):
             self._time = 1e-9 * (now - self._epoch)
         seen = _readings(platform, controller, self._time)
         readings = replace(seen, motion=self._last, machine=self._machine)
+        self._shown(lambda viewer: viewer.look(joints.name, np.array(joints.position), readings))
+        if readings.pose is not None and platform.working_mode:
+            self._ask_modes(readings, platform.working_mode)
+
+    def _shown(self, show: Callable[[RobotViewer], None]) -> None:
         try:
-            self._viewer.look(joints.name, np.array(joints.position), readings)
+            if self._viewer is not None:
+                show(self._viewer)
         except Exception as error:  # of the web server's, which browsers come to and leave: the next picture may do
             self.get_logger().error(
                 f"a picture was not drawn: {type(error).__name__}: {error}", throttle_duration_sec=10.0
             )
-        if readings.pose is not None and platform.working_mode:
-            self._ask_modes(readings, platform.working_mode)
 
     def _ask_modes(self, readings: Readings, present: str) -> None:
         """Ask for the working modes at a place where the robot stands, once."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import rclpy
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
-from pkm_control.nodes.realtime import loop_scheduling
+from pkm_control.nodes.realtime import loop_scheduling, realtime_priority
 
 def refuse(*_):
     raise PermissionError(1, "Operation not permitted")
@@ -26,7 +26,7 @@ if sys.argv[1] == "refused":
     os.sched_setscheduler = refuse
 rclpy.init(args=["--ros-args", "-p", f"realtime_priority:={0 if sys.argv[1] == 'off' else 40}"])
 node = Node("loop")
-scheduling = loop_scheduling(node)
+scheduling = loop_scheduling(node, realtime_priority(node))
 over = threading.Event()
 
 def loop():

@@ -25,7 +25,7 @@ SAID = (
 def code(made: str) -> str:
     """The page's Python with another way to a robot."""
     found = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(found) == 5
+    assert len(found) == 6
     assert all(SIMULATED in block for block in found)
     return "\n".join(found).replace(SIMULATED, made)
 
