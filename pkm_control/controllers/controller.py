@@ -199,6 +199,21 @@ class Controller(ABC):
         """
         return
 
+    def foreseen(self, reference: Reference, measured: Measured) -> Array:
+        """What a platform that is where it should be takes, by the model: while no readings come.
+
+        Args:
+            reference: where the platform should be.
+            measured: where the machine was last.
+
+        Returns:
+            (n_actuated,): efforts [N m or N], or what the law `commands`; NaN where the model has no answer.
+        """
+        if self.commands != "effort":
+            return self.model.positions(reference.pose)
+        efforts = self.model.efforts(reference.pose, reference.twist, reference.acceleration, measured.joints)
+        return self.sharing.share(measured.jacobian, efforts)
+
     def command(self, reference: Reference, measured: Measured) -> Array:
         """What to command, within the limits; redundant actuators share what the law asks for.
 

@@ -23,7 +23,7 @@ from pkm_control.loop.watches.machine_watch import MachineWatch
 from pkm_control.loop.watches.reading_watch import ReadingWatch
 from pkm_control.loop.watches.stray_watch import StrayWatch
 from pkm_control.loop.working_mode.mode_change import InMode, ModeChange
-from pkm_control.motion.curve_check import CurveCheck
+from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
 from pkm_control.space.keep_out import KeepOuts
 from pkm_description.errors import PkmError
@@ -45,8 +45,10 @@ class TrajectoryFollower:
     """A controller with its guard: one call for each reading, one when readings are missing.
 
     Readings carry their time [s], on whose clock motions run, at the speed override. When readings come back after a
-    silence that was too short to lose the motion, the motion goes on where it was; otherwise the platform is held where
-    it is found. A clock of the readings that jumps moves nothing: as much time passes then as between their arrivals.
+    silence, and the law can lead the platform to its reference within what the drives can do, the motion goes on where
+    it was. Otherwise the platform is caught: it is brought to rest from where it is found, as it moves there, and held;
+    a motion is paused meanwhile, and goes on after a way back to its path, unless the silence was so long that it is
+    lost. A clock of the readings that jumps moves nothing: as much time passes then as between their arrivals.
 
     What an operator asks for is answered with an empty text where it is done, and else with why not:
 
@@ -115,6 +117,12 @@ class TrajectoryFollower:
         self._passenger: Passenger | None = None  # the motion, where it rides on a belt
         self._left_behind = False  # it is being ended because its belt is not as predicted
         self._jogging = False
+        self._caught = ""  # why the platform is being brought to rest from where it was found
+        self._goes_on = False  # after that, on with the motion
+        self._let_go = False  # it strayed
+        self._asked = -math.inf  # s, clock of the caller: when anything was last asked
+        self._out_of_touch = False  # nothing was asked for so long that the platform may be anywhere
+        self._unseen: float | None = None  # s, clock of the caller: until when it came to rest without readings
         self._aside = False  # the platform was jogged away from the path of the paused motion
         self._returning = False  # it is on its way back there
         self._change: ModeChange | None = None
@@ -149,7 +157,7 @@ class TrajectoryFollower:
         self.motion.outcome, self.motion.reason = outcome, reason
         self.motion = self._passenger = None
         self.effects.end()
-        self._paused = self._aside = self._returning = False
+        self._paused = self._aside = self._returning = self._goes_on = False
         self._stopping, self._left_behind = "", False
 
     @property
@@ -223,6 +231,9 @@ class TrajectoryFollower:
         if self._change is not None:
             self._change.pause()
             return ""
+        if self._goes_on:
+            self._goes_on = False  # it stays paused
+            return ""
         if self._jogging:
             return "the platform is being jogged, which a stop ends"
         if self.motion is None:
@@ -243,6 +254,9 @@ class TrajectoryFollower:
             return "nothing is paused"
         if self._stopping:
             return "the motion is being stopped"
+        if self._caught:
+            self._goes_on = True
+            return ""
         if self._jogging:
             return "the platform is being jogged"
         if self._aside:
@@ -336,6 +350,7 @@ class TrajectoryFollower:
         if not self._jogging:
             self.jog.start(self._hold)
         self._jogging, self._border = True, ""
+        self._caught, self._goes_on = "", False
         self._aside = self.motion is not None
 
     def relocate(self) -> None:
@@ -435,11 +450,41 @@ class TrajectoryFollower:
     # -- one period -------------------------------------------------------------------------------------------------
 
     def _stop_here(self, outcome: Outcome, reason: str, measured: Measured) -> None:
-        """End the motion, and hold where the platform is rather than where it should have been."""
+        """End the motion, and hold where the platform comes to rest rather than where it should have been."""
         self.end(outcome, reason)
-        self._jogging = False
+        self._catch(reason, measured)
+
+    def _catch(self, reason: str, measured: Measured) -> None:
+        """Bring the platform to rest from where it is found, as it moves there; a motion waits for that."""
+        motion, goes_on = self.motion, not self._paused or self._goes_on
+        if motion is not None and (self._passenger is not None or self._clock.time < 0.0):
+            self.end(Outcome.STATE_LOST, reason)
+        elif motion is not None and self._stopping:
+            lost = self.force.lost or self._left_behind
+            self.end(Outcome.STATE_LOST if lost else Outcome.PREEMPTED, self._stopping)
+        elif motion is not None:
+            self._clock = PathClock(self._clock.time, 0.0, motion.braking)
+            self._paused = self._aside = True
+            self._returning, self._goes_on = False, goes_on
         self._hold = measured.pose.copy()
         self.controller.forget()
+        self.jog.catch(measured)
+        self._border = ""
+        self._jogging = self.motion is not None or not self.jog.at_rest
+        self._caught = reason if self._jogging else ""
+
+    def _out_of_hand(self, reference: Reference, measured: Measured) -> bool:
+        """Whether the law cannot lead the platform to its reference without more than the drives can do."""
+        controller = self.controller
+        k, limits = controller.kinematics, controller.limits
+        missed = np.abs(controller.model.positions(reference.pose) - measured.positions)
+        missed = np.where(k.engine.joint_turning[k.engine.actuated_column], np.minimum(missed, 2.0 * np.pi), missed)
+        pace = math.sqrt(controller.stiffness)
+        speeds = missed * pace / math.e + np.abs(measured.velocities)
+        if not (speeds <= MOVING * limits.velocity).all():
+            return True
+        controller.command(reference, measured)
+        return bool(controller.saturated.any())
 
     def update(self, time: float, now: float, positions: Array, velocities: Array) -> Action:
         """What to do for a reading.
@@ -454,6 +499,8 @@ class TrajectoryFollower:
             The command to apply, and why, where it is not what the controller asked for.
         """
         silence = now - self._heard
+        self._out_of_touch |= now - self._asked > self.guard.max_age
+        self._asked = now
         doubt = self._readings.doubt(positions, max(silence, min(time - self.time, self.abort_after)))
         if doubt:
             return self._disbelieved(now, silence, doubt)
@@ -464,6 +511,7 @@ class TrajectoryFollower:
         if measured is None:
             return self.silent(now, self._observer.reason)
         self._readings.believe(positions)
+        self._out_of_touch = False
         self._last = self._believed(time, now, silence, measured)
         return self._last
 
@@ -483,12 +531,18 @@ class TrajectoryFollower:
             self._doubted = ""
             self.machine.forget(now)
         passed = self._passed(time, silence)
+        if self._unseen is not None:  # the reference has come to rest meanwhile
+            passed, self._unseen = min(passed, max(now - self._unseen, 0.0)), None
         self._heard, self.time = now, time
         measured = self._felt(measured, now)
+        if self._let_go and not self.stray.lost:
+            self._let_go = False
+            self._catch("the platform is found again", measured)
+            passed = 0.0
         reference = self._reference(passed, now)
         if not self.controller.yields:  # a law that yields to forces leaves its reference as it should
-            if silence > self.guard.max_age and self.stray.beyond(reference, measured):  # moved while nobody looked
-                self._stop_here(Outcome.STATE_LOST, f"the platform was elsewhere after {silence:.3g} s", measured)
+            if silence > self.guard.max_age and math.isfinite(silence) and self._out_of_hand(reference, measured):
+                self._catch(f"no usable reading for {silence:.3g} s", measured)
                 reference = self._reference(0.0, now)
             self.stray.judge(reference, measured)
         if self.stray.lost:
@@ -504,6 +558,7 @@ class TrajectoryFollower:
             self.mode = Mode.WAITING if idle else Mode.STOPPED
         elif self._jogging:
             self.mode, reason = Mode.JOGGING, self.jog.blocked and f"it goes no further: {self.jog.blocked}"
+            reason = f"{self._caught}: it comes to rest" if self._caught else reason
         elif self.motion is None:
             self.mode, reason = Mode.HOLDING, self._border
         else:
@@ -515,7 +570,9 @@ class TrajectoryFollower:
 
     def _strayed(self, reference: Reference, measured: Measured) -> Action:
         """Let go of a platform that is not where it should be; once it is found again, it is held where it is then."""
-        self._stop_here(Outcome.PATH_TOLERANCE_VIOLATED, self.stray.lost, measured)
+        if not self._let_go:
+            self._stop_here(Outcome.PATH_TOLERANCE_VIOLATED, self.stray.lost, measured)
+        self._let_go, self._jogging, self._hold = True, False, measured.pose.copy()
         self.mode = Mode.STOPPED
         nothing = np.zeros(len(self.controller.limits.names))
         return Action(self.mode, nothing, self.stray.lost, reference, measured, 0.0, gives_up=True)
@@ -551,6 +608,8 @@ class TrajectoryFollower:
             The fallback of the guard.
         """
         heard = None if self._heard == -math.inf else self._heard
+        self._out_of_touch |= now - self._asked > self.guard.max_age
+        self._asked = now
         verdict = self.guard.check(now, {"measured state": heard}, None, self._observer.pose)
         if heard is None:
             return Action(Mode.WAITING, verdict.command, reason or verdict.reason, speed=self.speed, gives_up=True)
@@ -561,19 +620,45 @@ class TrajectoryFollower:
             if self._change is not None:
                 self._change.pause()  # readings may come back; who goes on then, says so
         reasons = "; ".join(r for r in (reason, verdict.reason) if r)
-        return Action(self.mode, verdict.command, reasons, speed=self.speed, gives_up=verdict.gives_up)
+        if reason and self._out_of_touch:  # efforts for where it was would throw it: its brakes hold it
+            return Action(self.mode, 0.0 * verdict.command, reasons, speed=self.speed, gives_up=True)
+        command = verdict.command if verdict.gives_up else self._blindly(now, reasons)
+        command = verdict.command if command is None else command
+        return Action(self.mode, command, reasons, speed=self.speed, gives_up=verdict.gives_up)
+
+    def _blindly(self, now: float, reason: str) -> Array | None:
+        """Return what brings a platform that moved to rest without readings, by the model; None where it rested."""
+        last = self._last
+        if now - self._heard <= self.guard.max_age or self._change is not None or self._out_of_touch:
+            return None
+        if self._unseen is None:
+            moved = last is not None and last.reference is not None and last.reference.twist.any()
+            if last is None or last.measured is None or not moved or last.gives_up:
+                return None
+            self._catch(reason, last.measured)
+            self._unseen = self._heard
+        passed, self._unseen = now - self._unseen, now
+        reference = self._jogged(passed, now) if self._jogging else self._held()
+        if last is None or last.measured is None:
+            return None
+        command = self.controller.foreseen(reference, last.measured)
+        return self.guard.within(command) if np.isfinite(command).all() else None
+
+    def _held(self) -> Reference:
+        assert self._hold is not None
+        return Reference(self._hold, np.zeros(6), np.zeros(6))
 
     def _reference(self, passed: float, now: float) -> Reference:
         assert self._hold is not None
         if self._jogging:
             return self._jogged(passed, now)
         if self.motion is None or self._aside:
-            return Reference(self._hold, np.zeros(6), np.zeros(6))
+            return self._held()
         self._clock.advance(passed)
         if self._passenger is not None:
             self._ride(self._passenger)
         if self.motion is None or self._clock.time < 0.0:
-            return Reference(self._hold, np.zeros(6), np.zeros(6))
+            return self._held()
         self.effects.advance(self._clock.time)
         if self._passenger is not None:
             reference = self._passenger.reference(self._clock, self.lead)
@@ -600,7 +685,7 @@ class TrajectoryFollower:
         reference = self.jog.reference(self.lead)
         self._hold = reference.pose
         if self.jog.at_rest:
-            self._jogging = False
+            self._jogging, self._caught = False, ""
             self._border = self.jog.blocked and f"the jog ended: {self.jog.blocked}"
             if self._returning and self.motion is not None:
                 self._returning = False
@@ -610,6 +695,9 @@ class TrajectoryFollower:
                 if np.abs(missed).max() < _BACK:
                     self._aside = self._paused = False
                     self._set_pace()
+            elif self._goes_on:
+                self._goes_on = False
+                self._border = self.resume()
         return reference
 
     def _judge(self, motion: Motion, passed: float, reference: Reference, measured: Measured) -> None:

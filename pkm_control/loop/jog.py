@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.controllers.controller import Reference
+from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.motion.curve_check import CurveCheck, Room
 from pkm_control.motion.point_trajectory import PointTrajectory, rate_matrix, rate_matrix_rate
 from pkm_description.errors import PkmError
@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 TICK = 0.01  # s, between two knots
 TICK_TURNING = 0.02  # s: the same where each needs forward kinematics
 BANDWIDTH = 25.0  # rad/s, of the filter: it comes to rest within a third of a second
+CATCHES = (1.0, 0.5, 0.25, 0.125)  # of that: how quickly a platform that is found moving is brought to rest
 APPROACH = 4.0 / 27.0 * BANDWIDTH  # 1/s: the most that brings position, rate and filter to a pose without overshoot
 LINEAR = 0.25  # m/s: largest speed, that of machines which people stand beside
 LENGTHS = 1.0  # 1/s: the same in characteristic lengths, for small machines
@@ -46,10 +47,11 @@ _STOPS = np.array((1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 11.0, 15.0, 21.0, 32.0))  # tic
 _LESS = 0.6  # of its speed is left to a motion that was stopped by the check
 _NOTHING = 0.02  # of its speed: less is a stop
 _SAME_WAY = 0.95  # cosine of the angle within which a direction is still the one that was stopped
+_FOUND_AT_REST = 1e-3  # of the characteristic length per second: a platform that is no faster rests
 _ARRIVED = 1e-5  # of the characteristic length, and that per second
 _SHARES = 257  # of the way to a pose that is out of reach, of which the last that can be taken is looked for
 _LONGEST = 0.05  # s, that one call moves on
-_EVER = 100.0 / BANDWIDTH  # s, after which the filter rests
+_EVER = 100.0  # time constants after which the filter rests
 _WAY_IN = 81  # poses looked at on the way back in
 
 
@@ -125,6 +127,7 @@ class Jog:
             q = joints[self.kinematics.engine.actuated_column]
             self._begin = self._end = _Knot(pose, still, still, q, 0.0 * q, 0.0 * q, joints)
         self._base, self._stopping_for = self._end, 0.0  # the last checked knot, and how long it is ago, s
+        self._pace = BANDWIDTH  # rad/s, of the way to rest from there
         self._segment: PointTrajectory | None = None
         self._since = self._tick  # s, on the segment
         self._plan: _Planning | None = None
@@ -132,6 +135,39 @@ class Jog:
         self._share, self._stopped_way, self.blocked = 1.0, None, ""
         self._twist = self._target = None
         self._room: Room | None = None  # what it may ask of the drives, once that is known
+
+    def catch(self, measured: Measured) -> None:
+        """Begin where the platform is found, as it moves there, and come to rest.
+
+        Args:
+            measured: the platform.
+        """
+        self.start(measured.pose)
+        speeds = np.abs(measured.twist * self._weights)
+        if not np.isfinite(speeds).all() or speeds.max() < _FOUND_AT_REST * self.kinematics.characteristic_length:
+            return
+        pose, twist, still = np.array(measured.pose), np.array(measured.twist), np.zeros(6)
+        if self._straight:
+            knot = _Knot(pose, twist, still, still, twist, still)
+        else:
+            place, rate = np.array(measured.positions), np.array(measured.velocities)
+            knot = _Knot(pose, twist, still, place, rate, 0.0 * rate, np.array(measured.joints))
+        self._begin = self._end = self._base = knot
+        self._pace = self._gentle_enough(knot)
+
+    def _gentle_enough(self, knot: _Knot) -> float:
+        """Return the quickest pace at which the drives can bring a platform to rest; else that which asks least."""
+        least, best = math.inf, BANDWIDTH
+        for share in CATCHES:
+            way = self._way_to_rest(knot, share * BANDWIDTH)
+            if way is None:
+                continue
+            load = self.check.load(way.pose, way.twist, way.acceleration)
+            if load <= 1.0 and self.check.first_fault(way.pose, way.twist, way.acceleration) is None:
+                return share * BANDWIDTH
+            if load < least:
+                least, best = load, share * BANDWIDTH
+        return best
 
     def steer(self, twist: Array, now: float) -> None:
         """Move at a twist, as far as the platform's freedoms and the limits of jogging let it.
@@ -318,7 +354,7 @@ class Jog:
                 )
                 yield
                 if fault is None:
-                    self._base, self._stopping_for = knot, 0.0
+                    self._base, self._stopping_for, self._pace = knot, 0.0, BANDWIDTH
                     return knot, self._between(here, knot)
                 reason = fault.reason
             self._share *= _LESS
@@ -337,7 +373,7 @@ class Jog:
 
     def _nearly_at_rest(self, knot: _Knot) -> bool:
         slow = _ARRIVED * self.kinematics.characteristic_length
-        speeds = np.abs(np.concatenate([knot.twist * self._weights, knot.acceleration * self._weights / BANDWIDTH]))
+        speeds = np.abs(np.concatenate([knot.twist * self._weights, knot.acceleration * self._weights / self._pace]))
         return bool(speeds.max() < slow)
 
     def _wish(self) -> Array | None:
@@ -380,14 +416,14 @@ class Jog:
             return _Knot(pose, rates[0], changes[0], here.place, rates[0], changes[0])
         return self._by_actuators(here, here.place + ways[0], rates[0], changes[0])
 
-    def _way_to_rest(self, knot: _Knot) -> _Way | None:
+    def _way_to_rest(self, knot: _Knot, pace: float = BANDWIDTH) -> _Way | None:
         """Return how the motion comes to rest from a knot, the last sample at rest; None where it cannot.
 
         It is what `_resting` runs: rates that decay in the filter.
         """
         ticks = self._tick * _STOPS
-        times = np.append(ticks[ticks < 8.5 / BANDWIDTH], math.inf)
-        ways, rates, changes = _filtered(knot.rate, knot.change, np.zeros_like(knot.rate), times)
+        times = np.append(ticks[ticks < 8.5 / BANDWIDTH] * (BANDWIDTH / pace), math.inf)
+        ways, rates, changes = _filtered(knot.rate, knot.change, np.zeros_like(knot.rate), times, pace)
         if self._straight:
             pose = np.array([displace(knot.pose, way) for way in ways])
             twist, acceleration = rates.copy(), changes.copy()
@@ -406,7 +442,8 @@ class Jog:
 
     def _resting(self, base: _Knot, since: float) -> _Knot | None:
         """Return the knot on the way to rest from a checked one, a time after it [s]."""
-        ways, rates, changes = _filtered(base.rate, base.change, np.zeros_like(base.rate), np.array((since,)))
+        rest, after = np.zeros_like(base.rate), np.array((since,))
+        ways, rates, changes = _filtered(base.rate, base.change, rest, after, self._pace)
         way, rate, change = np.asarray(ways[0]), np.asarray(rates[0]), np.asarray(changes[0])
         if not self._straight:
             return self._by_actuators(self._end, base.place + way, rate, change)
@@ -445,15 +482,17 @@ class Jog:
         return np.array(found.pose) if closes(found.status).all() else None
 
 
-def _filtered(rate: Array, change: Array, wish: Array, times: Array) -> tuple[Array, Array, Array]:
+def _filtered(
+    rate: Array, change: Array, wish: Array, times: Array, pace: float = BANDWIDTH
+) -> tuple[Array, Array, Array]:
     """Way, rate and its change (n, m) after `times` (n,) [s], of a rate that follows a constant `wish` (m,)."""
-    t = np.minimum(times, _EVER)[:, None]
+    t = np.minimum(times, _EVER / pace)[:, None]
     off = rate - wish
-    push = change + BANDWIDTH * off
-    decay = np.exp(-BANDWIDTH * t)
+    push = change + pace * off
+    decay = np.exp(-pace * t)
     left = off + push * t
-    way = wish * t + off / BANDWIDTH + push / BANDWIDTH**2 - decay * (left / BANDWIDTH + push / BANDWIDTH**2)
-    return way, wish + left * decay, (push - BANDWIDTH * left) * decay
+    way = wish * t + off / pace + push / pace**2 - decay * (left / pace + push / pace**2)
+    return way, wish + left * decay, (push - pace * left) * decay
 
 
 def _turning(turn: Array, rate: Array, change: Array) -> tuple[Array, Array]:

@@ -297,6 +297,24 @@ class CurveCheck:
             shared = Distribution(bounds=(np.maximum(least, -effort), np.minimum(most, effort)))
         return Room(MOVING * limits.velocity, effort, standing, shared)
 
+    def load(self, pose: Array, twist: Array, acceleration: Array) -> float:
+        """What a motion asks of the drives.
+
+        Args:
+            pose: of the platform (n, 7), base frame.
+            twist: (n, 6) [m/s, rad/s].
+            acceleration: (n, 6) [m/s^2, rad/s^2].
+
+        Returns:
+            The largest share of an effort limit; infinite where no efforts do it.
+        """
+        pose = rounded(self.kinematics, pose, self.mode)
+        wrench = Carried.always(self.payload, len(pose)).wrench(
+            self.kinematics.mechanism.gravity, pose, twist, acceleration
+        )
+        shares = np.abs(self._efforts_of(pose, self.shared, twist, acceleration, wrench)) / self.limits.effort
+        return float(shares.max()) if np.isfinite(shares).all() else np.inf
+
     def _efforts_of(
         self, pose: Array, shared: Distribution | None, twist: Array, acceleration: Array, wrench: Array | None
     ) -> Array:

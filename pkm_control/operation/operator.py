@@ -125,6 +125,7 @@ class Operator:
             time.sleep(_LOOK)
         now = loop.situation
         if now.mode is Mode.STOPPED:
-            raise PkmError(f"still stopped: {now.action.reason or 'no reading comes'}")
+            why = now.action.reason or "no reading comes"
+            raise PkmError(f"still stopped: {why}; bring it home by hand, or reset the machine there, and start anew")
         place = ", ".join(fixed(value, 4) for value in now.held[:3])
         return f"the platform is held at ({place}) m, where readings continue home"

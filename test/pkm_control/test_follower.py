@@ -113,7 +113,7 @@ def test_silence_holds_gravity_then_lets_go(loop: Loop) -> None:
     last, heard = loop.machine.pose.copy(), loop.machine.time - PERIOD
     soon = loop.follower.silent(heard + 6 * PERIOD)
     assert soon.mode is Mode.STOPPED
-    np.testing.assert_allclose(soon.command, loop.gravity(last), atol=0.5)
+    np.testing.assert_allclose(soon.command, loop.gravity(last), atol=1.0)  # and what friction does not do of braking
     assert motion.outcome is None  # a short silence does not end it
     later = loop.follower.silent(heard + 0.15)
     assert not later.command.any()
@@ -176,7 +176,7 @@ def test_where_all_readings_have_jumped_the_platform_is_held_there(loop: Loop) -
     state, modes = loop.machine.read(), []
     for k in range(100):
         now = state.time + k * PERIOD
-        action = loop.follower.update(now, now, state.positions + 0.6, state.velocities)
+        action = loop.follower.update(now, now, state.positions + 0.6, np.zeros(3))
         modes.append(action.mode)
     assert Mode.STOPPED in modes
     assert modes[-1] is Mode.HOLDING
@@ -206,8 +206,9 @@ def test_a_platform_that_strays_is_let_go_until_it_is_recovered(loop: Loop) -> N
     assert again.gives_up  # and so until somebody says that it may be held again
     loop.follower.stray.forgive()
     found = loop.follower.update(state.time + 2 * PERIOD, state.time + 2 * PERIOD, state.positions, state.velocities)
-    assert found.mode is Mode.HOLDING
+    assert found.mode is Mode.JOGGING  # it is brought to rest from where it is found, as it moves there
     np.testing.assert_allclose(found.reference.pose, loop.machine.pose, atol=1e-6)
+    np.testing.assert_allclose(found.reference.twist, loop.machine.twist, atol=1e-6)
 
 
 def test_a_reading_from_far_ahead_does_not_end_a_motion(loop: Loop) -> None:
@@ -334,7 +335,7 @@ def test_nothing_moves_while_the_machine_says_that_its_drives_do_not_follow(loop
     assert "waiting" in loop.follower.steer(np.array([0.1, 0.0, 0.0, 0.0, 0.0, 0.0]), loop.machine.time)
     assert action.command.any()  # a machine may open its brakes with the first command, which must carry the platform
     loop.follower.machine.hear("active")
-    loop.run(100)
+    loop.run(600)
     assert loop.follower.mode is Mode.HOLDING
 
 

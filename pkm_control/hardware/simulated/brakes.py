@@ -11,8 +11,16 @@ Array = NDArray[np.float64]
 CAPACITY = 1.5  # of an actuator's largest effort: what its brake holds, as brakes of servo motors do
 
 
+_SWEEPS = 30  # over the actuators
+_STICKS = 0.02  # rad/s and m/s: actuators that are no faster stick
+
+
 class Brakes:
     """Dry friction that stops the actuators, each with no more effort than its brake has, and then holds them.
+
+    Friction takes the energy away that it can: of all efforts within the brakes' capacity, it has those that leave the
+    least kinetic energy after the step (Moreau's principle of maximal dissipation). So an actuator that slips is
+    slowed down, also where its mass is coupled with those of others.
 
     Args:
         mass: mass matrix in the actuators (n, n) [kg m^2, kg m, kg].
@@ -20,7 +28,7 @@ class Brakes:
     """
 
     def __init__(self, mass: Array, effort: Array) -> None:
-        self._mass = np.asarray(mass, dtype=np.float64)
+        self.mass = mass
         self.capacity = CAPACITY * np.asarray(effort, dtype=np.float64)
         self.closed = False
         self.holding = False  # closed, and nothing moves any more
@@ -41,5 +49,24 @@ class Brakes:
         """
         self.closed = True
         wanted = -self._mass @ velocities / h
-        self.holding = self.holding or bool(np.all(np.abs(wanted) <= self.capacity))
-        return np.clip(wanted, -self.capacity, self.capacity)
+        if np.all(np.abs(wanted) <= self.capacity) or np.all(np.abs(velocities) <= _STICKS):
+            self.holding = True
+        if self.holding:
+            return np.clip(wanted, -self.capacity, self.capacity)
+        given = np.zeros(len(velocities))
+        mobility = self._mobility * h
+        for _ in range(_SWEEPS):  # projected Gauss-Seidel
+            for i in range(len(given)):
+                slip = velocities[i] + mobility[i] @ given
+                given[i] = min(max(given[i] - slip / mobility[i, i], -self.capacity[i]), self.capacity[i])
+        return given
+
+    @property
+    def mass(self) -> Array:
+        """Mass matrix in the actuators (n, n), which changes with the pose."""
+        return self._mass
+
+    @mass.setter
+    def mass(self, mass: Array) -> None:
+        self._mass = np.asarray(mass, dtype=np.float64)
+        self._mobility = np.linalg.pinv(self._mass)

@@ -73,6 +73,11 @@ class DriveLoop:
             way = self._way.before
             self._way = way.on(np.array(command), self._way.gap, self._between, self._late - late)
 
+    @property
+    def setpoint(self) -> Array | None:
+        """Where the drives are told to be now (n,) [rad or m]; None before the first command."""
+        return None if self._way is None else self._way.at()
+
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
         """Efforts that follow velocity commands.
 

@@ -31,6 +31,8 @@ from pkm_dynamics.distribution import Distribution, Sharing
 Array = NDArray[np.float64]
 
 _RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall or collision makes it
+_OFF = 0.05  # rad, and of the characteristic length: the most that drives may be from where they are told to be,
+_AWAY_FOR, _FAR_FOR = 0.05, 0.5  # s: for so long if they do not come nearer, and if they do
 _RUNAWAY_UNLIMITED = 1.0e3  # rad/s or m/s, where the description sets no limit
 
 
@@ -101,6 +103,9 @@ class SimulatedMachine(Machine):
             self._sharing = Sharing(*limits.bounds(), kinematics.mobility, kinematics.characteristic_length)
         unlimited = ~np.isfinite(limits.velocity)
         self._runaway = np.where(unlimited, _RUNAWAY_UNLIMITED, _RUNAWAY * np.where(unlimited, 0.0, limits.velocity))
+        turning = kinematics.engine.actuated_turning
+        self._off = _OFF * np.where(turning, 1.0, kinematics.characteristic_length)  # rad or m
+        self._away_for = self._far_for = 0.0  # s
         self._delay = delay
         self._sent: deque[tuple[Array, float]] = deque()  # commands that do not act yet
         self._command: Array | None = None
@@ -315,6 +320,9 @@ class SimulatedMachine(Machine):
     def _integrate(self, h: float) -> bool:
         assert self._brakes is not None
         if self._mode is CommandMode.EFFORT and self.time - self._command_time > self.command_timeout:
+            if not self._brakes.closed:
+                mass = actuator_mass_matrix(self.kinematics, self.dynamics, self.pose)
+                self._brakes.mass = mass if np.isfinite(mass).all() else self._brakes.mass
             braking = self._brakes.efforts(self._robot.velocities, h)
             if self._brakes.holding:
                 self._halt()
@@ -333,11 +341,33 @@ class SimulatedMachine(Machine):
         if fast.size:
             name, speed = self.limits.names[fast[0]], velocities[fast[0]]
             return self._fail(f"{name} ran away at {speed:.3g} {self.limits.length_units[fast[0]]}/s")
-        return True
+        strayed = self._strayed(h) if self._mode is CommandMode.POSITION else ""
+        return self._fail(strayed) if strayed else True
+
+    def _strayed(self, h: float) -> str:
+        """Return why the drives do not follow commanded positions; empty while they do."""
+        told = self._drive.setpoint if self._drive is not None else None
+        if told is None:
+            return ""
+        error = told - self._robot.positions
+        far = np.abs(error) > self._off
+        away = far & (np.sign(error) * self._robot.velocities <= 0.0)
+        self._far_for = self._far_for + h if far.any() else 0.0
+        self._away_for = self._away_for + h if away.any() else max(0.0, self._away_for - h)
+        if self._away_for <= _AWAY_FOR and self._far_for <= _FAR_FOR:
+            return ""
+        k = int(np.argmax(np.abs(error) / self._off))
+        unit = self.limits.length_units[k]
+        return (
+            f"{self.limits.names[k]} is {abs(error[k]):.3g} {unit} from where it is told to be, more than "
+            f"{self._off[k]:.3g} {unit}, and does not come back: the robot cannot take these positions, or its drives "
+            "lost hold of the platform on the way there (type 2 singularity); reset it, and lead it back"
+        )
 
     def _forget(self) -> None:
         """Drop every command, those that do not act yet as well."""
         self._command = None
+        self._away_for = self._far_for = 0.0
         self._sent.clear()
 
     def _motion(self) -> tuple[Array, Array]:

@@ -96,6 +96,17 @@ class Guard(ABC):
         self._failing = None
         return self._limited(command)
 
+    def within(self, command: Array) -> Array:
+        """A command within the limits, for who knows better than the fallback what to do without an input.
+
+        Args:
+            command: (n_actuated,).
+
+        Returns:
+            The same, limited.
+        """
+        return self._limited(command).command
+
     @abstractmethod
     def _limited(self, command: Array) -> Verdict:
         """Return a usable command within the limits."""

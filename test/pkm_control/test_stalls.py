@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gaps between readings throw no robot, whether its machine goes on meanwhile or stands still."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench.reckless import jogs
+from pkm_control.loop.modes import Mode, Outcome
+from pkm_control.loop.motion import Action, Motion
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.operation.motion_points import MotionPoints
+from pkm_description.errors import PkmError
+from pkm_description.mechanism import Array
+from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
+from pkm_kinematics.solve.constraints import scaling
+
+ROBOTS = (
+    "gough_stewart",
+    pytest.param("delta", marks=pytest.mark.slow),
+    pytest.param("quattro", marks=pytest.mark.slow),
+    pytest.param("five_bar", marks=pytest.mark.slow),
+)
+WATCHDOG = 20  # periods without a command after which brakes close, as in every run
+_FAR = 0.2  # of the characteristic length: what the platform may be from its reference
+
+
+class Stalled:
+    """A robot whose controller hears nothing for a while."""
+
+    def __init__(self, name: str, seed: int, rate: float) -> None:
+        self.robot = jogs.Robot(name, seed)
+        self.random = np.random.default_rng(seed)
+        self.rate = rate
+        self.planner = MotionPlanner(self.robot.kinematics, self.robot.dynamics, self.robot.described)
+
+    def begin(self) -> None:
+        self.robot.begin(0)
+        self.machine, self.follower = self.robot.machine, self.robot.follower
+        self.machine.command_timeout = WATCHDOG / self.rate
+        self.aside = 0.0  # s, of the clock of arrivals from that of a machine that stood still
+        self.fastest = self.farthest = 0.0
+        self.modes: list[Mode] = []
+        self.run(0.02)
+
+    def note(self, action: Action) -> None:
+        if not self.modes or self.modes[-1] is not action.mode:
+            self.modes.append(action.mode)
+        if not action.gives_up:
+            assert np.isfinite(action.command).all()
+            assert (np.abs(action.command) <= self.robot.limits.effort * (1.0 + 1e-9)).all()
+            self.machine.write(action.command)
+
+    def step(self) -> None:
+        self.machine.step(1.0 / self.rate)
+        state = self.machine.read()
+        assert not state.fault, state.fault
+        self.fastest = max(self.fastest, float((np.abs(state.velocities) / self.robot.limits.velocity).max()))
+
+    def run(self, seconds: float) -> Action:
+        for _ in range(round(seconds * self.rate)):
+            state = self.machine.read()
+            action = self.follower.update(state.time, state.time + self.aside, state.positions, state.velocities)
+            if action.reference is not None:
+                off = displacement_between(action.reference.pose, self.machine.pose) * scaling(self.robot.length)
+                self.farthest = max(self.farthest, float(np.abs(off).max()) / self.robot.length)
+            self.note(action)
+            self.step()
+        return action
+
+    def gap(self, seconds: float, goes_on: bool, answered: bool) -> None:
+        for k in range(round(seconds * self.rate)):
+            if answered:  # by what is done without readings
+                passed = 0.0 if goes_on else (k + 1) / self.rate
+                self.note(self.follower.silent(self.machine.time + self.aside + passed))
+            if goes_on:
+                self.step()
+        self.aside += 0.0 if goes_on else seconds
+
+    def somewhere(self) -> Motion:
+        while True:
+            space = self.robot.draw._space
+            way = space @ self.random.uniform(-0.8, 0.8, space.shape[1]) * self.robot.length
+            try:
+                plan = self.planner.between(self.robot.home, displace(self.robot.home, way))
+            except PkmError:
+                continue
+            trajectory = MotionPoints.of(plan).trajectory(self.robot.kinematics, self.follower.hold, 5e-3)
+            return Motion(trajectory, self.follower.time + 0.02, braking=self.follower.check.braking(trajectory))
+
+    def twist(self) -> Array:
+        space = self.robot.draw._space
+        return np.asarray(space @ self.random.normal(size=space.shape[1]))
+
+
+@pytest.mark.parametrize("rate", [250.0, pytest.param(1000.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_stall_throws_no_robot(name: str, rate: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jogs, "RATE", rate)
+    stalled = Stalled(name, 3, rate)
+    for trial in range(16):
+        what, goes_on, answered = ("motion", "jog", "motion", "hold")[trial % 4], trial % 8 < 4, trial < 8
+        stalled.begin()
+        motion = None
+        if what == "motion":
+            motion = stalled.somewhere()
+            stalled.follower.follow(motion)
+            stalled.run(0.02 + float(stalled.random.uniform(0.1, 0.9)) * motion.trajectory.duration)
+        elif what == "jog":
+            twist = stalled.twist()
+            for _ in range(6):
+                stalled.follower.steer(twist, stalled.machine.time + stalled.aside)
+                stalled.run(0.1)
+        seconds = float(stalled.random.uniform(0.02, 0.4))
+        stalled.gap(seconds, goes_on, answered)
+        allowed, stalled.fastest, stalled.modes = max(1.0, stalled.fastest), 0.0, []
+        action = stalled.run(6.0)
+        case = trial, what, goes_on, answered, seconds, stalled.fastest, stalled.farthest, stalled.modes
+        assert stalled.fastest <= jogs.OVER * allowed, case  # while nobody looks, efforts that are held may speed it up
+        assert stalled.farthest < _FAR, case
+        assert stalled.modes.count(Mode.JOGGING) <= 1, case
+        if action.mode is Mode.STOPPED:  # its brakes stopped it where readings do not go on from the last ones
+            assert goes_on, case
+            assert action.gives_up, case
+            assert action.reason, case
+            assert not stalled.machine.twist.any(), case
+            continue
+        assert action.mode is Mode.HOLDING, case
+        assert Mode.STOPPED not in stalled.modes, case
+        assert motion is None or motion.outcome is Outcome.SUCCESSFUL, (case, motion.reason)
