@@ -199,7 +199,7 @@ class SimulatedMachine(Machine):
         self._halt()
 
     def reset(self) -> None:
-        """Out of a fault: at rest where the platform is, or at home where it cannot be, or the drives lost hold of it."""
+        """Out of a fault: at rest where the platform is; at home where it cannot be, or where its drives lost it."""
         if self.lifecycle is not Lifecycle.FAULT:
             return
         lost, self._lost = self._lost, False
