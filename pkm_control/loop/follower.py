@@ -363,7 +363,8 @@ class TrajectoryFollower:
         self.relocate()
         self.end(Outcome.STATE_LOST, "the machine was contacted anew")
         self._readings = ReadingWatch(self.controller.limits)
-        self._jogging, self._doubted, self._border = False, "", ""
+        self._jogging, self._doubted, self._border, self._caught = False, "", "", ""
+        self._let_go, self._unseen = False, None
         self._heard, self._last = -math.inf, None
         self.mode = Mode.WAITING
 
