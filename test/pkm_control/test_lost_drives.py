@@ -28,7 +28,7 @@ def driven(machine: SimulatedMachine, goal: Array, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("leg", [0, 1])
-def test_a_hexapod_whose_legs_lose_hold_of_it_stops_and_is_led_back(of_gallery, leg: int) -> None:
+def test_a_hexapod_whose_legs_lose_hold_of_it_stops_and_is_reset(of_gallery, leg: int) -> None:
     """One leg longer by a twentieth of its range: a type 2 singularity lies on the way."""
     kinematics, dynamics = of_gallery["gough_stewart"].kinematics, of_gallery["gough_stewart"].dynamics
     limits = ActuatorLimits.of(kinematics.mechanism)
@@ -39,17 +39,16 @@ def test_a_hexapod_whose_legs_lose_hold_of_it_stops_and_is_led_back(of_gallery, 
     driven(machine, home + 0.05 * (limits.upper - limits.lower) * (np.arange(6) == leg), 1.0)
     assert machine.lifecycle is Lifecycle.FAULT
     assert "from where it is told to be" in machine.fault
-    assert "reset it" in machine.fault
+    assert "reset" in machine.fault
     assert machine.time < 0.6
     assert not machine.read().velocities.any()
     assert np.abs(displacement_between(np.array(kinematics.home), machine.pose)).max() < 1.0
     machine.reset()
     assert machine.lifecycle is Lifecycle.INACTIVE
     machine.activate()
-    held = machine.read().positions.copy()
-    driven(machine, held, 0.1)
+    driven(machine, home, 0.1)
     assert not machine.fault
-    np.testing.assert_allclose(machine.read().positions, held, atol=1e-3)
+    np.testing.assert_allclose(machine.read().positions, home, atol=1e-6)
 
 
 def test_positions_that_are_followed_are_no_fault(of_gallery) -> None:
@@ -101,5 +100,5 @@ def test_a_falling_hexapod_is_stopped_by_its_brakes(of_gallery) -> None:
         fastest = max(fastest, float(np.abs(machine.read().velocities).max()))
     assert not machine.fault
     assert not machine.twist.any()
-    assert fastest < 1.5
+    assert fastest < limits.velocity.min()
     assert np.abs(displacement_between(fallen, machine.pose)).max() < 0.15

@@ -106,6 +106,7 @@ class SimulatedMachine(Machine):
         turning = kinematics.engine.actuated_turning
         self._off = _OFF * np.where(turning, 1.0, kinematics.characteristic_length)  # rad or m
         self._away_for = self._far_for = 0.0  # s
+        self._lost = False  # the drives left their commands
         self._delay = delay
         self._sent: deque[tuple[Array, float]] = deque()  # commands that do not act yet
         self._command: Array | None = None
@@ -198,11 +199,13 @@ class SimulatedMachine(Machine):
         self._halt()
 
     def reset(self) -> None:
-        """Out of a fault: at rest where the platform is, or at home where it cannot be."""
+        """Out of a fault: at rest where the platform is; at home where it cannot be, or where its drives lost it."""
         if self.lifecycle is not Lifecycle.FAULT:
             return
-        self.configure(self.pose.copy())
-        if self.fault:
+        lost, self._lost = self._lost, False
+        if not lost:
+            self.configure(self.pose.copy())
+        if lost or self.fault:
             self.configure()
 
     def rehearse(self) -> None:
@@ -342,6 +345,7 @@ class SimulatedMachine(Machine):
             name, speed = self.limits.names[fast[0]], velocities[fast[0]]
             return self._fail(f"{name} ran away at {speed:.3g} {self.limits.length_units[fast[0]]}/s")
         strayed = self._strayed(h) if self._mode is CommandMode.POSITION else ""
+        self._lost = bool(strayed)
         return self._fail(strayed) if strayed else True
 
     def _strayed(self, h: float) -> str:
@@ -361,7 +365,7 @@ class SimulatedMachine(Machine):
         return (
             f"{self.limits.names[k]} is {abs(error[k]):.3g} {unit} from where it is told to be, more than "
             f"{self._off[k]:.3g} {unit}, and does not come back: the robot cannot take these positions, or its drives "
-            "lost hold of the platform on the way there (type 2 singularity); reset it, and lead it back"
+            "lost hold of the platform on the way there (type 2 singularity); a reset puts it back at home"
         )
 
     def _forget(self) -> None:
