@@ -47,6 +47,7 @@ def running(robot: str, reports: Path) -> Iterator[PageDriver]:
     """The page of a running robot that waits for what it is asked."""
     command = [sys.executable, "-m", "pkm_control.run.runner", robot, "--motion", "none", "--stay", "--rate", RATE]
     command += ["--port", str(PORT), "--report", str(reports), "--natural-frequency", "40", "--browser", "false"]
+    command += ["--realtime-priority", "0"]  # a browser that draws by software keeps all processors
     environment = {**os.environ, "ROS_DOMAIN_ID": str((int(os.environ["ROS_DOMAIN_ID"]) + 51) % 101)}
     with open(reports / "log", "w") as log:
         run = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
@@ -109,6 +110,20 @@ def test_what_cannot_be_done_is_told(page: PageDriver) -> None:
     page.press("Start")
     wait(lambda: re.search("cannot|not in|no rotation|tilt", page.answer()))
     assert "holding" in page.text()
+
+
+def test_an_emergency_stop_takes_the_drives_out_of_power(page: PageDriver) -> None:
+    wait(lambda: page.find("z [mm]", "input") and "holding" in page.text() and "the drives are on" in page.text())
+    page.browser.run("document.getElementById('emergency-stop').click()")
+    wait(lambda: "until a reset" in page.text() and "hardware: emergency stop" in page.text())
+    assert page.find("Enable drives", "button") is None
+    page.press("Reset")
+    wait(lambda: "the drives are off" in page.text() and "until a reset" not in page.text())
+    wait(lambda: "hardware: emergency stop" not in page.text())  # what is below moves up
+    page.press("Enable drives")
+    wait(lambda: "the drives are on" in page.text() and "holding" in page.text())
+    page.type("z [mm]", "-860")
+    wait(lambda: position(page) and position(page)[2] == pytest.approx(-860.0, abs=0.2))
 
 
 def test_a_change_of_mode_that_is_halted_goes_back(tmp_path: Path) -> None:
