@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,9 +223,8 @@ class ControlLoop:
         if state.wrench is not None:
             follower.force.hear(state.wrench, now)
         if machine.fault or not machine.readable:
-            action = follower.silent(
-                now, machine.fault or machine.notice or f"the machine is {machine.lifecycle.value}"
-            )
+            reason = machine.fault or machine.notice or f"the machine is {machine.lifecycle.value}"
+            action = replace(follower.silent(now, reason), reason=reason, gives_up=True)  # its drives are off
         elif state.time != self._read:
             self._read, self._came = state.time, now
             action = follower.update(state.time, now, state.positions, state.velocities)
@@ -245,7 +244,8 @@ class ControlLoop:
         self.follower.end(Outcome.STATE_LOST, reason)
         self.follower.mode = Mode.STOPPED
         nothing = np.zeros(len(self.limits.names))
-        return Period(self.machine.read(), Action(Mode.STOPPED, nothing, reason, gives_up=True))
+        state = self.machine.read() if self.last is None else self.last.state
+        return Period(state, Action(Mode.STOPPED, nothing, reason, gives_up=True))
 
     # What motions do besides moving
 

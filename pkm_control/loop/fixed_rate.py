@@ -120,6 +120,11 @@ class FixedRateLoop:
         self._tick = 0
         self.missed = 0
 
+    @property
+    def left(self) -> float:
+        """Until the next deadline [s]; negative where it has passed."""
+        return self._start + (self._tick + 1) * self.period - time.monotonic()
+
     def wait(self) -> int:
         """Wait for the next deadline; return how many periods passed since the last wake-up: 1 when all is well."""
         before = self._tick

@@ -15,6 +15,7 @@ import ctypes
 import mmap
 import os
 import pickle
+import select
 import signal
 import socket
 import struct
@@ -54,8 +55,12 @@ UNCONFIGURED = "the machine has not been configured"
 _LENGTH = struct.Struct("<q")
 _AT_ONCE = 1 << 16  # bytes that one period takes from the socket: a long motion comes in several
 _ROOM = 1 << 24  # bytes, for rows
+_BEAT_EVERY = 0.05  # s: how often the process that asks says that it lives
+_SILENCE = 1.0, 3.0  # s, of that process: after which the loop ends what moves, and turns the drives off
+_STILL = 0.5  # s without a period, after which the loop has fallen silent
+_IDLE = 0.005  # s before the next period: as long the loop listens in between, where periods are long
 _HEAD = 25  # numbers of a row before its vectors
-_PATIENCE = 10.0  # s, for an answer of a loop that runs
+_PATIENCE = 5.0  # s, for an answer of a loop that runs
 _PR_SET_NAME = 15  # of prctl(2)
 
 
@@ -103,12 +108,23 @@ class Rows:
             self._at[name] = slice(begin, begin + size)
             begin += size
         self._count = np.frombuffer(memory, np.int64, 1)
+        self._beat = np.frombuffer(memory, np.float64, 1, 8)  # s, monotonic: when the other process last lived
         self.most = (len(memory) - 64) // (8 * begin)
         self._table = np.frombuffer(memory, np.float64, self.most * begin, 64).reshape(self.most, begin)
 
     def clear(self) -> None:
         """Begin anew."""
         self._count[0] = 0
+        self.beat()
+
+    def beat(self) -> None:
+        """Say that the process lives that asks; in that process."""
+        self._beat[0] = time.monotonic()
+
+    @property
+    def silence(self) -> float:
+        """How long it has not said so [s]."""
+        return time.monotonic() - float(self._beat[0])
 
     @property
     def count(self) -> int:
@@ -225,6 +241,10 @@ class Channel:
             found.append(one[0])
         return found
 
+    def ready(self, longest: float) -> bool:
+        """Wait for something to come, for so long at most [s]; return whether it has."""
+        return bool(select.select([self._end], [], [], longest)[0])
+
     def send(self, message: Any) -> None:
         """Send without waiting; what does not fit into the socket now goes with the next call."""
         data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -284,16 +304,20 @@ class _Served:
         self._texts = Texts()
         self._motion: Motion | None = None
         self._priority = 0
+        self._answers: list[tuple[int, Any, Exception | None]] = []  # that are sent when their row is written
+        self._alone = False  # the other process does not live, as far as is known
         self.ending = False
 
     def serve(self) -> None:
         """Until the other half is gone."""
-        while not self.ending and (message := self._channel.wait()) is not None:
-            self._handle(message)
-            while self._running and not self.ending:
-                self._run()
-        if self._loop is not None:
-            self._loop.shut_down()
+        try:
+            while not self.ending and (message := self._channel.wait()) is not None:
+                self._handle(message)
+                while self._running and not self.ending:
+                    self._run()
+        finally:
+            if self._loop is not None:
+                self._loop.shut_down()
 
     def _handle(self, message: tuple[Any, ...]) -> None:
         kind, number, *rest = message
@@ -316,7 +340,9 @@ class _Served:
             error = caught
         if error is not None and not isinstance(error, PkmError):
             traceback.print_exception(error)
-        if number:
+        if number and self._running and kind is Kind.ASK:
+            self._answers.append((number, answer, error))
+        elif number:
             self._answer(number, answer, error)
 
     def _answer(self, number: int, answer: Any, error: Exception | None) -> None:
@@ -325,7 +351,9 @@ class _Served:
         except Exception as problem:  # of pickling
             self._channel.send((Kind.ANSWER, number, None, PkmError(f"{error or problem}")))
 
-    def _build(self, build: Callable[..., ControlLoop], arguments: tuple[Any, ...], priority: int) -> bool:
+    def _build(
+        self, build: Callable[..., ControlLoop], arguments: tuple[Any, ...], priority: int
+    ) -> tuple[bool, float]:
         self._loop = None
         rehearsed = build(*arguments)
         rehearse(rehearsed.follower, rehearsed.kinematics)
@@ -338,7 +366,7 @@ class _Served:
         loop.on_payload = lambda payload: self._channel.send((Kind.PAYLOAD, 0, loop.follower.time, payload))
         self._loop, self._texts = loop, Texts()
         settle()
-        return loop.machine.real
+        return loop.machine.real, 1.0 / loop.rate
 
     def _begin(self) -> str:
         assert self._loop is not None
@@ -361,22 +389,55 @@ class _Served:
         scheduling = LoopScheduling(self._priority, lambda text: self._channel.send((Kind.SAY, 0, text)), alone=True)
         scheduling.request()
         fixed.restart()
+        rows.beat()
         try:
             while self._running and not self.ending:
+                while self._running and (left := fixed.left) > 2.0 * _IDLE and self._channel.ready(left - _IDLE):
+                    self._listen()  # at once, where periods are long: a stop waits for nothing
+                    self._write(loop, rows, fixed, 0.0)
                 periods = fixed.wait()
-                for message in self._channel.poll():
-                    self._handle(message)
-                if self._channel.closed:
-                    self.ending = True
+                self._listen()
                 if not self._running:
                     break
+                self._watch(loop, rows.silence)
                 loop.period(periods)
-                now = situation_of(loop, fixed.last_wake)
-                work = time.monotonic() - fixed.last_wake
-                rows.write(now, loop.follower.motion, loop.machine.lifecycle, fixed.missed, work)
-                self._tell(loop, now)
+                self._write(loop, rows, fixed, time.monotonic() - fixed.last_wake)
         finally:
             scheduling.release()
+            self._send_answers()
+
+    def _listen(self) -> None:
+        """Do what has been asked."""
+        for message in self._channel.poll():
+            self._handle(message)
+        if self._channel.closed:
+            self.ending = True
+
+    def _write(self, loop: ControlLoop, rows: Rows, fixed: FixedRateLoop, work: float) -> None:
+        """Write a row, and tell what has changed; answers come after the row that shows what they tell."""
+        if loop.last is None:
+            return
+        now = situation_of(loop, fixed.last_wake)
+        rows.write(now, loop.follower.motion, loop.machine.lifecycle, fixed.missed, work)
+        self._send_answers()
+        self._tell(loop, now)
+
+    def _send_answers(self) -> None:
+        answers, self._answers = self._answers, []
+        for answer in answers:
+            self._answer(*answer)
+
+    def _watch(self, loop: ControlLoop, silence: float) -> None:
+        """End what moves where nobody could stop it any more, and turn the drives off where that lasts."""
+        if silence < _SILENCE[0]:
+            self._alone = False
+            return
+        reason = f"the process that commands the loop has not lived for {silence:.1f} s"
+        if not self._alone:
+            self._alone = True
+            loop.follower.stop(reason)
+        if silence > _SILENCE[1] and loop.machine.lifecycle is Lifecycle.ACTIVE:
+            loop.emergency_stop(f"{reason}: nobody could stop it")
 
     def _tell(self, loop: ControlLoop, now: Situation) -> None:
         """Send what has changed."""
@@ -448,6 +509,7 @@ class LoopProcess(RunningLoop):
         self._answers: dict[int, tuple[threading.Event, list[Any]]] = {}
         self._motions: dict[int, Motion] = {}
         self._rows: Rows | None = None
+        self._wake = 0.0  # s: of the last period that they tell of
         self._seen = 0  # rows that `figures` has given out
         self._planning: Callable[[int], tuple[CurveCheck, Jog]] | None = None
         self._planned: dict[int, tuple[CurveCheck, Jog]] = {}
@@ -455,6 +517,7 @@ class LoopProcess(RunningLoop):
         self.texts = Texts()
         self.payload: Inertial | None = None
         self.resting = True  # there are no periods, and the drives are off
+        self._period = 0.0  # s
         self.real = False  # whether the machine's time passes by itself
         self.failure = ""  # why the process of the loop is gone
         self.conveyors = {}
@@ -462,6 +525,8 @@ class LoopProcess(RunningLoop):
         self.on_payload: Callable[[float, Inertial | None], None] = lambda *_: None
         self.say: Callable[[str], None] = lambda _: None
         self._reader: threading.Thread | None = None
+        self._beating: threading.Thread | None = None
+        self._ended = threading.Event()
 
     # Life
 
@@ -487,9 +552,14 @@ class LoopProcess(RunningLoop):
             self._reader = threading.Thread(target=self._read, name="loop's words", daemon=True)
             self._reader.start()
         self._rows, self._planned, self._planning = None, {}, planning
-        self.real = bool(self._send(Kind.BUILD, None, build, arguments, priority))
+        self.real, self._period = self._send(Kind.BUILD, None, build, arguments, priority)
         kinematics = planning(0)[0].kinematics
-        self._rows = Rows(self._memory, len(kinematics.actuated_names), len(kinematics.joint_names))
+        rows = Rows(self._memory, len(kinematics.actuated_names), len(kinematics.joint_names))
+        rows.beat()
+        self._rows = rows
+        if self._beating is None:
+            self._beating = threading.Thread(target=self._beat, name="beat", daemon=True)
+            self._beating.start()
         if self._watchdog is None and priority:
             self._watchdog = Watchdog(self.pid, self.say)
             self._watchdog.start()
@@ -505,8 +575,15 @@ class LoopProcess(RunningLoop):
         self.resting = True
         return str(self._send(Kind.REST, _PATIENCE) or "")
 
+    def _beat(self) -> None:
+        """In a thread: say that this process lives."""
+        while not self._ended.wait(_BEAT_EVERY):
+            if (rows := self._rows) is not None:
+                rows.beat()
+
     def end(self) -> str:
         """End the process, drives off; return a warning where a drive could not be told."""
+        self._ended.set()
         warning = ""
         if self._reader is not None and not self.failure:
             with contextlib.suppress(PkmError):
@@ -556,8 +633,13 @@ class LoopProcess(RunningLoop):
         if row is None or rows is None:
             raise LoopEndedError(self.failure or UNCONFIGURED)
         now = self._situation(row, rows)
+        still = time.monotonic() - now.wake
         if not (self.resting or self.failure):
-            return now
+            if still < _STILL + 5.0 * self._period:
+                return now
+            reason = f"the control loop has said nothing for {still:.1f} s"
+            nothing = np.zeros_like(now.action.command)
+            return replace(now, action=Action(Mode.STOPPED, nothing, reason, gives_up=True), readable=False)
         nothing = np.zeros_like(now.action.command)
         action = Action(Mode.WAITING, nothing, self.failure or UNCONFIGURED, speed=now.override, gives_up=True)
         return replace(now, action=action, moving=False, readable=False)
@@ -580,7 +662,8 @@ class LoopProcess(RunningLoop):
             self._seen = 0
         for number in range(max(self._seen, count - rows.most // 2), count):
             row = rows.row(number)
-            if row is not None:
+            if row is not None and row[2] != self._wake:  # what is asked between periods has a row, too
+                self._wake = row[2]
                 found.append(Figures(float(row[2]), int(row[20]), float(row[21])))
         self._seen = count
         return found

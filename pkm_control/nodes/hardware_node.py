@@ -274,7 +274,10 @@ class HardwareNode(LifecycleNode):
         return response
 
     def _stop_heard(self, _: Empty) -> None:
-        self._power.emergency_stop()
+        if self._shared is not None and self._power.running:
+            self._shared.process.tell(requests.emergency_stop)  # which waits for no answer
+        else:
+            self._power.emergency_stop()
 
     def _enable(self) -> str:
         if self._lifecycle is Lifecycle.ACTIVE:

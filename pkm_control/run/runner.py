@@ -104,6 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             group.stop()
             if group.leader_was_cut_off():
                 return interrupted()
+            if group.killed:
+                print(f"pkm run: {', '.join(group.killed)} did not end and had to be killed", file=sys.stderr)
+                code = code or 1
             return code or group.code_of_leader() or (cut_off() if is_cut_off() else 0)
         except PkmError as error:
             return refused(error)
@@ -377,6 +380,7 @@ class ProcessGroup:
         self._leader = ""
         self._stopping = False
         self._asked = 0  # how often to stop
+        self.killed: list[str] = []  # names of processes that did not end otherwise
 
     def start(self, spec: bringup.NodeSpec, process: Process, leads: bool = False) -> None:
         """Take in the process of a node that has just started. When one that `leads` ends, the run is over."""
@@ -419,8 +423,12 @@ class ProcessGroup:
                 if code is None:
                     continue
                 del running[name]
-                if name == self._leader:
+                if name == self._leader and code >= 0:
                     return code
+                if name == self._leader:
+                    print(f"pkm run: {name} ended with code {code}; stopping the others", file=sys.stderr, flush=True)
+                    say_fault(f"{name} ended with code {code}")
+                    return 1
                 if self._specs[name].stops_run(code):
                     print(f"pkm run: {name} ended with code {code}; stopping the others", file=sys.stderr, flush=True)
                     say_fault(f"{name} ended with code {code}")
@@ -442,6 +450,8 @@ class ProcessGroup:
         asked, began, warned = self._asked, time.monotonic(), False
         for number, patience in zip((signal.SIGINT, signal.SIGTERM, signal.SIGKILL), self._patience, strict=True):
             alive = [process for process in self.processes.values() if process.poll() is None]
+            if number == signal.SIGKILL:
+                self.killed += [name for name, process in self.processes.items() if process in alive]
             self._signal(alive, number)
             deadline = time.monotonic() + patience
             while alive and time.monotonic() < deadline and self._asked == asked:

@@ -161,6 +161,33 @@ def test_reset_leads_to_drives_that_are_off(process: LoopProcess) -> None:
     wait(lambda: process.situation.mode is Mode.HOLDING)
 
 
+def test_an_answer_comes_after_the_row_that_shows_it(process: LoopProcess) -> None:
+    """Whoever enabled drives and then looked saw them off, and turned them off."""
+    held(process)
+    for _ in range(20):
+        process.ask(requests.disable)
+        assert process.lifecycle is Lifecycle.INACTIVE
+        assert process.ask(requests.enable) == ""
+        assert process.lifecycle is Lifecycle.ACTIVE
+
+
+def test_at_a_low_rate_a_stop_does_not_wait_for_the_next_period(mechanism) -> None:
+    process = LoopProcess()
+    try:
+        settings = ControllerSettings(rate=10.0, natural_frequency=1.0)
+        process.build(build_robot_loop, (mechanism.urdf, MachineSettings(), settings), planning_of(mechanism), 0)
+        assert process.run() == ""
+        took = []
+        for _ in range(10):
+            began = time.monotonic()
+            process.ask(requests.emergency_stop)
+            took.append(time.monotonic() - began)
+            process.ask(requests.reset)
+        assert np.median(took) < 0.02  # s, of periods of 0.1 s
+    finally:
+        process.end()
+
+
 def test_a_process_that_is_killed_is_told(process: LoopProcess) -> None:
     held(process)
     os.kill(process.pid, signal.SIGKILL)
@@ -201,7 +228,7 @@ time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("way", ["end", "exception", "SIGINT", "SIGTERM", "SIGKILL", "SIGTERM of the loop"])
+@pytest.mark.parametrize("way", ["end", "exception", "SIGINT", "SIGTERM", "SIGKILL", "SIGSTOP", "SIGTERM of the loop"])
 def test_servos_are_off_after_every_way_out(way: str, tmp_path: Path) -> None:
     """By the board's own account; the loop's process is gone, too."""
     with SimulatedServoBoard() as board:
@@ -220,6 +247,8 @@ def test_servos_are_off_after_every_way_out(way: str, tmp_path: Path) -> None:
                     os.kill(user.pid, getattr(signal, way))
             wait(lambda: any(any(pulses) for _, pulses in board.history))  # they were on
             wait(lambda: not any(board.pulses), 5.0)
+            if way == "SIGSTOP":  # that is all that can be done while it stands still
+                os.kill(user.pid, signal.SIGKILL)
             wait(lambda: not Path(f"/proc/{loop}").exists() or "Z" in _state(loop), 5.0)
             user.kill()
 

@@ -177,7 +177,9 @@ def a_bad_day(robot: Processes, name: str, killed: bool, moment: float) -> None:
         robot.start(name)
     else:
         os.kill(pid, signal.SIGCONT)
-    if not (name == "control" and killed):  # the motion goes on meanwhile
+    if name == "control" and not killed:  # nobody could have stopped the motion, so it came to rest on its path
+        robot.graph.wait(lambda: robot.controller and robot.controller[-1].mode == Mode.HOLDING, 5.0)
+    elif not killed or name != "control":  # the motion goes on meanwhile
         robot.graph.wait(lambda: robot.platform and robot.platform[-1].status.code == SolveStatus.CONVERGED, 60.0)
         assert robot.controller[-1].mode == Mode.TRACKING, robot.story()
         _stop(robot)
@@ -206,6 +208,31 @@ def alive(pid: int) -> bool:
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "stopped"])
 def test_machine_and_controller_once(robot: Processes, killed: bool) -> None:
     a_bad_day(robot, "control", killed, 1.5)
+
+
+def test_a_process_that_stands_still_for_long_loses_its_drives(robot: Processes) -> None:
+    robot.begin()
+    pid = robot.group.processes["control"].pid
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(4.0)
+    robot.forget()
+    os.kill(pid, signal.SIGCONT)
+    robot.graph.wait(lambda: "hardware" in robot.errors(), 5.0)
+    said = [one.message for array in list(robot.diagnostics) for one in array.status]
+    assert any("nobody could stop it" in one for one in said)
+    for name in (topics.RESET, topics.ENABLE):
+        assert robot.graph.call(Trigger, name, Trigger.Request()).success
+    robot.graph.wait(lambda: robot.controller[-1].mode == Mode.HOLDING)
+
+
+def test_a_loop_that_stands_still_is_told(robot: Processes) -> None:
+    robot.well()
+    (loop,) = children(robot.group.processes["control"].pid)
+    os.kill(loop, signal.SIGSTOP)
+    robot.graph.wait(lambda: robot.controller and robot.controller[-1].mode == Mode.STOPPED, 5.0)
+    assert "has said nothing for" in robot.controller[-1].reason
+    os.kill(loop, signal.SIGCONT)
+    robot.graph.wait(lambda: robot.controller[-1].mode == Mode.HOLDING, 10.0)
 
 
 def test_a_loop_that_is_killed_is_a_fault_that_everybody_hears_of(robot: Processes) -> None:
