@@ -45,7 +45,8 @@ def made(folder: Path, sources: Path | None = None) -> Path:
         The same path.
 
     Raises:
-        OSError: it cannot be made, or is not safe.
+        OSError: it cannot be made.
+        PermissionError: it is not safe.
     """
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +68,8 @@ def read(folder: Path, name: str, sources: Path | None = None) -> bytes:
         The content.
 
     Raises:
-        OSError: it cannot be read, or the folder is not safe.
+        OSError: it cannot be read.
+        PermissionError: the folder is not safe.
     """
     inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

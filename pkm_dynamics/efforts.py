@@ -48,9 +48,17 @@ def inverse(problem: Problem, distribution: Distribution | None = None) -> Effor
 
 
 def efforts_of(problem: Problem, distribution: Distribution | None = None) -> tuple[Array, Array]:
-    """Efforts (k, n_actuated) of the rows of a problem, which gets their status, and conditions (k,).
+    """Efforts of the rows of a problem, which gets their status.
 
-    Least squares where there is no distribution. Raises `DistributionError`.
+    Args:
+        problem: of k motions.
+        distribution: among redundant drives; least squares where None.
+
+    Returns:
+        Efforts (k, n_actuated), and reciprocal conditions (k,).
+
+    Raises:
+        DistributionError: it does not fit the robot.
     """
     motions, status = problem.motions, problem.status
     efforts = nans(len(problem), problem.robot.n_actuated)

@@ -112,7 +112,14 @@ def continue_change(loop: ControlLoop, label: str) -> str:
 
 
 def require_ready(loop: ControlLoop) -> None:
-    """Refuse a motion while the working mode is changed, or while a motion is paused; raises `GoalError`."""
+    """Refuse a motion while the working mode is changed, or while a motion is paused.
+
+    Args:
+        loop: that is asked.
+
+    Raises:
+        GoalError: it is.
+    """
     if loop.follower.change is not None:
         raise GoalError(CHANGING)
     if loop.follower.paused:

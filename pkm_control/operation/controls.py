@@ -25,6 +25,9 @@ class Controls:
     def ready(self) -> RunningLoop:
         """The loop.
 
+        Returns:
+            It.
+
         Raises:
             PkmError: there is none, with the reason.
         """

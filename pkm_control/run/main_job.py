@@ -138,6 +138,9 @@ def simulated_loop(
 def switch_on(loop: ControlLoop) -> None:
     """Contact a machine that stands at home, enable its drives, and have the platform held.
 
+    Args:
+        loop: of the machine.
+
     Raises:
         PkmError: it cannot be contacted, enabled or held, with the reason; its drives are off then.
     """
@@ -149,6 +152,10 @@ def switch_on(loop: ControlLoop) -> None:
 
 def hold(loop: ControlLoop, realtime: bool = False) -> None:
     """Run periods until the platform of a machine that is enabled is held.
+
+    Args:
+        loop: of the machine.
+        realtime: each period takes its time on the clock.
 
     Raises:
         PkmError: it is not brought to rest within `_COMES_TO_REST`, with the reason; the drives are off then.

@@ -80,11 +80,14 @@ class ControllerSettings:
 
 
 def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
-    """The machine, unconfigured.
+    """Make a machine.
 
     Args:
         mechanism: the robot.
         settings: of the machine.
+
+    Returns:
+        The machine, unconfigured.
 
     Raises:
         PkmError: there is none like that, with the reason.
@@ -109,11 +112,14 @@ def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
 
 
 def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> TrajectoryFollower:
-    """The controller with its guard and all that leads it.
+    """Make a controller with its guard.
 
     Args:
         mechanism: the robot.
         settings: of the controller.
+
+    Returns:
+        What leads them.
 
     Raises:
         PkmError: it cannot be controlled like that, with the reason.
@@ -150,7 +156,15 @@ def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> Trajec
 
 
 def build_robot_loop(text: str, machine: MachineSettings, controller: ControllerSettings) -> ControlLoop:
-    """The loop of machine and controller, of the robot of a description (URDF+).
+    """Make the loop of a robot.
+
+    Args:
+        text: of its description (URDF+).
+        machine: its settings.
+        controller: its settings.
+
+    Returns:
+        The loop, whose machine is unconfigured.
 
     Raises:
         PkmError: they cannot be built, with the reason.

@@ -127,6 +127,7 @@ def only_one(namespace: str) -> IO[str]:
 
     Raises:
         PkmError: there is such a run.
+        PermissionError: the lock belongs to somebody else.
     """
     domain = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
     name = re.sub(r"\W+", "_", f"{domain}_{namespace.strip('/')}")

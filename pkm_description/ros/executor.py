@@ -25,6 +25,9 @@ class EnduringExecutor(SingleThreadedExecutor):
 
     A request that a callback fails at is answered with what says no: a response as it is made, with the reason where
     that has a place for it. So that who asks does not wait for ever.
+
+    Args:
+        options: of `SingleThreadedExecutor`.
     """
 
     def __init__(self, **options: Any) -> None:

@@ -21,10 +21,7 @@ POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion
 
 
 def record_inverse(robot: RobotModel, branch: int) -> Recording | None:
-    """Efforts (n_actuated,) and the reciprocal condition of the drives' Jacobian from a motion (25,).
-
-    None where there is no straight line.
-    """
+    """Efforts (n_actuated,) and the reciprocal condition of the drives' Jacobian from a motion (25,); None without."""
     kinematics = robot.kinematics
     if not kinematics.straight:
         return None

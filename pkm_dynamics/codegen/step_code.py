@@ -38,10 +38,7 @@ def straight_step(code, dt, motion, effort, out):
 
 @allocating
 def straight_inverse_many(code, motions, condition, efforts, status):
-    """Efforts (k, m) for motions (k, 25) with status (k,): where it is CONVERGED and the code has a result, SOLVED.
-
-    `condition` (k,) gets the reciprocal condition of the drives' Jacobian.
-    """
+    """Efforts (k, m) and conditions (k,) for motions (k, 25); status (k,) is SOLVED where the code has a result."""
     m = efforts.shape[1]
     results = np.empty(m + 1)
     for k in range(motions.shape[0]):
