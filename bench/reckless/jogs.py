@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from bench.reckless.motions import Draw
+from bench.reckless.seen_follower import seen
 from bench.tables import table
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.law_settings import NATURAL_FREQUENCY, highest_natural_frequency
@@ -254,7 +255,7 @@ class Robot:
         """Recover, and see that it stands well afterwards."""
         follower = self.follower
         try:
-            there = way_back(follower)
+            there = way_back(seen(follower))
             problem = go_back(follower, there) if there is not None else ""
         except RecoveryError as error:
             there, problem = None, str(error)

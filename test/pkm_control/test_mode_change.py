@@ -8,11 +8,12 @@ import itertools
 import numpy as np
 import pytest
 
+from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.loop.follower import CHANGING
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.motion import Motion, Tolerances
-from pkm_control.loop.recovery import RecoveryError, continue_change, plan_change, way_back
+from pkm_control.loop.recovery import RecoveryError, continue_change, way_back
 from pkm_control.loop.working_mode.mode_way import ModeWayError
 from pkm_description.errors import PkmError
 from pkm_kinematics.forward.tracker import AssemblyModeTracker
@@ -39,7 +40,7 @@ def until_it_holds(robot, most: float = 60.0) -> None:
 def changed_to(robot, label: str) -> None:
     """Change the working mode, and assert that the machine then stands where it stood, in that mode."""
     stood = robot.follower.hold.copy()
-    change = plan_change(robot.follower, label)
+    change = planned_change(robot.follower, label)
     assert change is not None
     assert robot.follower.begin_change(change) == ""
     assert robot.follower.moving
@@ -96,7 +97,7 @@ def test_whoever_tracks_the_readings_follows_and_names_the_modes(steered) -> Non
     robot = steered("five_bar")
     robot.run(2 * PERIOD)
     tracker = AssemblyModeTracker(robot.kinematics)
-    assert robot.follower.begin_change(plan_change(robot.follower, "-+")) == ""
+    assert robot.follower.begin_change(planned_change(robot.follower, "-+")) == ""
     modes, lost = [], 0
     while robot.follower.change is not None:
         robot.run(PERIOD)
@@ -116,7 +117,7 @@ def test_a_stop_holds_it_on_the_way_and_it_goes_on_or_back(steered) -> None:
     robot = steered("five_bar")
     robot.run(2 * PERIOD)
     follower = robot.follower
-    assert follower.begin_change(plan_change(follower, "-+")) == ""
+    assert follower.begin_change(planned_change(follower, "-+")) == ""
     while follower.change.progress < 0.5:
         robot.run(PERIOD)
     assert follower.stop() == ""
@@ -129,7 +130,7 @@ def test_a_stop_holds_it_on_the_way_and_it_goes_on_or_back(steered) -> None:
     np.testing.assert_allclose(robot.machine.read().positions, stood, atol=1e-4)
     assert follower.jog_to(follower.hold) == CHANGING
     with pytest.raises(RecoveryError, match="changing"):
-        way_back(follower)
+        way_back(seen(follower))
     assert "between" in continue_change(follower, "+-")
     assert continue_change(follower, "++") == ""
     until_it_holds(robot)
@@ -143,7 +144,7 @@ def test_a_robot_that_strays_is_held_and_comes_back_to_its_way(steered) -> None:
     robot = steered("five_bar")
     robot.run(2 * PERIOD)
     follower, machine = robot.follower, robot.machine
-    assert follower.begin_change(plan_change(follower, "-+")) == ""
+    assert follower.begin_change(planned_change(follower, "-+")) == ""
     while follower.change.progress < 0.3:
         robot.run(PERIOD)
     for _ in range(40):  # somebody pushes an arm
@@ -166,7 +167,7 @@ def test_silent_readings_halt_it_under_its_weight(steered) -> None:
     robot.run(2 * PERIOD)
     moved_to(robot, displace(np.array(robot.kinematics.home), TURNED))
     follower = robot.follower
-    assert follower.begin_change(plan_change(follower, "+-+")) == ""
+    assert follower.begin_change(planned_change(follower, "+-+")) == ""
     while follower.change.progress < 0.5:
         robot.run(PERIOD)
     now = robot.machine.time
@@ -196,7 +197,7 @@ def test_what_cannot_be_is_refused_with_the_true_reason(steered, name: str, labe
     robot = steered(name)
     robot.run(2 * PERIOD)
     with pytest.raises(PkmError, match=reason):
-        plan_change(robot.follower, label)
+        planned_change(robot.follower, label)
     assert robot.run(PERIOD).mode is Mode.HOLDING
 
 
@@ -204,7 +205,7 @@ def test_a_way_whose_joints_range_forbids_it_is_refused(steered) -> None:
     robot = steered("planar_3rrr")
     robot.run(2 * PERIOD)
     with pytest.raises(ModeWayError, match="limb3_elbow"):
-        plan_change(robot.follower, "+--")
+        planned_change(robot.follower, "+--")
 
 
 def test_a_follower_that_begins_in_another_mode_waits_and_says_so(steered) -> None:
@@ -228,7 +229,7 @@ def test_a_machine_that_is_not_as_described_changes_too(steered) -> None:
     robot.follower.lead += PERIOD
     robot.run(2 * PERIOD)
     tracker, lost = AssemblyModeTracker(robot.kinematics), 0
-    assert robot.follower.begin_change(plan_change(robot.follower, "+-")) == ""
+    assert robot.follower.begin_change(planned_change(robot.follower, "+-")) == ""
     while robot.follower.change is not None:
         assert robot.run(PERIOD).mode is Mode.TRACKING
         state = robot.machine.read()

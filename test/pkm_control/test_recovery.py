@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.recovery import RecoveryError, go_back, plan_change, way_back
+from pkm_control.loop.recovery import RecoveryError, go_back, way_back
 
 PERIOD = 4e-3  # s
 
@@ -20,7 +21,7 @@ def delta(steered):
 
 
 def test_nothing_is_wrong_at_home(delta) -> None:
-    assert way_back(delta.follower) is None
+    assert way_back(seen(delta.follower)) is None
 
 
 def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:
@@ -37,7 +38,7 @@ def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:
         follower.update(time, time, q, rest)
     assert follower.mode is Mode.HOLDING  # where it is found after a silence
     assert follower.mode is Mode.HOLDING
-    there = way_back(follower)
+    there = way_back(seen(follower))
     assert there is not None
     assert not check.deficits(there[None]).any()
     assert go_back(follower, there) == ""
@@ -60,7 +61,7 @@ def test_a_platform_outside_a_limit_is_led_back_in(delta) -> None:
 def test_without_readings_nothing_can_be_done(delta) -> None:
     delta.follower.silent(10.0)
     with pytest.raises(RecoveryError, match="no usable reading"):
-        way_back(delta.follower)
+        way_back(seen(delta.follower))
     assert "stopped" in delta.follower.jog_to(delta.offset(0.01))
 
 
@@ -76,4 +77,4 @@ def test_a_platform_that_was_lost_is_found_from_home(delta) -> None:
 
 
 def test_the_present_working_mode_needs_no_change(delta) -> None:
-    assert plan_change(delta.follower, "+++") is None
+    assert planned_change(delta.follower, "+++") is None
