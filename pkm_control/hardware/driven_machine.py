@@ -290,7 +290,9 @@ class DrivenMachine(Machine):
                 agreed = 1
             if agreed == 2:
                 return
-        raise DeviceError(f"no two readings agree: {self._doubt or 'none comes'}")
+        raise DeviceError(
+            f"no two readings{self._driver.where} agree: {self._doubt or self._driver.notice or 'none comes'}"
+        )
 
     def _exchange(self, dt: float) -> None:
         if self.lifecycle is not Lifecycle.ACTIVE:

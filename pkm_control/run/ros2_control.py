@@ -21,6 +21,7 @@ from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Mechanism
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
+from pkm_kinematics.kernels.regularity import SINGULAR_BELOW
 
 MEASURED_STATES = "joint_state_broadcaster/joint_states"
 """Where joint_state_broadcaster publishes the driven joints; `joint_states` itself belongs to the kinematics node."""
@@ -157,7 +158,10 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
         why = f"it has {len(mass)} drives for {kinematics.mobility} freedoms, whose integrals push against each other"
         raise UnequalDrivesError(mechanism.name, why)
     inertia = np.diag(mass)
-    factors = 1.0 / np.linalg.eigvalsh(mass / np.sqrt(np.outer(inertia, inertia)))
+    shares = np.linalg.eigvalsh(mass / np.sqrt(np.outer(inertia, inertia)))
+    if shares.min() < SINGULAR_BELOW * shares.max():  # drives that do not move the platform in every direction
+        raise SingularHomeError(mechanism.name)
+    factors = 1.0 / shares
     lightest, heaviest = float(factors.max()), float(min(1.0, factors.min()))
     carried = 2.0 * highest_natural_frequency(1.0 / rate, 1.0, DELAY)
     damping = min(natural_frequency, carried / lightest)

@@ -472,7 +472,8 @@ class Engine:
             waiting, joints = waiting[passes], positions[passes][:, self._in_whole]
             if not len(waiting):
                 break
-            solved = self.solve(poses[waiting], near(joints, len(waiting)))
+            beside = near(joints, len(waiting))
+            solved = self.solve(self.into_space(poses[waiting], beside), beside)
             with np.errstate(invalid="ignore"):
                 moved = np.abs(solved.q - joints)[:, turning].max(axis=1, initial=0.0)
             there = closes(solved.status) & (moved < JUMP)

@@ -89,7 +89,10 @@ def of_parser(parser: argparse.ArgumentParser, words: list[str]) -> str:
         values = vars(parser.parse_args(words))
         if parser.prog == "pkm run":
             texts = {name: str(value).lower() for name, value in values.items() if name not in ("robot", "motion")}
-            bringup.check({"robot": "", "motion": "auto", **texts})
+            given = {"robot": "", "motion": "auto", **texts}
+            if bringup.motion_of(given) == "none":  # as the command itself has it
+                given["stay"] = "true"
+            bringup.check(given)
     except ValueError as error:
         return str(error)
     gone = [word for word in words if word.startswith("docs/") and not (ROOT / word).exists()]

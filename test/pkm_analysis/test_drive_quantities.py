@@ -127,7 +127,7 @@ def test_errors_of_pose_are_those_of_forward_kinematics(name: str) -> None:
 def test_they_bound_workspaces_and_fill_maps() -> None:
     analysis = Analysis(load_mechanism("five_bar"), sensors=(1e-4,))
     whole = analysis.workspace(tolerance=3e-3)
-    for text in ("force > 60 N", "speed > 4 m/s", "position_error < 0.1 mm", "largest_transmission < 0.5 m/rad"):
+    for text in ("force > 60 N", "speed > 4 m/s", "position_error < 0.08 mm", "largest_transmission < 0.5 m/rad"):
         assert 0.0 < analysis.workspace(requirements=[text], tolerance=3e-3).size < 0.95 * whole.size, text
     found = analysis.map("force:x", resolution=30)
     assert found.quantity.unit == "N"

@@ -21,6 +21,7 @@ from pkm_description import Mechanism, load_mechanism
 from pkm_description.gallery import robot_path
 from pkm_description.mjcf.export import export_mjcf
 from pkm_description.ros import topics
+from pkm_description.ros.answers import INTERNAL_ERROR
 from pkm_description.ros.description_node import DescriptionNode
 from pkm_dynamics.ros.dynamics_node import DynamicsNode
 from pkm_interfaces.msg import PlatformMotion, PlatformState, SolveStatus
@@ -238,7 +239,7 @@ def test_tracking_does_not_wait_for_a_service(graph: Graph, monkeypatch: pytest.
     assert not answer.done()
     go_on.set()
     graph.wait(answer.done)
-    assert answer.result().status.code == SolveStatus.INVALID_INPUT
+    assert answer.result().status.code == INTERNAL_ERROR
     assert "nobody thought of that" in answer.result().status.reason
     tracked.clear()
     graph.wait(lambda: len(tracked) > 20)  # the node goes on

@@ -60,6 +60,11 @@ class Driver(ABC):
     def close(self) -> None:
         """Give the line free, without a word to the device."""
 
+    @property
+    def where(self) -> str:
+        """Where the device is, as a message ends: ` on /dev/ttyUSB0`; empty where there is no port."""
+        return ""
+
     @abstractmethod
     def enable(self, positions: Array) -> None:
         """Drives on, holding positions (n_actuated,), then brakes open.

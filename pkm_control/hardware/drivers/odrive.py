@@ -245,6 +245,11 @@ class ODriveDriver(Driver):
         for board in self._boards:
             board.line.close()
 
+    @property
+    def where(self) -> str:
+        """The ports."""
+        return " on " + ", ".join(board.line.port for board in self._boards)
+
     def enable(self, positions: Array) -> None:
         """Closed loop, at the positions; the ODrive releases its own mechanical brake, where it has one."""
         self._searching[:] = False

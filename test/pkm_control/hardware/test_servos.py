@@ -230,7 +230,7 @@ BAD = {
     "an unknown actuator": ("limb6_arm", "limb7_arm", "'limb6_arm' is missing"),
     "home out of range": ("pulse_min: 800", "pulse_min: 1600", "pulse_zero"),
     "pulses for each degree": ("pulse_per_unit: 637", "pulse_per_unit: 11.1", "11.1 us for each degree are 636"),
-    "no YAML": ("actuators: ", "actuators: [", "is no YAML"),
+    "no YAML": ("actuators: ", "actuators: [", "line 23: while parsing a flow sequence"),
     "no mapping": ("{channel: 0, sign: 1}", "7", "is no mapping"),
     "a key of an actuator": ("channel: 0,", "channel: 0, colour: 3,", "actuators.limb1_arm.colour: no such key"),
     "a key of the defaults": ("pulse_max: 2200", "pulse_most: 2200", "defaults.pulse_most: no such key"),
