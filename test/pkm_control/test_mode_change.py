@@ -228,6 +228,8 @@ def test_a_machine_that_is_not_as_described_changes_too(steered) -> None:
     robot.machine.activate()
     robot.follower.lead += PERIOD
     robot.run(2 * PERIOD)
+    while robot.run(PERIOD).mode is not Mode.HOLDING:  # noise looks like motion, which is brought to rest
+        assert len(robot.actions) < 1.0 / PERIOD
     tracker, lost = AssemblyModeTracker(robot.kinematics), 0
     assert robot.follower.begin_change(planned_change(robot.follower, "+-")) == ""
     while robot.follower.change is not None:
