@@ -3,8 +3,8 @@
 
 A robot runs its default motion with `pkm run`, without a page: its control loop is judged by what its node publishes
 once a second: p50 is the median of those of single seconds, p99 the greatest. Beside it, in the same minutes, a thread
-of C sleeps and wakes at the same rate with the same priority: what it misses, this computer misses. Before and after,
-two bare nodes run, each a process: a timer of rclpy publishes states of as many joints at the same rate, the other
+of C sleeps and wakes at the same rate with a priority just above: what it misses, this computer misses. Before and
+after, two bare nodes run, each a process: a timer of rclpy publishes states of as many joints at the same rate, the other
 answers each with a command. Deviations are those of single periods from the wanted one. With `--busy N`, N processes
 that only compute run beside it all.
 """
@@ -127,7 +127,8 @@ def robot(name: str, seconds: float, priority: str, rate: float) -> list[tuple[s
             raise SystemExit(f"{name}: its loop says nothing")
         _spin(node, _SETTLES)
         figures.clear()
-        fifo = subprocess.Popen([_compiled(reports), str(rate), str(seconds), priority], stdout=subprocess.PIPE)
+        above = str(int(priority) + 1 if int(priority) else 0)  # at the same priority each would wait for the other
+        fifo = subprocess.Popen([_compiled(reports), str(rate), str(seconds), above], stdout=subprocess.PIPE)
         ordinary = subprocess.Popen([sys.executable, "-c", _ORDINARY, str(seconds)], stdout=subprocess.PIPE)
         before = _processor_time()
         _spin(node, seconds)
