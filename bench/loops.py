@@ -4,9 +4,9 @@
 A robot runs its default motion with `pkm run`, without a page: its control loop is judged by what its node publishes
 once a second: p50 is the median of those of single seconds, p99 the greatest. Beside it, in the same minutes, a thread
 of C sleeps and wakes at the same rate with a priority just above: what it misses, this computer misses. Before and
-after, two bare nodes run, each a process: a timer of rclpy publishes states of as many joints at the same rate, the other
-answers each with a command. Deviations are those of single periods from the wanted one. With `--busy N`, N processes
-that only compute run beside it all.
+after, two bare nodes run, each a process: a timer of rclpy publishes states of as many joints at the same rate, the
+other answers each with a command. Deviations are those of single periods from the wanted one. With `--busy N`, N
+processes that only compute run beside it all.
 """
 
 from __future__ import annotations
