@@ -611,11 +611,6 @@ class LoopProcess(RunningLoop):
     # What it says
 
     @property
-    def alive(self) -> bool:
-        """Whether the process of the loop is there, and has a robot."""
-        return not self.failure and self._rows is not None
-
-    @property
     def begun(self) -> bool:
         """Whether there has been a period."""
         return self._rows is not None and self._rows.count > 0

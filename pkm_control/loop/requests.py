@@ -19,7 +19,6 @@ from pkm_control.loop.modes import Outcome
 from pkm_control.loop.motion import Motion
 from pkm_control.loop.working_mode.mode_way import ModeWay
 from pkm_description.errors import PkmError
-from pkm_description.mechanism import Inertial
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
 
 Array = NDArray[np.float64]
@@ -182,11 +181,6 @@ def set_gains(loop: ControlLoop, natural_frequency: float, damping: float) -> No
     loop.controller.set_gains(natural_frequency, damping)
 
 
-def feel(loop: ControlLoop, wrench: Array) -> None:
-    """Take a reading (6,) of the force-torque sensor."""
-    loop.follower.force.hear(wrench, loop.machine.time)
-
-
 def hear_machine(loop: ControlLoop, state: str) -> None:
     """Take what a machine that is elsewhere says of its life cycle."""
     loop.follower.machine.hear(state)
@@ -195,16 +189,3 @@ def hear_machine(loop: ControlLoop, state: str) -> None:
 def expect_machine(loop: ControlLoop) -> None:
     """Wait a while for what a machine that is elsewhere says of its life cycle."""
     loop.follower.machine.expect(loop.machine.time)
-
-
-def set_output(loop: ControlLoop, name: str, value: float) -> str:
-    """Have an output of the machine take a value."""
-    problem = loop.machine.output_problem(name)
-    if not problem and loop.machine.outputs.get(name) != value:
-        loop.machine.set_output(name, value)
-    return problem
-
-
-def carry(loop: ControlLoop, payload: Inertial | None) -> None:
-    """Tell the machine what the platform carries."""
-    loop.machine.carry(payload)
