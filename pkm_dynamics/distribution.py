@@ -36,6 +36,7 @@ from pkm_dynamics.kernels.sharing import (
     share_within,
 )
 from pkm_kinematics import Status
+from pkm_kinematics.kernels.short_vectors import all_finite, limit
 
 WITHIN = 1e-9  # of the size of the efforts: what rounding may leave outside the bounds
 LEEWAY = 1e-10  # by which the second of two programmes may miss the optimum of the first
@@ -357,11 +358,11 @@ class Sharing:
             (n_actuated,), within the bounds; NaN where an argument is not finite, or the pose is singular.
         """
         self.short = False
-        if not (np.isfinite(efforts).all() and np.isfinite(jacobian).all()):
+        if not (all_finite(efforts) and all_finite(jacobian.ravel())):
             return np.full(len(efforts), np.nan)
         if not self.redundant:
-            within = np.minimum(np.maximum(efforts, self.lower), self.upper)  # in half of the time of clip
-            self.short = bool((within != efforts).any())
+            within = np.empty(len(efforts))
+            self.short = limit(efforts, self.lower, self.upper, within)
             return within
         shared = np.array(efforts, dtype=np.float64)
         scaled = np.ascontiguousarray(jacobian * self._scale)

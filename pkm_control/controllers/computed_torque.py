@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.controllers.law_settings import DAMPING, NATURAL_FREQUENCY
+from pkm_control.kernels.correction import correct
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
@@ -63,9 +64,13 @@ class ComputedTorque(Controller):
         if self.space == "task":
             error = displacement_between(measured.pose, reference.pose)
             correction = self.stiffness * error + self.viscosity * (reference.twist - measured.twist)
+            asked = np.asarray(reference.acceleration + correction)
         else:
-            error = self.model.positions(reference.pose) - measured.positions
-            correction = measured.jacobian @ (self.stiffness * error)
-            correction += self.viscosity * (reference.twist - measured.twist)
+            wanted, there = self.model.positions(reference.pose), measured.positions
+            gains = self.stiffness, self.viscosity
+            asked = np.empty(6)
+            correct(
+                wanted, there, measured.jacobian, reference.twist, measured.twist, *gains, reference.acceleration, asked
+            )
         at = measured if self.model_at == "measured" else reference
-        return self.model.efforts(at.pose, at.twist, reference.acceleration + correction, measured.joints)
+        return self.model.efforts(at.pose, at.twist, asked, measured.joints)

@@ -106,7 +106,7 @@ class Controller(ABC):
         self.limits = limits
         self.sharing = Sharing(*limits.bounds(), kinematics.mobility, kinematics.characteristic_length)
         self.set_gains(natural_frequency, damping)
-        self.saturated = np.zeros(len(limits.names), dtype=bool)
+        self.saturated = self._unsaturated = np.zeros(len(limits.names), dtype=bool)
         self.saturations = np.zeros(len(limits.names), dtype=np.int64)
 
     def set_gains(self, natural_frequency: float, damping: float) -> None:
@@ -226,7 +226,9 @@ class Controller(ABC):
         """
         wanted = self.law(reference, measured)
         shared = self.sharing.share(measured.jacobian, wanted)
-        at_bound = self.sharing.outside(wanted) if not self.sharing.redundant else self.sharing.at_bound(shared)
-        self.saturated = at_bound & self.sharing.short
-        self.saturations += self.saturated
+        self.saturated = self._unsaturated
+        if self.sharing.short:
+            redundant = self.sharing.redundant
+            self.saturated = self.sharing.at_bound(shared) if redundant else self.sharing.outside(wanted)
+            self.saturations += self.saturated
         return shared

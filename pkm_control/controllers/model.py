@@ -12,6 +12,7 @@ from pkm_description.rotations import pose_distance
 from pkm_dynamics import Distribution, Dynamics
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.graph_tracker import GraphTracker
+from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_kinematics.status import closes
 
 Array = NDArray[np.float64]
@@ -57,7 +58,7 @@ class ControlModel:
         Returns:
             (n_actuated,) [rad or m].
         """
-        if not np.isfinite(pose).all():
+        if not all_finite(pose):
             return np.full(len(self._position_out), np.nan)
         if not closes(self._positions(pose, self._position_out)):
             return self._rounded(pose)
@@ -94,7 +95,7 @@ class ControlModel:
             rows = (part[None] for part in (pose, twist, acceleration))
             self._motion[19:] += payload_wrench(self.payload, self._kinematics.mechanism.gravity, *rows)[0]
             wrench = self._motion[19:].copy()
-        if not np.isfinite(self._motion).all():
+        if not all_finite(self._motion):
             return np.full(len(self._effort_out), np.nan)
         if self._efforts is not None and closes(self._efforts(self._motion, self._effort_out)):
             return self._effort_out.copy()

@@ -12,6 +12,7 @@ from pkm_control.control_errors import LifecycleError
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Inertial
+from pkm_kinematics.kernels.short_vectors import all_finite
 
 Array = NDArray[np.float64]
 
@@ -219,6 +220,6 @@ class Machine(ABC):
         command = np.array(command, dtype=np.float64)
         if command.shape != (len(self.limits.names),):
             raise ValueError(f"a command has shape {command.shape} for {len(self.limits.names)} actuators")
-        if not np.all(np.isfinite(command)):
+        if not all_finite(command):
             raise ValueError(f"a command is not finite: {command}")
         return command

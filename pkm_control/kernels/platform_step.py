@@ -107,3 +107,14 @@ def step_platform(model, data, branch, runge_kutta, touch, motion, effort, h, sc
         motion[k] = trial[k]
     read_actuators(bodies, state, readings[0], readings[1])
     return CONVERGED
+
+
+@compiled
+def stop_efforts(positions, velocities, lower, upper, stiffness, damping, out):
+    """Write the efforts (n,) of stops beyond the ranges (n,) into `out`: springs and dampers that push, never pull."""
+    for k in range(positions.shape[0]):
+        out[k] = 0.0
+        if positions[k] > upper[k]:
+            out[k] = -max(stiffness[k] * (positions[k] - upper[k]) + damping[k] * velocities[k], 0.0)
+        elif positions[k] < lower[k]:
+            out[k] = max(stiffness[k] * (lower[k] - positions[k]) - damping[k] * velocities[k], 0.0)

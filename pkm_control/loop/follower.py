@@ -30,6 +30,7 @@ from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_kinematics import Kinematics
 from pkm_kinematics.kernels.compiled_rotations import displacement_between
+from pkm_kinematics.kernels.short_vectors import separation
 
 Array = NDArray[np.float64]
 
@@ -546,7 +547,7 @@ class TrajectoryFollower:
             if silence > self.guard.max_age and math.isfinite(silence) and self._out_of_hand(reference, measured):
                 self._catch(f"no usable reading for {silence:.3g} s", measured)
                 reference = self._reference(0.0, now)
-            self.stray.judge(reference, measured)
+            self.stray.judge(*separation(measured.pose, reference.pose))
         if self.stray.lost:
             return self._strayed(reference, measured)
         self.controller.advance(passed)
@@ -704,11 +705,10 @@ class TrajectoryFollower:
 
     def _judge(self, motion: Motion, passed: float, reference: Reference, measured: Measured) -> None:
         """Compare with the tolerances; end the motion where it fails or is done."""
-        error = displacement_between(measured.pose, reference.pose).tolist()
-        position, rotation = math.hypot(*error[:3]), math.hypot(*error[3:])
         elapsed = self._clock.time
         if elapsed < 0.0:
             return
+        position, rotation = separation(measured.pose, reference.pose)
         motion.elapsed = min(elapsed, motion.trajectory.duration)
         allowed = motion.tolerances
         if elapsed <= motion.trajectory.duration:

@@ -103,6 +103,7 @@ class Rows:
             "saturated": n,
             "joints": joints,
         }
+        self._memory, self._head = memory, struct.Struct(f"<{_HEAD}d")
         self._at, begin = {}, _HEAD
         for name, size in sizes.items():
             self._at[name] = slice(begin, begin + size)
@@ -136,7 +137,9 @@ class Rows:
         count = self.count
         row, at = self._table[count % self.most], self._at
         action, state = now.action, now.state
-        row[:_HEAD] = (
+        self._head.pack_into(
+            self._memory,
+            64 + 8 * len(row) * (count % self.most),
             now.time,
             now.now,
             now.wake,
@@ -173,10 +176,17 @@ class Rows:
             row[at["hold"]] = now.hold
         if action.reference is not None:
             wanted = action.reference
-            row[at["reference"]] = np.concatenate((wanted.pose, wanted.twist, wanted.acceleration))
+            begin = at["reference"].start
+            row[begin : begin + 7], row[begin + 7 : begin + 13] = wanted.pose, wanted.twist
+            row[begin + 13 : begin + 19] = wanted.acceleration
         if action.measured is not None:
             found = action.measured
-            row[at["measured"]], row[at["joints"]] = np.concatenate((found.pose, found.twist)), found.joints
+            begin = at["measured"].start
+            row[begin : begin + 7], row[begin + 7 : begin + 13], row[at["joints"]] = (
+                found.pose,
+                found.twist,
+                found.joints,
+            )
         if state.wrench is not None:
             row[at["wrench"]] = state.wrench
         self._count[0] = count + 1

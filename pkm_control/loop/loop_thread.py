@@ -56,7 +56,7 @@ def situation_of(loop: ControlLoop, wake: float) -> Situation:
         working_mode=follower.check.mode,
         readable=machine.readable,
         silent_for=machine.silent_for,
-        saturated=bool(machine.saturated.any()),
+        saturated=any(machine.saturated.tolist()),
     )
 
 

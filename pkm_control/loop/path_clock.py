@@ -95,6 +95,6 @@ class PathClock:
         at = trajectory.between(self.time, self.time + lead * self.rate)
         soon = trajectory.at(self.time + max(self.rate + 0.5 * self.slope * ahead, 0.0) * ahead).pose if ahead else None
         if self.rate == 1.0 and self.slope == 0.0:
-            return replace(at, soon=soon)
+            return at if soon is None else replace(at, soon=soon)
         acceleration = self.rate**2 * at.acceleration + self.slope * at.twist
         return Reference(at.pose, self.rate * at.twist, np.asarray(acceleration), soon)

@@ -59,7 +59,8 @@ from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, Plat
 
 FALLBACKS = ("gravity", "zero")
 _NEARLY = 0.8  # of a natural frequency that was told: another is told anew
-_TELL_EVERY = 0.05  # s, goals how they go
+_LOOK_EVERY = 0.05  # s, at goals, whether they are over
+_TELL_EVERY = 0.1  # s, goals how they go
 
 
 class ControllerNode(Node):
@@ -79,7 +80,7 @@ class ControllerNode(Node):
         self._stopped = False  # when that was last told
         self._told = 0.0  # rad/s: to what the natural frequency was lowered when that was last told
         self._gains: tuple[float, float] | None = None  # that the loop has
-        self._next_state = 0.0
+        self._next_state = self._next_feedback = 0.0
         self._set: dict[str, float] = {}  # outputs
         self._outputs_set = 0
         self._space: KeepOuts | None = None
@@ -103,11 +104,11 @@ class ControllerNode(Node):
             topics.FOLLOW_TRAJECTORY,
             execute_callback=self._execute,
             goal_callback=self._offered,
-            cancel_callback=lambda _: CancelResponse.ACCEPT,
+            cancel_callback=self._cancel,
             goal_service_qos_profile=topics.MANY_AT_ONCE,  # the usual ten answers are fewer than a burst of goals asks
             result_service_qos_profile=topics.MANY_AT_ONCE,
         )
-        self._telling = OwnThread(self, _TELL_EVERY, self._slowly)
+        self._telling = OwnThread(self, _LOOK_EVERY, self._slowly)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _declare(self) -> None:
@@ -357,6 +358,13 @@ class ControllerNode(Node):
         outcome = Outcome.PREEMPTED if goal.withdrawn else Outcome.INVALID_GOAL
         return FollowPlatformTrajectory.Result(error_code=int(outcome), error_string=goal.problem)
 
+    def _cancel(self, handle: Any) -> CancelResponse:
+        """End the motion of a goal at once, not when somebody looks."""
+        for one, goal, _ in tuple(self._goals):
+            if one.goal_id == handle.goal_id:
+                self._queue.withdraw(goal)
+        return CancelResponse.ACCEPT
+
     def _slowly(self) -> None:
         """Tell goals how they go, and the loop what it should know: in a thread of its own."""
         loop = self._controls.loop
@@ -369,16 +377,18 @@ class ControllerNode(Node):
             self._shared.process.note_progress()
         now = self._situation()
         self._tell_of_stops(now)
+        if tell := time.monotonic() >= self._next_feedback:
+            self._next_feedback = time.monotonic() + _TELL_EVERY
         for waiting in tuple(self._goals):
             handle, goal, over = waiting
-            if handle.is_cancel_requested:
+            if handle.is_cancel_requested:  # before it was in the list
                 self._queue.withdraw(goal)
             if goal.over:
                 self._goals.remove(waiting)
                 over.set_result(True)
                 if self.executor is not None:
                     self.executor.wake()
-            elif goal.motion is not None and now is not None:
+            elif goal.motion is not None and now is not None and tell:
                 message = motion_messages.feedback_message(goal.motion, now.action, self._controls.kinematics)
                 handle.publish_feedback(message)
 

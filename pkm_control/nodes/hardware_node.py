@@ -51,7 +51,7 @@ STARTS = ("auto", "active", "manual")
 """Who enables the drives: `active`, the node itself, as soon as there is a robot; `manual`, somebody; `auto`, the node
 itself where the machine is simulated, and somebody where it is not."""
 _TELL_EVERY = 0.3  # s: who heard nothing for long does not know whether this is the machine of before
-_LOOK_EVERY = 0.02  # s, at the life cycle
+_LOOK_EVERY = 0.1  # s, at the life cycle
 _LIFE = {
     Lifecycle.UNCONFIGURED: State.PRIMARY_STATE_UNCONFIGURED,
     Lifecycle.INACTIVE: State.PRIMARY_STATE_INACTIVE,
@@ -135,7 +135,7 @@ class HardwareNode(LifecycleNode):
         self._start = declare(self, "start", STARTS[0], "who enables the drives", choices=STARTS, fixed=True)
         self._settings = self._declared()
         text = "rate at which states, commands and references are published where the loop has a process, Hz"
-        self._publish_rate = declare(self, "publish_rate", 200.0, text, (1.0, 2000.0), fixed=True)
+        self._publish_rate = declare(self, "publish_rate", 100.0, text, (1.0, 2000.0), fixed=True)
         priority = realtime_priority(self)
         self._shared = shared
         self._told = Lifecycle.UNCONFIGURED
@@ -345,8 +345,10 @@ class HardwareNode(LifecycleNode):
             self._life.publish(State(id=_LIFE[life], label=life.value))
 
     def publish(self, now: Situation, stamp: Any) -> None:
-        """Publish the reading of one period of the shared loop."""
+        """Publish the reading of one period of the shared loop, and its life cycle where that is another."""
         state = now.state
+        if (life := self._lifecycle) is not self._told:
+            self._tell(life)
         if self._rows is None or state.lifecycle not in (Lifecycle.INACTIVE, Lifecycle.ACTIVE) or not now.readable:
             return
         self._rows.publish(stamp, np.concatenate((state.positions, state.velocities, state.efforts)))

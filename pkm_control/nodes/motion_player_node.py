@@ -48,6 +48,7 @@ from pkm_interfaces.msg import LoopStatistics, PlatformReference
 from pkm_interfaces.srv import PlayMotion
 
 CUT_OFF = 130  # exit code of a run whose motion somebody ended
+_TICK = 0.1  # s, between two looks at what was published
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
 _PAGE_PATIENCE = 5.0  # s, for the page, once all else is ready
@@ -118,7 +119,7 @@ class MotionPlayer(Node):
         self.create_subscription(DiagnosticArray, topics.DIAGNOSTICS, self._diagnosed, topics.EVENTS)
         self._client = ActionClient(self, FollowPlatformTrajectory, topics.FOLLOW_TRAJECTORY)
         self._description = RobotDescription(self, self._build)
-        self._timer = steady_timer(self, 0.05, self._tick)
+        self._timer = steady_timer(self, _TICK, self._tick)
         self._diagnostics = diagnostics.Diagnostics(self, self._report_health, self._description)
         if self._stay:  # a request waits for its answer, and others are to be refused meanwhile
             self.create_service(PlayMotion, topics.PLAY_MOTION, self._asked, callback_group=ReentrantCallbackGroup())

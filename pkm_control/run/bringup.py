@@ -154,7 +154,7 @@ KNOBS = (
     Knob("use_sim_time", "false", "take the time from /clock", SWITCH),
     Knob(
         "publish_rate",
-        "200.0",
+        "100.0",
         "highest rate of states, references and efforts as they are published [Hz]",
         span=(1.0, 2000.0),
     ),

@@ -17,8 +17,8 @@ OK, WARN, ERROR, STALE = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticS
 Report = tuple[bytes, str, Mapping[str, object]]  # level, one sentence, values by name
 
 
-_LOOK_EVERY = 0.1  # s, at the level: who waits for a node to be ready, or not to fail, is to hear it soon
-_AT_LEAST_EVERY = 10  # looks
+_LOOK_EVERY = 0.2  # s, at the level: who waits for a node to be ready, or not to fail, is to hear it soon
+_AT_LEAST_EVERY = 5  # looks
 
 
 class Diagnostics:

@@ -42,7 +42,7 @@ class DynamicsNode(Node):
     def __init__(self) -> None:
         super().__init__("dynamics")
         rate = declare(
-            self, "publish_rate", 200.0, "highest rate of the published efforts, Hz", (1.0, 2000.0), fixed=True
+            self, "publish_rate", 100.0, "highest rate of the published efforts, Hz", (1.0, 2000.0), fixed=True
         )
         declare(self, "stale_after", 0.1, "a reference older than this is reported as lost, s", (0.001, 10.0))
         self._dynamics: Dynamics | None = None

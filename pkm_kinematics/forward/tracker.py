@@ -21,6 +21,7 @@ from pkm_kinematics.forward.mode_tracker import Modes, ModeTracker
 from pkm_kinematics.kernels.binding import bind
 from pkm_kinematics.kernels.model_and_data import SEEDED, near
 from pkm_kinematics.kernels.path.track_reading import track_reading
+from pkm_kinematics.kernels.short_vectors import all_finite
 from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.status import Status, closes
 
@@ -76,8 +77,8 @@ class Tracker:
 
     def observe(self, positions: Array, velocities: Array) -> TrackedMotion:
         """Return the motion for actuator positions and velocities (n_actuated,)."""
-        q, qd = (np.array(x, dtype=np.float64) for x in (positions, velocities))
-        if not (np.isfinite(q).all() and np.isfinite(qd).all()):
+        q, qd = np.array(positions, dtype=np.float64), np.array(velocities, dtype=np.float64)
+        if not (all_finite(q) and all_finite(qd)):
             return self._lost(Status.INVALID_INPUT, "an actuator reading is not finite", 0.0)
         found = self._on_the_graph(q, qd) if self._beside else self._straight_on(q, qd)
         return found or self.from_pose(q, qd, self.last.pose, self.last.joints)

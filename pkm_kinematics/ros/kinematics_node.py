@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
+from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
@@ -23,6 +27,7 @@ from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.stamps import Age
 from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.streams.raw_rows import RowPublisher
 from pkm_description.ros.streams.sources import Sources
 from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
@@ -31,6 +36,8 @@ from pkm_kinematics.forward.tracker import AssemblyModeTracker, TrackedMotion
 from pkm_kinematics.kinematics import shared_kinematics
 from pkm_kinematics.ros.commanded_positions import CommandedPositions
 from pkm_kinematics.ros.kinematics_services import solve_forward, solve_inverse
+
+_MARGINS_EVERY = 0.05  # s: people read them; they cost more than all else that a state holds
 
 
 class KinematicsNode(Node):
@@ -41,7 +48,7 @@ class KinematicsNode(Node):
         rate = declare(
             self,
             "publish_rate",
-            200.0,
+            100.0,
             "highest rate of the published states, Hz",
             (1.0, 2000.0),
             fixed=True,
@@ -55,6 +62,8 @@ class KinematicsNode(Node):
         self._lock = threading.Lock()  # of what follows, which the tracking thread and the executor's use
         self._tracker: AssemblyModeTracker | None = None
         self._path = Path()
+        self._path_seen_by = 0  # who got the path as it is
+        self._margins_at = -math.inf  # s, monotonic: when the margins were computed
         self._mode_change = ""  # the last one
         self._unreported = False
         self._refused = "no state of the actuated joints has come yet"
@@ -79,6 +88,10 @@ class KinematicsNode(Node):
         sliding = {mechanism.joint_named[name].type is JointType.PRISMATIC for name in mechanism.actuated_joints}
         with self._lock:
             self._tracker = tracker
+            names = list(tracker.kinematics.joint_names)
+            make = partial(_joints_message, names)
+            self._joint_rows = RowPublisher(self._joints_out, make, 2 * len(names), groups=2, gap=8, after=8)
+            self._margins_at = -math.inf
             self._mode_change, self._unreported = "", False
             self._path = Path()
             self._path.header.frame_id = mechanism.base_link
@@ -149,7 +162,9 @@ class KinematicsNode(Node):
         state.twist = messages.to_twist(motion.twist)
         state.residual = motion.residual
         if self._tracker.tracking:
-            margins = kinematics.singularity(motion.pose, seed=motion.joints)
+            if (now := time.monotonic()) - self._margins_at >= _MARGINS_EVERY:
+                self._margins_at, self._margins = now, kinematics.singularity(motion.pose, seed=motion.joints)
+            margins = self._margins
             state.type1_distance, state.type2_distance = float(margins.type1), float(margins.type2)
             state.constraint_distance = float(margins.constraint_hold)
             state.limb_distance = float(margins.limb_regularity)
@@ -159,9 +174,7 @@ class KinematicsNode(Node):
             state.limit_joint = kinematics.joint_names[nearest] if np.isfinite(shares[nearest]) else ""
             state.type1_unit, state.type2_unit = f"m/s per {self._rate_unit}", f"{self._rate_unit} per m/s"
             self._name_modes(state, self._tracker.modes)
-            joints = JointState(name=kinematics.joint_names, position=motion.joints, velocity=motion.velocities)
-            joints.header.stamp = message.header.stamp
-            self._joints_out.publish(joints)
+            self._joint_rows.publish(message.header.stamp, np.concatenate((motion.joints, motion.velocities)))
             self._extend_path(message, motion)
         self._state_out.publish(state)
 
@@ -198,9 +211,7 @@ class KinematicsNode(Node):
         if self._tracker is None:
             return
         with self._lock:
-            if self._path.poses:
-                self._path.header.stamp = self._path.poses[-1].header.stamp
-                self._path_out.publish(self._path)
+            self._publish_path()
         if self._commanded is not None:
             self._commanded.look(self._tracker.kinematics, self._tracker.last)
         reason = self._lost()
@@ -208,6 +219,17 @@ class KinematicsNode(Node):
             state = self._state_message(self.get_clock().now().to_msg())
             state.status = messages.status(SolveStatus.NOT_READY, reason)
             self._state_out.publish(state)
+
+    def _publish_path(self) -> None:
+        """Publish the path where somebody listens who does not have it: it is long."""
+        listeners = self._path_out.get_subscription_count()
+        if not self._path.poses or not listeners:
+            self._path_seen_by = 0
+            return
+        stamp = self._path.poses[-1].header.stamp
+        if listeners > self._path_seen_by or stamp != self._path.header.stamp:
+            self._path.header.stamp, self._path_seen_by = stamp, listeners
+            self._path_out.publish(self._path)
 
     def _lost(self) -> str:
         """Why there is no measured state to work with; empty where there is one."""
@@ -237,6 +259,14 @@ class KinematicsNode(Node):
         if self._commanded is not None and self._commanded.problem:
             return diagnostics.WARN, self._commanded.problem, values
         return diagnostics.OK, "tracking", values
+
+
+def _joints_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:
+    """Positions and velocities, one after the other, as a message."""
+    position, velocity = np.split(numbers, 2)
+    message = JointState(name=names, position=position, velocity=velocity)
+    message.header.stamp = stamp
+    return message
 
 
 def main(args: list[str] | None = None) -> int:

@@ -125,9 +125,13 @@ def test_rows_tell_what_the_loop_sees(process: LoopProcess, kinematics) -> None:
     assert now.action.measured is not None
     np.testing.assert_allclose(now.action.measured.joints, kinematics.home_joints, atol=1e-3)
     np.testing.assert_allclose(now.action.measured.positions, now.state.positions)
-    time.sleep(0.1)
-    wakes = np.array([one.wake for one in process.figures()])
-    assert len(wakes) > 20
+    wakes: list[float] = []
+
+    def periods() -> bool:
+        wakes.extend(one.wake for one in process.figures())
+        return len(wakes) > 20
+
+    wait(periods)
     assert np.all(np.diff(wakes) > 0.0)
 
 

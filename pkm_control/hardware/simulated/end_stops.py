@@ -6,6 +6,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.kernels.platform_step import stop_efforts
+
 Array = NDArray[np.float64]
 
 
@@ -38,8 +40,6 @@ class EndStops:
         Returns:
             (n,) [N m or N].
         """
-        over = np.maximum(positions - self.upper, 0.0)
-        under = np.maximum(self.lower - positions, 0.0)
-        push_down = np.maximum(self._stiffness * over + self._damping * velocities, 0.0) * (over > 0.0)
-        push_up = np.maximum(self._stiffness * under - self._damping * velocities, 0.0) * (under > 0.0)
-        return push_up - push_down
+        out = np.empty(len(positions))
+        stop_efforts(positions, velocities, self.lower, self.upper, self._stiffness, self._damping, out)
+        return out

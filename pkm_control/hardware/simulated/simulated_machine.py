@@ -27,6 +27,7 @@ from pkm_description.mechanism import Inertial
 from pkm_description.rotations import rotation_from_quaternion
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution, Sharing
+from pkm_kinematics.kernels.short_vectors import first_beyond, limit
 
 Array = NDArray[np.float64]
 
@@ -96,6 +97,7 @@ class SimulatedMachine(Machine):
         self._seed = np.array(kinematics.home_joints, dtype=np.float64)
         n = len(limits.names)
         self._efforts = np.zeros(n)
+        self._unsaturated = np.zeros(n, dtype=bool)
         # a cable may hang slack, whatever is asked of it, but it never pushes
         self._least, self._most = np.minimum(limits.least_effort, 0.0), np.maximum(limits.most_effort, 0.0)
         self._sharing: Sharing | None = None
@@ -310,13 +312,12 @@ class SimulatedMachine(Machine):
             self.time += dt
             return
         n = max(1, math.ceil(dt / self._max_step - 1e-9))
-        for _ in range(n):
-            # a diverging state is answered below, as a fault, not by warnings on the way there
-            with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # a diverging state is answered as a fault, not by warnings on the way there
+            for _ in range(n):
                 alive = self._integrate(dt / n)
-            self.time += dt / n
-            if not alive:
-                return
+                self.time += dt / n
+                if not alive:
+                    return
 
     # Inside
 
@@ -340,10 +341,10 @@ class SimulatedMachine(Machine):
         if problem:
             return self._fail(f"no motion goes on from {_place(self.pose)}: {problem}")
         velocities = self._robot.velocities
-        fast = np.flatnonzero(~(np.abs(velocities) <= self._runaway))
-        if fast.size:
-            name, speed = self.limits.names[fast[0]], velocities[fast[0]]
-            return self._fail(f"{name} ran away at {speed:.3g} {self.limits.length_units[fast[0]]}/s")
+        fast = first_beyond(velocities, self._runaway)
+        if fast >= 0:
+            name, speed = self.limits.names[fast], velocities[fast]
+            return self._fail(f"{name} ran away at {speed:.3g} {self.limits.length_units[fast]}/s")
         strayed = self._strayed(h) if self._mode is CommandMode.POSITION else ""
         self._lost = bool(strayed)
         return self._fail(strayed) if strayed else True
@@ -421,8 +422,9 @@ class SimulatedMachine(Machine):
                 wanted = self._drive.position(positions, velocities, gravity, h)
         if self._sharing is not None and self._mode is not CommandMode.EFFORT:
             wanted = self._pulling(wanted)
-        self.saturated = (wanted < self._least) | (wanted > self._most)
-        limited = np.clip(wanted, self._least, self._most)
+        limited = np.empty(len(wanted))
+        beyond = limit(wanted, self._least, self._most, limited)
+        self.saturated = limited != wanted if beyond else self._unsaturated
         return limited, self._stops.efforts(positions, velocities)
 
     def _halt(self) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_kinematics.kernels.short_vectors import all_finite, limit
 
 Array = NDArray[np.float64]
 
@@ -88,7 +89,7 @@ class Guard(ABC):
             problem = f"the controller has no {self._what}"
         elif np.shape(command) != (self._n,):
             problem = f"{np.size(command)} {self._what} for {self._n} actuators"
-        elif not np.isfinite(command).all():
+        elif not all_finite(command):
             problem = f"the controller's {self._what} are not finite"
         if command is None or problem:
             self._failing = now if self._failing is None else self._failing
@@ -178,13 +179,16 @@ class EffortGuard(Guard):
         least, most = limits if isinstance(limits, tuple) else (-np.asarray(limits), np.asarray(limits))
         super().__init__(np.size(most), max_age, "efforts")
         self.least, self.most = np.asarray(least, dtype=np.float64), np.asarray(most, dtype=np.float64)
+        self._unsaturated = np.zeros(self._n, dtype=bool)
         self.fallback = fallback
         self.hold_time = hold_time
         self.gravity = gravity
 
     def _limited(self, command: Array) -> Verdict:
-        saturated = (command < self.least) | (command > self.most)
-        return Verdict(np.minimum(np.maximum(command, self.least), self.most), "", saturated)
+        within = np.empty(self._n)
+        if not limit(command, self.least, self.most, within):
+            return Verdict(within, "", self._unsaturated)
+        return Verdict(within, "", within != command)
 
     def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
         none = np.zeros(self.most.shape, dtype=bool)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_kinematics.kernels.short_vectors import first_beyond
 
 Array = NDArray[np.float64]
 
@@ -40,13 +41,12 @@ class ReadingWatch:
         """
         if self._last is None or not math.isfinite(elapsed):
             return ""
-        moved = np.abs(positions - self._last)
-        far = moved > self._speeds * (max(elapsed, 0.0) + _LATE)
-        if not far.any():
+        moved = positions - self._last
+        k = first_beyond(moved, self._speeds * (max(elapsed, 0.0) + _LATE))
+        if k < 0 or math.isnan(moved[k]):
             return ""
-        k = int(np.argmax(far))
         unit = self._units[k]
-        return f"the reading of {self._names[k]} jumps by {moved[k]:.4g} {unit}, faster than it can move"
+        return f"the reading of {self._names[k]} jumps by {abs(moved[k]):.4g} {unit}, faster than it can move"
 
     def believe(self, positions: Array) -> None:
         """Go on from a reading.

@@ -3,11 +3,6 @@
 
 from __future__ import annotations
 
-import math
-
-from pkm_control.controllers.controller import Measured, Reference
-from pkm_kinematics.kernels.compiled_rotations import displacement_between
-
 _LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference unless told otherwise
 _TURN = 2.0  # rad per characteristic length of that
 _WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it takes back; one that is wrong is no matter
@@ -31,44 +26,33 @@ class StrayWatch:
         self._score = 0
         self.lost = ""
 
-    def beyond(self, reference: Reference, measured: Measured) -> str:
-        """Whether the platform is further from its reference than it may be.
-
-        Args:
-            reference: where it should be.
-            measured: where it is.
-
-        Returns:
-            How far, in words; empty where it is near.
-        """
-        error = displacement_between(measured.pose, reference.pose).tolist()
-        position, rotation = math.hypot(*error[:3]), math.hypot(*error[3:])
-        if position > self._position:
-            most = f"{1e3 * self._position:.1f} mm"
-            return f"the platform is {1e3 * position:.1f} mm from where it should be, more than {most}"
-        if rotation > self._rotation:
-            return (
-                f"the platform is turned by {rotation:.3g} rad from where it should be, more than "
-                f"{self._rotation:.3g} rad"
-            )
-        return ""
-
-    def judge(self, reference: Reference, measured: Measured) -> None:
+    def judge(self, distance: float, angle: float) -> None:
         """Compare in every period.
 
         Args:
-            reference: where it should be.
-            measured: where it is.
+            distance: of the platform from its reference [m].
+            angle: by which it is turned [rad].
         """
         if self.lost:
             return
-        far = self.beyond(reference, measured)
+        far = self._beyond(distance, angle)
         self._score = self._score + _WORSE if far else max(0, self._score - 1)
         if self._score >= _LOST:
             self.lost = (
                 f"{far or 'the platform strays'}: something holds or pushes it, or a drive does not follow; "
                 "the drives are let go until it is recovered"
             )
+
+    def _beyond(self, distance: float, angle: float) -> str:
+        """How much further than it may be the platform is from its reference, in words; empty where it is near."""
+        if distance > self._position:
+            most = f"{1e3 * self._position:.1f} mm"
+            return f"the platform is {1e3 * distance:.1f} mm from where it should be, more than {most}"
+        if angle > self._rotation:
+            return (
+                f"the platform is turned by {angle:.3g} rad from where it should be, more than {self._rotation:.3g} rad"
+            )
+        return ""
 
     def forgive(self) -> None:
         """Go on."""

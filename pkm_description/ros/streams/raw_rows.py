@@ -51,7 +51,7 @@ def read_message(data: bytes, message_type: Any) -> Any:
         raise RequestError(f"{len(data)} bytes that are no {message_type.__name__}") from error
 
 
-def places(message: bytes, n: int, groups: int = 1, gap: int = 0) -> list[slice]:
+def places(message: bytes, n: int, groups: int = 1, gap: int = 0, after: int = 0) -> list[slice]:
     """Where the numbers of a serialised message stand, if they stand at its end.
 
     Args:
@@ -59,12 +59,13 @@ def places(message: bytes, n: int, groups: int = 1, gap: int = 0) -> list[slice]
         n: how many numbers of eight bytes.
         groups: number of groups of equal size that they make.
         gap: bytes between groups.
+        after: bytes behind the last group.
 
     Returns:
         The bytes of each group; none where the message cannot be like that.
     """
     size, left = divmod(8 * n, groups)
-    begins = [len(message) - (k + 1) * size - k * gap for k in reversed(range(groups))]
+    begins = [len(message) - after - (k + 1) * size - k * gap for k in reversed(range(groups))]
     if left or not size or begins[0] < _STAMP.stop or message[1] != _LITTLE_ENDIAN:
         return []
     return [slice(begin, begin + size) for begin in begins]
@@ -171,6 +172,7 @@ class RowPublisher:
         n: how many numbers.
         groups: number of groups of equal size that they make.
         gap: bytes between groups: lengths of sequences, with their padding.
+        after: bytes behind the numbers: of sequences that are empty.
     """
 
     def __init__(
@@ -180,11 +182,12 @@ class RowPublisher:
         n: int,
         groups: int = 1,
         gap: int = 0,
+        after: int = 0,
     ) -> None:
         self._publisher, self._make = publisher, make
         zeros = np.zeros(n)
         self._like = bytes(serialize_message(make(Time(), zeros)))
-        self._at = places(self._like, n, groups, gap)
+        self._at = places(self._like, n, groups, gap, after)
         self._size = n // groups
         self.quick = False  # whether the layout is known
         stamp, numbers = Time(sec=3, nanosec=5), np.arange(1.0, n + 1.0)
