@@ -54,7 +54,7 @@ Array = NDArray[np.float64]
 UNCONFIGURED = "the machine has not been configured"
 _LENGTH = struct.Struct("<q")
 _AT_ONCE = 1 << 16  # bytes that one period takes from the socket: a long motion comes in several
-_ROOM = 1 << 24  # bytes, for rows
+_ROOM = 1 << 22  # bytes, for rows: some seconds of them
 _BEAT_EVERY = 0.05  # s: how often the process that asks says that it lives
 _SILENCE = 1.0, 3.0  # s, of that process: after which the loop ends what moves, and turns the drives off
 _STILL = 0.5  # s without a period, after which the loop has fallen silent
@@ -114,8 +114,9 @@ class Rows:
         self._table = np.frombuffer(memory, np.float64, self.most * begin, 64).reshape(self.most, begin)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Begin anew; all pages of the memory are there afterwards."""
         self._count[0] = 0
+        self._table[:] = 0.0
         self.beat()
 
     def beat(self) -> None:

@@ -24,6 +24,7 @@ _LOOK_EVERY = 0.02  # s
 _CPU_CLOCK = 2  # in the number of a clock of another process's processor time
 _SHARE = 0.5  # of the time that others waited: a loop that ran for more of it is why they did
 
+_ALL_PAGES = 1 | 2 | 4  # MCL_CURRENT, MCL_FUTURE and MCL_ONFAULT, of mlockall(2): those that have been used
 _SLICE = 100_000  # ns: what a loop computes in a period is two or three of them
 _SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}  # number of the system call, which libc does not wrap everywhere
 _SCHED_ATTR = struct.Struct("IIQiIQQQII")  # struct sched_attr of linux/sched/types.h, with size and policy before all
@@ -44,6 +45,22 @@ def ask_for_short_slices() -> bool:
     niceness = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     attributes = _SCHED_ATTR.pack(_SCHED_ATTR.size, os.SCHED_OTHER, 0, niceness, 0, _SLICE, 0, 0, 0, 0)
     return bool(ctypes.CDLL(None).syscall(call, 0, ctypes.create_string_buffer(attributes), 0) == 0)
+
+
+def lock_memory() -> bool:
+    """Keep what this process uses in memory, where that is permitted: a loop that waits for a page waits for a disk.
+
+    Returns:
+        Whether it is; not where the limit of locked memory (`ulimit -l`) is less than all.
+    """
+    try:
+        import resource  # there on Unix alone
+
+        if os.geteuid() != 0 and resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] != resource.RLIM_INFINITY:
+            return False
+        return bool(ctypes.CDLL(None).mlockall(_ALL_PAGES) == 0)
+    except (ImportError, AttributeError, OSError):
+        return False
 
 
 def settle() -> None:
@@ -143,7 +160,9 @@ class LoopScheduling:
             self._say(text)
             return
         self._thread = thread
-        if not self._alone:
+        if self._alone:
+            lock_memory()
+        else:
             self._watchdog = Watchdog(thread, self._say, time.pthread_getcpuclockid(threading.get_ident()))
             self._watchdog.start()
 

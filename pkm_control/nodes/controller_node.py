@@ -277,8 +277,9 @@ class ControllerNode(Node):
         if at >= self._next_state:
             self._next_state = at + 1.0 / self._value("state_rate")
             commands = "position" if self._value("law") == POSITION else "effort"
-            kinematics, clearance = self._controls.kinematics, self._clearance(now)
-            self._state.publish(motion_messages.state_message(action, stamp, kinematics, commands, clearance))
+            if self._state.get_subscription_count():  # making it takes longer than all else that is published
+                kinematics, clearance = self._controls.kinematics, self._clearance(now)
+                self._state.publish(motion_messages.state_message(action, stamp, kinematics, commands, clearance))
             self._conveyors.publish(stamp)
 
     def _clearance(self, now: Situation) -> float:

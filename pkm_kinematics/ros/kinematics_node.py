@@ -169,7 +169,7 @@ class KinematicsNode(Node):
             state.constraint_distance = float(margins.constraint_hold)
             state.limb_distance = float(margins.limb_regularity)
             shares = kinematics.engine.range_shares(motion.joints)
-            nearest = int(np.nanargmin(shares))
+            nearest = int(np.where(np.isnan(shares), np.inf, shares).argmin())
             state.limit_margin = float(shares[nearest])
             state.limit_joint = kinematics.joint_names[nearest] if np.isfinite(shares[nearest]) else ""
             state.type1_unit, state.type2_unit = f"m/s per {self._rate_unit}", f"{self._rate_unit} per m/s"
