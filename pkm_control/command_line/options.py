@@ -43,6 +43,8 @@ PORT = "first port tried for the browser page"
 _NEAR = 0.8  # of the letters: the name that was meant
 METAVARS = {
     "motion": "FILE|NAME",
+    "motion_folder": "DIR",
+    "most_waypoints": "N",
     "cycles": "N",
     "rate": "HZ",
     "hidden_payload": "KG",

@@ -92,6 +92,8 @@ KNOBS = (
         group="motion",
     ),
     Knob("tool_file", "", options.TOOL_FILE, group="motion"),
+    Knob("motion_folder", "", "folder whose motion files may be asked for while the robot runs", group="motion"),
+    Knob("most_waypoints", "500", "waypoints of a motion that may be asked for", span=(2, 1000000), group="motion"),
     Knob("cycles", "20", options.CYCLES, span=(1, 1000000), group="motion"),
     Knob("stay", "true", options.STAY, SWITCH, group="motion"),
     Knob("controller", LAWS[0], f"{options.CONTROLLER}, or none", (*LAWS, "none"), group="control"),
@@ -301,6 +303,7 @@ NODES = (
         {
             "motion": "motion",
             "cycles": "cycles",
+            "most_waypoints": "most_waypoints",
             "report": "report",
             "rate": "rate",
             "stay": "stay",
@@ -310,6 +313,7 @@ NODES = (
         },
         lambda values: {
             "notes": _notes(values),
+            "motion_folders": [values["motion_folder"]],
             "reserve": reserve(values),
             "first_move": 1.0 if values["hardware"] in (SIMULATED, "none") else FIRST_MOVE,
             "wait_for_page": values["page"] == "true" and values["browser"] == "true",  # for a person
