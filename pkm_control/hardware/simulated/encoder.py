@@ -35,6 +35,7 @@ class Encoder:
         self.position_noise = position_noise
         self.velocity_noise = velocity_noise
         self._random = np.random.default_rng(seed)
+        self._perfect = not (np.any(resolution) or np.any(position_noise) or np.any(velocity_noise))
 
     def read(self, positions: Array, velocities: Array) -> tuple[Array, Array]:
         """Positions and velocities as measured.
@@ -46,6 +47,8 @@ class Encoder:
         Returns:
             Positions (n,) and velocities (n,).
         """
+        if self._perfect:
+            return positions, velocities
         measured = positions + self.position_noise * self._random.standard_normal(positions.shape)
         stepped = np.asarray(self.resolution) > 0.0
         if stepped.any():
