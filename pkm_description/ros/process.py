@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import socket
+import threading
 import time
 from collections.abc import Callable, Sequence
 from types import FrameType
@@ -15,8 +17,23 @@ from rclpy.signals import SignalHandlerOptions
 
 from pkm_description.ros.executor import EnduringExecutor
 
-_LOOK_EVERY = 0.1  # s, between two looks whether to end, while nothing else happens
+_LOOK_EVERY = 0.5  # s, between two looks whether to end, while nothing else happens
 _INSISTING = 1.0  # s: a signal this long after the first one interrupts what the node is doing
+
+
+def _woken_by_signals(executor: EnduringExecutor) -> None:
+    """Have signals end the executor's wait: Python's own handlers run when that is over, and no sooner."""
+    ear, mouth = socket.socketpair()
+    mouth.setblocking(False)
+    signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+
+    def wake() -> None:
+        with mouth:  # is kept as long as there is a thread
+            while ear.recv(1):
+                with contextlib.suppress(Exception):  # of an executor that has ended meanwhile
+                    executor.wake()
+
+    threading.Thread(target=wake, name="signals", daemon=True).start()
 
 
 class _Insisted(BaseException):
@@ -57,6 +74,7 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
         signal.signal(number, stop)
     rclpy.init(args=args, signal_handler_options=SignalHandlerOptions.NO)
     executor = EnduringExecutor()
+    _woken_by_signals(executor)
     nodes: Sequence[Node] = ()
 
     def code() -> int | None:
