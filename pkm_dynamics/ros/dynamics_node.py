@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +30,8 @@ from pkm_interfaces.msg import ObservedLegs as ObservedLegsMessage
 from pkm_interfaces.msg import PlatformReference, PlatformState, SolveStatus
 from pkm_interfaces.srv import DirectDynamics, InverseDynamics
 from pkm_kinematics import Status
+
+_NOTES_EVERY = 0.1  # s, the working mode that the robot is in
 
 
 class DynamicsNode(Node):
@@ -59,6 +63,7 @@ class DynamicsNode(Node):
         self._robot_states = PolledSubscription(self, PlatformState, topics.PLATFORM_STATE, topics.STREAM_IN)
         self._modes: dict[str, int] = {}  # working modes by their labels
         self._mode: int | None = None  # that the robot is in; where None, efforts are those of what continues home
+        self._mode_noted = -math.inf  # s, monotonic
         self._following = OwnThread(self, 1.0 / rate, self._poll)
         self.create_subscription(ObservedLegsMessage, topics.OBSERVED_LEGS, self._observe, topics.STREAM_IN)
         self.create_service(InverseDynamics, topics.INVERSE_DYNAMICS, self._inverse)
@@ -104,9 +109,7 @@ class DynamicsNode(Node):
         self._heard.note()
         pose = messages.pose_of(message.pose)
         self._acceleration = messages.twist_of(message.acceleration)
-        state = self._robot_states.take()
-        if state is not None and state.working_mode:
-            self._mode = self._modes.get(state.working_mode)
+        self._note_mode()
         answer = dynamics.inverse(pose, messages.twist_of(message.twist), self._acceleration, mode=self._mode)
         if not np.isfinite(answer.effort).all():
             there = dynamics.kinematics.inverse(pose, mode=self._mode)
@@ -117,6 +120,15 @@ class DynamicsNode(Node):
         self._refused = ""
         self._publish(self._out, answer.effort, message.header.stamp)
         self._published += 1
+
+    def _note_mode(self) -> None:
+        """Look now and then which working mode the robot is in: to read the message costs as much as the efforts."""
+        if (now := time.monotonic()) - self._mode_noted < _NOTES_EVERY:
+            return
+        state = self._robot_states.take()
+        if state is not None:
+            self._mode_noted = now
+            self._mode = self._modes.get(state.working_mode) if state.working_mode else self._mode
 
     def _publish(self, publisher: Publisher, effort: Array, stamp: Any) -> None:
         assert self._dynamics is not None

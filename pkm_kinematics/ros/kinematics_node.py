@@ -37,7 +37,7 @@ from pkm_kinematics.kinematics import shared_kinematics
 from pkm_kinematics.ros.commanded_positions import CommandedPositions
 from pkm_kinematics.ros.kinematics_services import solve_forward, solve_inverse
 
-_MARGINS_EVERY = 0.05  # s: people read them; they cost more than all else that a state holds
+_MARGINS_EVERY = 0.1  # s: people read them; they cost more than all else that a state holds
 
 
 class KinematicsNode(Node):
