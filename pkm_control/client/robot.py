@@ -695,7 +695,7 @@ class Robot:
 def _place_of(state: RobotState) -> Array:
     """Where the platform is held, or its reference is; refuse where a motion cannot begin."""
     if state.mode is Mode.PAUSED:
-        raise RefusedError(PAUSED)
+        raise RefusedError(f"the controller is paused: {state.reason}" if state.reason else PAUSED)
     if not state.known:
         raise RefusedError(f"the controller is {state.mode.name.lower()}: {state.reason or 'no reading has come'}")
     return np.array(state.reference)

@@ -61,6 +61,7 @@ class ControlLoop:
         self.follower = follower
         self.rate = rate
         self.last: Period | None = None
+        self.stops = 0  # how often it was stopped, or its drives turned off
         self.on_output: Callable[[OutputEvent], None] = lambda _: None
         self.on_payload: Callable[[Inertial | None], None] = lambda _: None
         self.before_period: Callable[[float], None] = lambda _: None  # gets machine time [s]; for other inputs
@@ -151,14 +152,12 @@ class ControlLoop:
     def disable(self, reason: str = "the drives were disabled") -> None:
         """Turn the drives off; what moves ends at once."""
         self.machine.deactivate()
-        self.follower.end(Outcome.STATE_LOST, reason)
-        self._tell_follower()
+        self._drives_off(reason)
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
         """Turn the drives off at once, until `reset`."""
         self.machine.emergency_stop(reason)
-        self.follower.end(Outcome.STATE_LOST, reason)
-        self._tell_follower()
+        self._drives_off(reason)
 
     def reset(self) -> str:
         """Lead the machine out of a fault: inactive, drives off; return why not, empty where it is done."""
@@ -182,11 +181,21 @@ class ControlLoop:
         self.follower.end(Outcome.STATE_LOST, reason)
         return self.machine.shut_down()
 
+    def _drives_off(self, reason: str) -> None:
+        """Tell the follower that the drives were turned off; nothing that was asked for before moves them again."""
+        self.stops += 1
+        self.follower.drives_off(reason)
+        self._tell_follower()
+
     def _tell_follower(self) -> None:
         life = self.machine.lifecycle
-        if life is not self._told and not self.machine.elsewhere:
-            self._told = life
-            self.follower.machine.hear(life.value)
+        if life is self._told or self.machine.elsewhere:
+            return
+        self._told = life
+        self.follower.machine.hear(life.value)
+        if life is Lifecycle.FAULT:
+            self.stops += 1
+            self.follower.drives_off(self.machine.fault)
 
     # One period
 
@@ -241,7 +250,7 @@ class ControlLoop:
         reason = f"the control loop failed: {type(error).__name__}: {error}"
         if not self.machine.fault:
             self.machine.emergency_stop(reason)
-        self.follower.end(Outcome.STATE_LOST, reason)
+        self._drives_off(reason)
         self.follower.mode = Mode.STOPPED
         nothing = np.zeros(len(self.limits.names))
         state = self.machine.read() if self.last is None else self.last.state

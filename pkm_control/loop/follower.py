@@ -39,6 +39,8 @@ _SLOWEST = 1e-4  # of a plan: a motion that takes longer is meant to halt
 _BACK = 1e-3  # m and rad: nearer than this to its path the platform is back
 _FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
 CHANGING = "the robot is changing its working mode"
+HALTED = "the robot was halted on the way to another working mode: change to that one, or back, first"
+WERE_OFF = "the drives were turned off"
 OTHER_MODE = "the robot is not in the working mode of the controller: bring it home and start anew"
 
 
@@ -127,6 +129,7 @@ class TrajectoryFollower:
         self._aside = False  # the platform was jogged away from the path of the paused motion
         self._returning = False  # it is on its way back there
         self._change: ModeChange | None = None
+        self._gravity = guard.gravity  # in the mode that a change comes from
 
     # -- motions ----------------------------------------------------------------------------------------------------
 
@@ -145,6 +148,19 @@ class TrajectoryFollower:
         if isinstance(motion.trajectory, RidingTrajectory):
             self._passenger = Passenger(motion.trajectory, self.belts[motion.trajectory.ride.frame])
         self._overtime = 0.0
+
+    def drives_off(self, reason: str) -> None:
+        """End at once what moves, because the drives do not follow any more.
+
+        A change of the working mode is halted: the robot stands between two modes, and is held there once drives are
+        on, until somebody says to which of them it shall go.
+
+        Args:
+            reason: why, in words.
+        """
+        self.end(Outcome.STATE_LOST, reason)
+        if self._change is not None:
+            self._change.hold_here(WERE_OFF)
 
     def end(self, outcome: Outcome, reason: str = "") -> None:
         """End the motion that is under way at once, if there is one; the platform holds where its reference is.
@@ -339,7 +355,7 @@ class TrajectoryFollower:
         if self.mode in (Mode.WAITING, Mode.STOPPED):
             return unready_to_jog(self.mode)
         if self._change is not None:
-            return CHANGING
+            return HALTED if self._change.resting else CHANGING
         if self._returning:
             return "the platform is on its way back to its path"
         if self.motion is not None and not self._jogging and not (self._paused and self._clock.at_rest):
@@ -357,6 +373,8 @@ class TrajectoryFollower:
     def relocate(self) -> None:
         """Look for the platform anew, from home, with the next reading; what was lost is forgiven."""
         self.stray.forgive()
+        if self._change is not None and self._change.lost:
+            self._give_up_change()
         self._observer.forget(self.check.mode)
 
     def restart(self) -> None:
@@ -389,7 +407,7 @@ class TrajectoryFollower:
             return "the platform carries a payload, with which no way to another working mode is looked for"
         if self.controller.commands != "effort":
             return f"a way to another working mode takes efforts, and this law commands a {self.controller.commands}"
-        self._change = change
+        self._change, self._gravity = change, self.guard.gravity
         self.guard.gravity = lambda _: change.weight()
         change.set_pace(self.override)
         return ""
@@ -412,6 +430,11 @@ class TrajectoryFollower:
         )
         self._hold = there.pose.copy()
 
+    def _give_up_change(self) -> None:
+        """Forget a change that does not know any more where the robot is."""
+        self._change = None
+        self.guard.gravity = self._gravity
+
     def _in_another_mode(self, measured: Measured) -> bool:
         """Whether the actuators are not where the controller's working mode has them at the measured pose."""
         k = self.controller.kinematics
@@ -424,22 +447,22 @@ class TrajectoryFollower:
         """What to do for a reading on the way to another working mode."""
         silence = now - self._heard
         if silence > self.abort_after:
-            change.hold_here(f"no usable reading for {silence:.3g} s")
+            why = f"no usable reading for {silence:.3g} s" if math.isfinite(silence) else WERE_OFF
+            change.hold_here(change.reason or why)
         step = change.step(self._passed(time, silence), self.lead, positions, velocities)
         if isinstance(step, str):
+            if self._heard == -math.inf:  # the machine was contacted anew, and the robot is elsewhere
+                self._give_up_change()
             return self.silent(now, step)
         self._heard, self.time = now, time
         verdict = self.guard.check(now, {"measured state": now}, step.efforts, step.measured.pose)
         idle = self.machine.problem(now)
         if problem := verdict.reason or idle:
-            change.hold_here(problem)
+            change.hold_here(verdict.reason or WERE_OFF)
             self.mode = Mode.WAITING if idle else Mode.STOPPED
             return Action(self.mode, verdict.command, problem, step.reference, step.measured, 0.0)
         self.mode = Mode.PAUSED if change.resting else Mode.TRACKING
-        label = self.check.kinematics.mode_label(change.way.mode)
-        reason = f"on the way to working mode {label}, {change.progress:.0%}"
-        reason = f"{change.reason}; {reason}" if change.reason else reason
-        action = Action(self.mode, verdict.command, reason, step.reference, step.measured, change.rate)
+        action = Action(self.mode, verdict.command, change.situation, step.reference, step.measured, change.rate)
         if change.done:
             self._take_mode(change.ends[1])
         return action

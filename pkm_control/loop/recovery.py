@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.loop.follower import CHANGING, TrajectoryFollower
+from pkm_control.loop.follower import HALTED, TrajectoryFollower
 from pkm_control.loop.jog import LOW
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import RunningLoop
@@ -39,7 +39,7 @@ def way_back(running: RunningLoop) -> Array | None:
     if now.moving:
         raise RecoveryError("the platform moves; stop it first")
     if now.changing:
-        raise RecoveryError(f"{CHANGING}: resume it, or choose the working mode that it came from")
+        raise RecoveryError(HALTED)
     pose = now.held
     if not running.check.deficits(pose[None]).any():
         return None

@@ -14,7 +14,7 @@ from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.hardware.machine import EMERGENCY_STOP
 from pkm_control.loop import recovery
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.follower import CHANGING
+from pkm_control.loop.follower import CHANGING, HALTED
 from pkm_control.loop.modes import Outcome
 from pkm_control.loop.motion import Motion
 from pkm_control.loop.working_mode.mode_way import ModeWay
@@ -67,8 +67,14 @@ def resume(loop: ControlLoop) -> str:
 
 def stop(loop: ControlLoop, reason: str = "the operator stopped it") -> str:
     """End whatever moves by a deceleration on its way; a platform at rest is stopped already."""
+    loop.stops += 1
     loop.follower.stop(reason)
     return ""
+
+
+def stops(loop: ControlLoop) -> int:
+    """How often the loop was stopped, or its drives turned off, until now."""
+    return loop.stops
 
 
 def set_override(loop: ControlLoop, fraction: float) -> str:
@@ -97,8 +103,10 @@ def go_back(loop: ControlLoop, pose: Array) -> str:
     return recovery.go_back(loop.follower, pose)
 
 
-def begin_change(loop: ControlLoop, way: ModeWay) -> str:
-    """Change the working mode on a way that was found."""
+def begin_change(loop: ControlLoop, way: ModeWay, stops: int) -> str:
+    """Change the working mode on a way that was found, unless more `stops` have come since it was asked for."""
+    if loop.stops != stops:
+        return "it was stopped while a way to the other working mode was looked for: ask anew"
     try:
         return loop.follower.begin_change(recovery.change_on(loop.follower, way))
     except PkmError as error:
@@ -120,7 +128,7 @@ def require_ready(loop: ControlLoop) -> None:
         GoalError: it is.
     """
     if loop.follower.change is not None:
-        raise GoalError(CHANGING)
+        raise GoalError(HALTED if loop.follower.paused else CHANGING)
     if loop.follower.paused:
         raise GoalError(PAUSED)
 

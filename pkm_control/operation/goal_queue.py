@@ -15,7 +15,7 @@ from pkm_control.control_errors import GoalError
 from pkm_control.conveyor.conveyor import conveyor_named
 from pkm_control.conveyor.riding import RidingTrajectory
 from pkm_control.loop import requests
-from pkm_control.loop.follower import CHANGING
+from pkm_control.loop.follower import CHANGING, HALTED
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.motion import Motion, Tolerances
 from pkm_control.loop.running_loop import RunningLoop
@@ -143,7 +143,7 @@ class GoalQueue:
     def _require_ready(loop: RunningLoop) -> None:
         now = loop.situation
         if now.changing:
-            raise GoalError(CHANGING)
+            raise GoalError(HALTED if now.paused else CHANGING)
         if now.paused:
             raise GoalError(requests.PAUSED)
 

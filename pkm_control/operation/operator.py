@@ -101,10 +101,11 @@ class Operator:
             loop = self._controls.ready()
             if loop.situation.changing:
                 return self._ask(requests.continue_change, label)
+            stops = loop.ask(requests.stops)
             way = plan_change(loop, label)
             if way is None:
                 return Answer(True, f"the robot is in working mode {label}")
-            problem = loop.ask(requests.begin_change, way)
+            problem = loop.ask(requests.begin_change, way, stops)
         except PkmError as error:
             return Answer(False, str(error))
         return Answer(not problem, problem or in_words(way))

@@ -10,7 +10,7 @@ import pytest
 
 from bench.reckless.seen_follower import planned_change, seen
 from pkm_control.hardware.simulated.imperfections import realistic_machine
-from pkm_control.loop.follower import CHANGING
+from pkm_control.loop.follower import HALTED
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.motion import Motion, Tolerances
 from pkm_control.loop.recovery import RecoveryError, continue_change, way_back
@@ -128,8 +128,9 @@ def test_a_stop_holds_it_on_the_way_and_it_goes_on_or_back(steered) -> None:
     stood = robot.machine.read().positions
     robot.run(1.0)
     np.testing.assert_allclose(robot.machine.read().positions, stood, atol=1e-4)
-    assert follower.jog_to(follower.hold) == CHANGING
-    with pytest.raises(RecoveryError, match="changing"):
+    assert follower.jog_to(follower.hold) == HALTED
+    assert "change the working mode to -+ to go on, or to ++ to go back" in robot.actions[-1].reason
+    with pytest.raises(RecoveryError, match="was halted"):
         way_back(seen(follower))
     assert "between" in continue_change(follower, "+-")
     assert continue_change(follower, "++") == ""

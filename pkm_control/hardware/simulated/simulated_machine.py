@@ -14,7 +14,7 @@ from pkm_control.control_errors import LifecycleError
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_inertia
 from pkm_control.controllers.weight import together
 from pkm_control.hardware.contact.surroundings import STEP, Surroundings
-from pkm_control.hardware.machine import Machine
+from pkm_control.hardware.machine import EMERGENCY_STOP, Machine
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
 from pkm_control.hardware.simulated.brakes import Brakes
 from pkm_control.hardware.simulated.drive_loop import DriveLoop
@@ -109,6 +109,7 @@ class SimulatedMachine(Machine):
         self._off = _OFF * np.where(turning, 1.0, kinematics.characteristic_length)  # rad or m
         self._away_for = self._far_for = 0.0  # s
         self._lost = False  # the drives left their commands
+        self._stopped = False  # it is in order, and was told to stop
         self._delay = delay
         self._sent: deque[tuple[Array, float]] = deque()  # commands that do not act yet
         self._command: Array | None = None
@@ -200,9 +201,27 @@ class SimulatedMachine(Machine):
             self.lifecycle = Lifecycle.INACTIVE
         self._halt()
 
-    def reset(self) -> None:
-        """Out of a fault: at rest where the platform is; at home where it cannot be, or where its drives lost it."""
+    def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
+        """Brakes closed at once, and so until `reset`.
+
+        Args:
+            reason: why, in words: the fault from now on.
+        """
         if self.lifecycle is not Lifecycle.FAULT:
+            self._stopped = self.lifecycle is not Lifecycle.UNCONFIGURED
+        super().emergency_stop(reason)
+
+    def reset(self) -> None:
+        """Out of a fault: at rest where the platform is; at home where it cannot be, or where its drives lost it.
+
+        After an emergency stop the whole robot stays as it is, in whatever working mode.
+        """
+        if self.lifecycle is not Lifecycle.FAULT:
+            return
+        stopped, self._stopped = self._stopped, False
+        if stopped:
+            self.fault, self.lifecycle = "", Lifecycle.INACTIVE
+            self._forget()
             return
         lost, self._lost = self._lost, False
         if not lost:

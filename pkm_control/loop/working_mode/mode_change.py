@@ -68,8 +68,8 @@ class ModeChange:
     """Follows a `ModeWay` by computed torque in the actuators, at the controller's gains.
 
     A pause halts on the way, and so does a stop; `resume` goes on, `turn` goes back to where it came from. Where an
-    actuator strays from its place the robot is held where it is, with a `reason`, and goes back to the way when it is
-    resumed.
+    actuator strays from its place, or the drives were off, the robot is held where it is, with a `reason`, and goes back
+    to the way when it is resumed. `lost` says why the last reading was of no use, empty where it was.
 
     Args:
         way: to follow, from where the robot is held.
@@ -83,7 +83,7 @@ class ModeChange:
     def __init__(self, way: ModeWay, ends: tuple[InMode, InMode], controller: Controller) -> None:
         self.way = way
         self.ends = ends
-        self.reason = ""
+        self.reason = self.lost = ""
         self._controller = controller
         self._clock = PathClock(0.0, 0.0)
         self._robot, self._wanted = (ActuatorDynamics(controller.dynamics) for _ in range(2))
@@ -97,6 +97,7 @@ class ModeChange:
         self._since = 0.0  # s, on the leg back
         self._unknown = np.full((6, len(way.legs[0].start)), np.nan)
         self._halted = False
+        self._anew = False  # where it is held is not known before the next reading
 
     @property
     def resting(self) -> bool:
@@ -117,6 +118,16 @@ class ModeChange:
     def progress(self) -> float:
         """Share of the time of the way."""
         return min(1.0, self._clock.time / self.way.duration)
+
+    @property
+    def situation(self) -> str:
+        """Where it is on its way, in words; and where it rests there, why, and how it goes on."""
+        here, there = (end.check.kinematics.mode_label(end.check.mode) for end in self.ends)
+        place = f"on the way to working mode {there}, {self.progress:.0%}"
+        if not self.resting:
+            return f"{self.reason}; {place}" if self.reason else place
+        why = f"{self.reason}; " if self.reason else ""
+        return f"{why}halted {place}: change the working mode to {there} to go on, or to {here} to go back"
 
     @property
     def rate(self) -> float:
@@ -169,13 +180,13 @@ class ModeChange:
         return self.resume(override)
 
     def hold_here(self, reason: str) -> None:
-        """Hold the robot where it was seen last, beside the way or on it.
+        """Hold the robot where the next reading finds it, beside the way or on it.
 
         Args:
             reason: why.
         """
         self._aside, self._back = self._robot.actuated.copy(), None
-        self._halted, self.reason = True, reason
+        self._halted, self._anew, self.reason = True, True, reason
         self._clock = PathClock(self._clock.time, 0.0)
         self._clock.wanted = 0.0
 
@@ -210,14 +221,18 @@ class ModeChange:
         """
         robot = self._robot
         if robot.follow(positions) is not Status.CONVERGED or robot.move(velocities) is not Status.CONVERGED:
-            return "the readings do not go on from the last ones: the actuators have lost hold of the platform"
+            self.lost = "the readings do not go on from the last ones: the actuators have lost hold of the platform"
+            return self.lost
+        self.lost = ""
+        if self._anew:
+            self._aside, self._anew = positions.copy(), False
         q, u, ud = self._advance(passed, lead)
         strayed = np.abs(q - positions) / self._units
         if strayed.max() > DEVIATION:
             name = self._controller.limits.names[int(np.argmax(strayed))]
             self.hold_here(f"{name} is {strayed.max():.3g} from its place on the way to the other working mode")
             q, u, ud = positions.copy(), 0.0 * u, 0.0 * ud
-            self._aside = q
+            self._aside, self._anew = q, False
         gains = self._controller
         efforts = robot.efforts(ud + gains.stiffness * (q - positions) + gains.viscosity * (u - velocities))
         measured = Measured(positions, velocities, robot.pose, robot.twist, robot.joints, self._unknown)
