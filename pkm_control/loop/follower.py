@@ -645,8 +645,8 @@ class TrajectoryFollower:
             self._jogging = False
             if self._change is not None:
                 self._change.pause()  # readings may come back; who goes on then, says so
-        reasons = "; ".join(r for r in (reason, verdict.reason) if r)
-        if reason and self._out_of_touch:  # efforts for where it was would throw it: its brakes hold it
+        reasons = "; ".join(r for r in (self.stray.lost, reason, verdict.reason) if r)
+        if self._let_go or (reason and self._out_of_touch):  # efforts for where it was would throw it: brakes hold it
             return Action(self.mode, 0.0 * verdict.command, reasons, speed=self.speed, gives_up=True)
         command = verdict.command if verdict.gives_up else self._blindly(now, reasons)
         command = verdict.command if command is None else command
