@@ -13,6 +13,7 @@ from pkm_description import load_mechanism
 from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics, Status
+from pkm_kinematics.kernels.records import CLOSED_FORM, NEWTON
 
 SMALL = "<mass value='0.1'/><inertia ixx='1e-5' iyy='1e-5' izz='1e-5' ixy='0' ixz='0' iyz='0'/>"
 GROUND, CRANK, COUPLER, ROCKER = 0.4, 0.1, 0.35, 0.3  # a crank turns all round: two circuits that never meet
@@ -106,3 +107,25 @@ def test_statuses_are_those_of_the_messages() -> None:
     named = {status.name: str(int(status)) for status in Status}
     assert named.items() <= constants.items()
     assert len(set(constants.values())) == len(constants)  # what only nodes say has codes of its own
+
+
+@pytest.mark.parametrize("name", ["h4", "irsbot2", "quattro", "tri_scott"])
+def test_a_closed_form_behind_an_iterated_block_does_not_say_that_nothing_is_there(name: str) -> None:
+    """What it closes on is one of the solutions of the block before it."""
+    k = Kinematics(load_mechanism(name))
+    solvers = k.tables.blocks["solver"]
+    assert (solvers == NEWTON).any()
+    assert (solvers == CLOSED_FORM).any()
+    far = np.array(k.home)
+    far[:3] += np.asarray(k.subspace(k.home))[:3, 0] * 6.0 * k.engine.size
+    found = k.inverse(far)
+    assert found.status == Status.NOT_CONNECTED
+    assert "inverse_all looks for other configurations" in found.reason()
+
+
+@pytest.mark.parametrize("name", ["delta", "five_bar"])
+def test_closed_forms_alone_say_that_nothing_is_there(name: str) -> None:
+    k = Kinematics(load_mechanism(name))
+    far = np.array(k.home)
+    far[0] += 6.0 * k.engine.size
+    assert k.inverse(far).status == Status.UNREACHABLE

@@ -68,8 +68,8 @@ class ModeChange:
     """Follows a `ModeWay` by computed torque in the actuators, at the controller's gains.
 
     A pause halts on the way, and so does a stop; `resume` goes on, `turn` goes back to where it came from. Where an
-    actuator strays from its place, or the drives were off, the robot is held where it is, with a `reason`, and goes back
-    to the way when it is resumed. `lost` says why the last reading was of no use, empty where it was.
+    actuator strays from its place, or the drives were off, the robot is held where it is, with a `reason`, and goes
+    back to the way when it is resumed. `lost` says why the last reading was of no use, empty where it was.
 
     Args:
         way: to follow, from where the robot is held.

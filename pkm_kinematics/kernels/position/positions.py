@@ -97,6 +97,27 @@ def solve_newton(model, data, block):
 
 
 @compiled
+def behind_iterated(model, b):
+    """Whether what block b closes on depends on a block solved by iteration, which may have other solutions."""
+    bodies, closures, blocks = model.bodies, model.closures, model.blocks
+    block = blocks[b]
+    for other in range(b):
+        before = blocks[other]
+        if before.solver == CLOSED_FORM:
+            continue
+        if other >= block.limb_first:
+            return True
+        for k in range(block.closure_start, block.closure_start + block.closure_count):
+            for side in range(2):
+                j = closures[k].successor if side == 0 else closures[k].predecessor
+                while j > 0:
+                    if before.start <= j < before.start + before.count:
+                        return True
+                    j = bodies[j].parent
+    return False
+
+
+@compiled
 def solve_positions(model, data, mode, angles):
     """Solve all joint positions for the platform pose in the state.
 
@@ -116,7 +137,7 @@ def solve_positions(model, data, mode, angles):
                 read_angles(bodies, state, block.start, block.start + block.count)
             residual = write_block_rows(closures, block, state, rows)
             if not closed(block, residual) and status == CONVERGED:
-                status = UNREACHABLE
+                status = NOT_CONNECTED if behind_iterated(model, b) else UNREACHABLE
         else:
             residual, done = solve_newton(model, data, block)
             iterations = max(iterations, done)
