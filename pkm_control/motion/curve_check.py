@@ -30,7 +30,6 @@ from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.distribution import Distribution
 from pkm_kinematics import Kinematics, Motion, Status
-from pkm_kinematics.kernels.position.solve_poses import LIMIT_SLACK
 from pkm_kinematics.solve.constraints import per_unit_speed, scaling
 from pkm_kinematics.solve.singularity import margins
 from pkm_kinematics.status import closes
@@ -119,8 +118,9 @@ class CurveCheck:
         self._endless = kinematics.engine.joint_turning & ~np.isfinite(self._upper - self._lower)
         self._ending = kinematics.engine.joint_turning & ~self._endless
         drives = kinematics.engine.actuated_column  # the file of a machine may narrow their ranges
-        self._lower[drives] = np.maximum(self._lower[drives], limits.lower - LIMIT_SLACK)
-        self._upper[drives] = np.minimum(self._upper[drives], limits.upper + LIMIT_SLACK)
+        slack = limits.slack(kinematics.engine.size)
+        self._lower[drives] = np.maximum(self._lower[drives], limits.lower - slack)
+        self._upper[drives] = np.minimum(self._upper[drives], limits.upper + slack)
         self._inset = INSET * np.minimum(self._upper - self._lower, 0.1)
         at_home = kinematics.singularity(kinematics.home, mode=mode)
         if not np.isfinite(at_home.type2):  # home is out of reach in this mode
@@ -511,7 +511,8 @@ class CurveCheck:
             return MARGINS[which - 1]
         if joints is None:
             return "a joint comes to the end of its range"
-        beyond = self.limits.first_beyond(joints[None, self.kinematics.engine.actuated_column])
+        engine = self.kinematics.engine
+        beyond = self.limits.first_beyond(joints[None, engine.actuated_column], engine.size)
         named = "; ".join(self.kinematics.limit_violations(joints))
         return named or (beyond[1] if beyond else "a joint comes to the end of its range")
 

@@ -106,17 +106,29 @@ class ActuatorLimits:
         share = 1.0 - reserve
         return np.where(least < 0.0, share * least, least), np.where(most > 0.0, share * most, most)
 
-    def first_beyond(self, positions: Array) -> tuple[int, str] | None:
+    def slack(self, size: float) -> Array:
+        """How far (n_actuated,) beyond its range an actuator is still at its end, by rounding [rad or m].
+
+        Args:
+            size: of the robot [m].
+
+        Returns:
+            As the solvers have it.
+        """
+        return LIMIT_SLACK * np.array([size if unit == "m" else 1.0 for unit in self.length_units])
+
+    def first_beyond(self, positions: Array, size: float) -> tuple[int, str] | None:
         """The first of some positions that is outside an actuator's range, which a machine's file may narrow.
 
         Args:
             positions: of the actuators (n, n_actuated) [rad or m].
+            size: of the robot [m].
 
         Returns:
             Its row, and which actuator is outside in words; None where all are inside.
         """
         over = np.maximum(positions - self.upper, self.lower - positions)
-        rows = np.flatnonzero((over > LIMIT_SLACK).any(axis=1))
+        rows = np.flatnonzero((over > self.slack(size)).any(axis=1))
         if not rows.size:
             return None
         row = int(rows[0])

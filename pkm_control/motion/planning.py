@@ -507,7 +507,7 @@ class MotionPlanner:
         jump = _first_jump(actuated)
         if jump is not None:
             raise refuse(jump, f"{self.actuators.names[_largest_step(actuated, jump)]} would have to jump")
-        beyond = self.actuators.first_beyond(actuated)
+        beyond = self.actuators.first_beyond(actuated, self.kinematics.engine.size)
         if beyond is not None:
             raise refuse(*beyond)
         if self.space is not None:

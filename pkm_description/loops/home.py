@@ -22,7 +22,7 @@ ROUNDED = 1e-3
 STARTS = 60
 BRANCH_STARTS = 6  # for the platform's own branch: six joints at most that hardly miss a pose that they can take
 ITERATIONS = 60
-WITHIN_LIMITS = 1e-6
+WITHIN_LIMITS = 1e-6  # rad, and of the characteristic length: a joint this little outside its range is at its end
 
 WORK = 40_000  # joints placed, all evaluations together, after which no new start is tried; a robot takes some hundreds
 LONGEST = 10.0  # s, after which no new start is tried either; the slowest of the gallery takes a fraction of one
@@ -212,7 +212,7 @@ def _best(
     model = search.model
     lower, upper = bounds(model)
     best, best_gap = close(model, equations, columns, q)
-    if best_gap < CLOSED and _within(best, lower, upper):
+    if best_gap < CLOSED and _within(best, lower, upper, model.scale):
         return best, best_gap
     random = np.random.default_rng(0)
     low = np.where(np.isfinite(lower), lower, -np.pi * model.scale)
@@ -227,21 +227,17 @@ def _best(
         box = (lower, upper) if attempt % 2 else None
         candidate, gap = close(model, equations, columns, np.where(columns, drawn, q), box)
         candidate = _wrapped(model, candidate, columns)
-        if gap < CLOSED and _within(candidate, lower, upper):
+        if gap < CLOSED and _within(candidate, lower, upper, model.scale):
             found.append(candidate)
         if len(found) >= 8 or not search.goes_on:
             break
-        if not _solved(best, best_gap, lower, upper) and (gap, 0) < (best_gap, 1):
+        if not (best_gap < CLOSED and _within(best, lower, upper, model.scale)) and (gap, 0) < (best_gap, 1):
             best, best_gap = (candidate, gap) if gap < best_gap else (best, best_gap)
     if not found:
         return best, best_gap
     distance = [float(np.linalg.norm((entry - preferred) / model.scale)) for entry in found]
     nearest = found[int(np.argmin(distance))]
     return nearest, _gap(equations(nearest)[0])
-
-
-def _solved(q: Array, gap: float, lower: Array, upper: Array) -> bool:
-    return gap < CLOSED and _within(q, lower, upper)
 
 
 def close(
@@ -318,8 +314,9 @@ def bounds(model: ClosureModel) -> tuple[Array, Array]:
     return lower, upper
 
 
-def _within(q: Array, lower: Array, upper: Array) -> bool:
-    return bool(((q >= lower - WITHIN_LIMITS) & (q <= upper + WITHIN_LIMITS)).all())
+def _within(q: Array, lower: Array, upper: Array, scale: Array) -> bool:
+    slack = WITHIN_LIMITS * scale
+    return bool(((q >= lower - slack) & (q <= upper + slack)).all())
 
 
 def _wrapped(model: ClosureModel, q: Array, columns: Array) -> Array:
@@ -374,7 +371,7 @@ def _check_limits(model: ClosureModel, q: Array, joints: Sequence[Joint], what: 
     lower, upper = bounds(model)
     for joint in joints:
         block = model.slices[joint.name]
-        if not _within(q[block], lower[block], upper[block]):
+        if not _within(q[block], lower[block], upper[block], model.scale[block]):
             raise DescriptionError(
                 f'<joint name="{joint.name}">',
                 f"its limits [{joint.limits.lower:g}, {joint.limits.upper:g}] make home unreachable: "

@@ -219,3 +219,17 @@ def test_a_range_that_a_machines_file_narrows_is_kept(delta_check: CurveCheck) -
     there = curve([0.0, 2.0], [still, down])
     assert not delta_check.refusal(there)
     assert "its range is" in check.refusal(there)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_what_is_beyond_a_range_is_a_matter_of_the_robots_size(size: float) -> None:
+    ends = np.array((1.0, size))
+    one = np.ones(2)
+    limits = ActuatorLimits(("turns", "slides"), ("rad", "m"), -ends, ends, one, one, one)
+    assert limits.first_beyond(ends[None] + 1e-10 * ends, size) is None
+    for k, name in enumerate(limits.names):
+        out = ends.copy()
+        out[k] *= 1.0 + 1e-8
+        row, words = limits.first_beyond(np.array((ends, out)), size)
+        assert row == 1
+        assert name in words
