@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +15,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics.codegen.recordings import record_direct
 from pkm_dynamics.codegen.step_code import straight_direct_many
 from pkm_dynamics.kernels.over_rows import direct_dynamics_many
-from pkm_dynamics.problem import Problem
+from pkm_dynamics.problem import POSE, Problem
 from pkm_kinematics import Status
 from pkm_kinematics.batch import as_rows, nans
 from pkm_kinematics.kernels.model_and_data import writeable
@@ -23,10 +25,20 @@ from pkm_kinematics.solutions import Solution, quickly_made
 @quickly_made
 @dataclass(frozen=True, eq=False, repr=False)
 class Accelerations(Solution):
-    """Answer of the direct dynamics: NaN where the status is not CONVERGED."""
+    """Answer of the direct dynamics: NaN where the status is not CONVERGED.
+
+    `condition` says how well the limbs determine the motion of their bodies: the reciprocal condition of the worst
+    limb's equations, as of `InverseSolution`. Computed when asked for.
+    """
 
     acceleration: Array  # (..., 6) linear m/s^2, angular rad/s^2
     status: NDArray[np.int64]  # (...,)
+    _conditions: Callable[[], Array]
+
+    @cached_property
+    def condition(self) -> Array:
+        """Reciprocal condition (...,) of the worst limb; 0 where there is no configuration."""
+        return np.reshape(self._conditions(), np.shape(self.status))
 
     def _values(self) -> list[str]:
         linear, angular = vector(self.acceleration[:3]), vector(self.acceleration[3:])
@@ -43,4 +55,7 @@ def direct(problem: Problem, effort: ArrayLike) -> Accelerations:
     out = nans(len(problem), 6)
     kernel = problem.robot.prepared(direct_dynamics_many, motions, np.empty((1, efforts.shape[1])), out, status)
     problem.solve(kernel, out, efforts, code=(straight_direct_many, record_direct))
-    return Accelerations(problem.shaped(out), problem.shaped(problem.status))
+    conditions = partial(
+        problem.robot.kinematics.engine.limb_conditions, motions[:, POSE], problem.choice, problem.status
+    )
+    return Accelerations(problem.shaped(out), problem.shaped(problem.status), conditions)

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pkm_description.errors import PkmError
 from pkm_description.introduction import Introduced
@@ -32,7 +32,7 @@ from pkm_kinematics.explain import (
 from pkm_kinematics.forward.along_path import Forward, usable_poses
 from pkm_kinematics.forward.graph_tracker import GraphTracker
 from pkm_kinematics.kernels.binding import bind, or_else
-from pkm_kinematics.kernels.model_and_data import Choice, Data, Solved
+from pkm_kinematics.kernels.model_and_data import Choice, Data, Solved, near
 from pkm_kinematics.kernels.path.carry_on import inverse_carried
 from pkm_kinematics.kernels.path.distances import forward_translation
 from pkm_kinematics.kernels.path.follow import PoseRows
@@ -180,7 +180,7 @@ class Kinematics(Introduced):
             e.bring_in(solved)
         if e.iterated:
             drop_uncertain(choice, solved)
-        return self._inverse_solution(solved, shape, mode, seeded=seed is not None)
+        return self._inverse_solution(poses, solved, shape, mode, seeded=seed is not None)
 
     def inverse_all(self, pose: ArrayLike) -> list[InverseSolution]:
         """All working modes at one pose, those without a real configuration included.
@@ -197,11 +197,13 @@ class Kinematics(Introduced):
             ShapeError: not a single pose.
             PkmError: more working modes than can be listed.
         """
-        found = self.modes.solutions(self.engine.one_pose(pose))
-        return [self._inverse_solution(solved, (), mode, label) for mode, label, solved in found]
+        one = self.engine.one_pose(pose)
+        found = self.modes.solutions(one)
+        return [self._inverse_solution(one[None], solved, (), mode, label) for mode, label, solved in found]
 
     def _inverse_solution(
         self,
+        poses: Array,
         solved: Solved,
         shape: tuple[int, ...],
         mode: int | None,
@@ -220,7 +222,11 @@ class Kinematics(Introduced):
             label,
             self.engine.names,
             self._explain_inverse[seeded],
+            partial(self._limb_conditions, poses, solved.q, solved.status),
         )
+
+    def _limb_conditions(self, poses: Array, joints: Array, status: NDArray[np.int64]) -> Array:
+        return self.engine.limb_conditions(poses, near(joints, len(poses)), status)
 
     @cached_property
     def _explain_inverse(self) -> tuple[Explanation, Explanation]:  # without a seed, and with one
@@ -259,7 +265,9 @@ class Kinematics(Introduced):
         if seed is None and is_vector(q, len(self.actuated_names)) and (near is None or is_vector(near, 7)):
             one = self._forward.near_one(q, near)
             if one is not None:
-                return ForwardSolution(*one, "nearest", self.engine.names, self._explain_forward)
+                return ForwardSolution(
+                    *one, "nearest", self.engine.names, self._explain_forward, self.engine.drive_conditions
+                )
         targets, shape = as_rows(q, len(self.actuated_names), "q")
         starts = self.engine.home_row if near is None else self.engine.poses(near)[0]
         if len(starts) not in (1, len(targets)):
@@ -349,6 +357,7 @@ class Kinematics(Introduced):
             label,
             self.engine.names,
             explain or self._explain_forward,
+            self.engine.drive_conditions,
         )
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:

@@ -169,6 +169,9 @@ class InverseSolution(ExplainedSolution):
     """Joint positions for platform poses; leading axes as in the request.
 
     Where the status is neither CONVERGED nor JOINT_LIMIT, the joints are NaN: there is no such configuration.
+
+    `condition` says how well the limbs determine them: the reciprocal condition of the equations of the worst limb, the
+    number of `kernels/regularity.py`, 0 where a limb is singular or there is no configuration. Computed when asked for.
     """
 
     joints: Array  # (..., n_joints) rad or m
@@ -179,6 +182,12 @@ class InverseSolution(ExplainedSolution):
     label: str
     _names: JointNames
     _explain: Callable[[int, Array, float], str]
+    _conditions: Callable[[], Array]
+
+    @cached_property
+    def condition(self) -> Array:
+        """Reciprocal condition (...,) of the worst limb."""
+        return np.reshape(self._conditions(), np.shape(self.status))
 
     @cached_property
     def actuated(self) -> Array:
@@ -192,7 +201,11 @@ class InverseSolution(ExplainedSolution):
 @quickly_made
 @dataclass(frozen=True, eq=False, repr=False)
 class ForwardSolution(ExplainedSolution):
-    """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT."""
+    """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT.
+
+    `condition` says how well the drives determine them: the reciprocal condition of their Jacobian, as of `Efforts`, 0
+    at a type 2 singularity or where there is no pose. Computed when asked for.
+    """
 
     pose: Array  # (..., 7) x y z qx qy qz qw, base frame
     joints: Array  # (..., n_joints)
@@ -202,6 +215,14 @@ class ForwardSolution(ExplainedSolution):
     label: str
     _names: JointNames
     _explain: Callable[[int, Array, float], str]
+    _conditions: Callable[[Array, Array, Codes], Array]
+
+    @cached_property
+    def condition(self) -> Array:
+        """Reciprocal condition (...,) of the drives' Jacobian."""
+        n = self.joints.shape[-1]
+        rows = self.pose.reshape(-1, 7), self.joints.reshape(-1, n), np.reshape(self.status, -1)
+        return np.reshape(self._conditions(*rows), np.shape(self.status))
 
     @property
     def actuated(self) -> Array:

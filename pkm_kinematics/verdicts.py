@@ -92,8 +92,10 @@ class Hold:
 
     `independence` is the smallest singular value of the wrenches that the drives exert, each of unit length, with
     moments over the characteristic length: 1 where they are square to each other, 0 at a type 2 singularity. It does
-    not depend on units, lever arms or gears. `efforts` (n_actuated,) are the largest [N or N m] that a load of 1 N,
-    or a moment of 1 N times the characteristic length, can ask of each drive.
+    not depend on units, lever arms or gears, which the number of `kernels/regularity.py` has in it: that says whether
+    numbers suffice to solve with these drives, this whether drives of any strength push in ways of their own.
+    `efforts` (n_actuated,) are the largest [N or N m] that a load of 1 N, or a moment of 1 N times the characteristic
+    length, can ask of each drive.
     """
 
     independence: float

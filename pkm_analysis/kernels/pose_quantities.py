@@ -178,6 +178,10 @@ def pose_margins(model, data, f, ranks, scratch, out):
     The columns of the model's subspace (6, n) are, first, the f velocities of the platform in the motion space, of unit
     speed, then the n - f unit velocities that the limbs block; `ranks` (limbs,) says how many of these each limb does.
     `scratch` is (8, 14, 14).
+
+    TYPE1 and TYPE2 are speeds: of the platform where a drive turns at 1, and of a drive where the platform moves at 1,
+    each in the worst direction. These are singular values, in units, and no numbers by which anything is called
+    singular; that one is `kernels/regularity.py`'s alone, and REGULARITY is it.
     """
     bodies, blocks, state = model.bodies, model.blocks, data.state
     regularity = 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import numbers
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -304,8 +305,8 @@ class Robot:
             RefusedError: it does not begin, with the reason; nothing has moved for it.
             PkmError: it cannot be planned. Where `block`, too: it ended early, as `Task.result` says.
         """
-        if not speed > 0.0:
-            raise RefusedError(f"the speed is {speed:g} m/s; give a number greater than zero")
+        if not isinstance(speed, numbers.Real) or not speed > 0.0:
+            raise RefusedError(f"the speed is {speed!r}; give a number greater than zero [m/s], or leave it out")
         there = self._pose(pose, tool)
         if not np.isfinite(there).all() or abs(np.linalg.norm(there[3:]) - 1.0) > 1e-6:
             raise RefusedError("the pose is not finite, or its quaternion is not of unit length")

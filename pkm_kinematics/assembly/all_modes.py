@@ -67,6 +67,7 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
             label,
             engine.names,
             explain,
+            engine.drive_conditions,
         )
         for k, label in zip(modes, labels, strict=True)
     ]

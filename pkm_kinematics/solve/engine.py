@@ -79,6 +79,7 @@ from pkm_kinematics.solutions import JointNames
 from pkm_kinematics.solve.constraints import per_unit_speed, scaling
 from pkm_kinematics.solve.continuation import Continuation
 from pkm_kinematics.solve.coupler_curve import CouplerCurve, trace
+from pkm_kinematics.solve.singularity import margins
 from pkm_kinematics.solve.whole_graph import FREE, WholeGraph
 from pkm_kinematics.status import Status, closes
 
@@ -767,6 +768,42 @@ class Engine:
             model, rows = self.iterating(self.model), choice.rows(at)
             limb_margins(model, self.data(), rows, poses[at], blocked, hold[at], regularity[at])
         return hold, regularity
+
+    def limb_conditions(self, poses: Array, choice: Choice, status: NDArray[np.int64]) -> Array:
+        """How well the limbs determine their joints, as solves have it that divide by it.
+
+        Args:
+            poses: (n, 7).
+            choice: of the configurations.
+            status: of the poses (n,).
+
+        Returns:
+            Reciprocal conditions (n,) of the worst limb; 0 where there is no configuration.
+        """
+        found = np.zeros(len(poses))
+        rows = np.flatnonzero(closes(status))
+        if rows.size:
+            found[rows] = np.nan_to_num(self.limb_margins(poses[rows], choice.rows(rows))[1])
+        return found
+
+    def drive_conditions(self, poses: Array, joints: Array, status: NDArray[np.int64]) -> Array:
+        """How well the drives determine the platform's motion, as solves have it that divide by it.
+
+        Args:
+            poses: (n, 7).
+            joints: positions (n, n_joints) there.
+            status: of the poses (n,).
+
+        Returns:
+            Reciprocal conditions (n,) of the drives' Jacobian; 0 where there is no configuration.
+        """
+        found = np.zeros(len(poses))
+        rows = np.flatnonzero(closes(status))
+        if rows.size:
+            K = self.uniform_jacobians(poses[rows], near(joints[rows], len(rows)))
+            none = np.zeros(len(rows))
+            found[rows] = np.nan_to_num(margins(K, none, none, self.characteristic_length, self.drive_units).condition)
+        return found
 
     # -- motion space -----------------------------------------------------------------------------------------------
 

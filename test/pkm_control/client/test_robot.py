@@ -59,6 +59,12 @@ def test_a_pose_where_it_is_already_is_reached_at_once(robot: Robot) -> None:
     assert robot.move_to(robot.state.reference).result().outcome is Outcome.SUCCESSFUL
 
 
+@pytest.mark.parametrize("speed", [None, "fast", 0.0, -1.0, float("nan")])
+def test_what_is_no_speed_is_refused_in_words(robot: Robot, speed: object) -> None:
+    with pytest.raises(RefusedError, match=f"the speed is {speed!r}; give a number greater than zero"):
+        robot.move_to([0.1, 0.0, HOME], speed)
+
+
 def test_it_keeps_a_speed(robot: Robot) -> None:
     task = begun(robot, 0.04)
     assert robot.state.twist[0] == pytest.approx(0.04, rel=0.1)
