@@ -4,11 +4,11 @@
 Commands come from one node. Where a second one publishes them the machine stops, as for an emergency: messages do not
 tell who sent them.
 
-Stamps are the machine's own time: they advance by exactly one period each cycle. For a machine behind a driver that is
-the time of the clock. Simulated ones are patient: after a stall of the computer they catch up by at most `catch_up`
-seconds, and they run at most `lead` seconds ahead of the state that their newest command answers; beyond that their
-time stands still, as if the computer had not stalled, and deadlines count as missed. Where commands stay away for
-longer than `patience`, time goes on without them, as it does for a real machine.
+Stamps are the machine's own time on the node's clock: they advance by one period each cycle, and draw near to the clock
+where that was set, or where the machine's time stood still. Simulated ones are patient: after a stall of the computer
+they catch up by at most `catch_up` seconds, and they run at most `lead` seconds ahead of the state that their newest
+command answers; beyond that their time stands still, as if the computer had not stalled, and deadlines count as missed.
+Where commands stay away for longer than `patience`, time goes on without them, as it does for a real machine.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from pkm_control.nodes.effects_inbox import EffectsInbox
 from pkm_control.nodes.joint_state_rows import states_message
 from pkm_control.nodes.loop_monitor import LoopMonitor
 from pkm_description.ros.parameters import declare
+from pkm_description.ros.stamps import FollowingStamps
 from pkm_description.ros.streams.raw_rows import RowPublisher
 
 _FIRST_STEP = 0.02  # of a joint's range: a first commanded position further from where the joint is, is an old target
@@ -168,7 +169,8 @@ class MachineThread:
         period = 1.0 / self._rate
         most = max(1, round(self._catch_up * self._rate))
         names = list(machine.limits.names)
-        epoch = self._node.get_clock().now().nanoseconds - round(machine.time * 1e9)
+        clock = self._node.get_clock()
+        stamps = FollowingStamps(lambda: int(clock.now().nanoseconds))
         states = RowPublisher(self._states, partial(states_message, names), 3 * len(names), groups=3, gap=8)
         loop = FixedRateLoop(self._rate)
         self._scheduling.request()
@@ -177,6 +179,7 @@ class MachineThread:
             periods = loop.wait()
             with self.lock:
                 state = machine.read()
+                epoch = stamps.of(machine.time) - round(machine.time * 1e9)
                 try:
                     if machine.readable:
                         self._publish(states, state, epoch)
