@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,7 @@ INTERFACES = ("effort", "position")
 NATURAL_FREQUENCY = 120.0  # rad/s, the default of the launch files
 _LATE = 2  # periods
 _HOLD, _MOVE, _AFTER = 1.0, 0.5, 0.5  # s
+_REST, _STAY = 3.0, 1.0  # s
 _ROUNDING = 1e-7  # rad or m
 _STEP = 0.02  # of the characteristic length, and rad: how far the platform moves
 
@@ -96,19 +98,13 @@ def try_out(name: str, interface: str, rate: float) -> Tried:
     if machine.fault:
         return Tried(why_not=machine.fault)
     machine.activate()
-    p, i, d = (np.array([gain[key] for gain in gains]) for key in "pid")
-    integral, sent, errors = np.zeros(len(limits.names)), deque([None] * _LATE), []
+    loops = Loops(list(gains), limits.effort, rate)
+    sent, errors = deque([None] * _LATE), []
     for wanted, rates in path:
         state = machine.read()
-        error = wanted - state.positions
-        errors.append(np.abs(error).max())
-        if interface == "effort":
-            effort = p * error + integral + d * (rates - state.velocities)
-            within = np.abs(effort) < limits.effort
-            integral = np.clip(integral + np.where(within, i * error / rate, 0.0), -limits.effort, limits.effort)
-            sent.append(np.clip(effort, -limits.effort, limits.effort))
-        else:
-            sent.append(wanted)
+        errors.append(np.abs(wanted - state.positions).max())
+        effort = loops.effort(wanted - state.positions, rates - state.velocities) if gains else wanted
+        sent.append(effort)
         command = sent.popleft()
         if command is not None:
             machine.write(command)
@@ -118,6 +114,64 @@ def try_out(name: str, interface: str, rate: float) -> Tried:
     moving = round(_HOLD * rate)
     units = sorted({"mrad" if unit == "rad" else "mm" for unit in limits.length_units})
     return Tried(float(max(errors[:moving])), float(max(errors[moving:])), " or ".join(units))
+
+
+class Loops:
+    """A PID for each drive, whose integral and output are clamped as those of ros2_control's.
+
+    Args:
+        gains: of each drive, as `effort_gains` makes them.
+        most: efforts of the drives (n_actuated,).
+        rate: of the loops [Hz].
+    """
+
+    def __init__(self, gains: Sequence[Mapping[str, float]], most: Array, rate: float) -> None:
+        self._p, self._i, self._d = (np.array([gain[key] for gain in gains]) for key in "pid")
+        self._most, self._rate, self._integral = most, rate, np.zeros(len(most))
+
+    def effort(self, error: Array, rates: Array) -> Array:
+        """Efforts (n_actuated,) for errors of positions and of rates."""
+        effort = self._p * error + self._integral + self._d * rates
+        grown = self._integral + np.where(np.abs(effort) < self._most, self._i * error / self._rate, 0.0)
+        self._integral = np.clip(grown, -self._most, self._most)
+        return np.clip(effort, -self._most, self._most)
+
+
+def told_to_stay(name: str, rate: float, from_desired: bool) -> float:
+    """How far a drive goes [rad or m] that is held at home and is told to be there in a second, by effort.
+
+    Args:
+        name: of the robot.
+        rate: of the loops [Hz].
+        from_desired: the trajectory controller's `interpolate_from_desired_state`. Without, the way to a goal's first
+            point begins with the last command as feed-forward, and ends with none, and the integral stays as it is.
+
+    Returns:
+        The largest distance from where it was held.
+    """
+    mechanism = load_mechanism(name)
+    kinematics = Kinematics(mechanism)
+    limits = ActuatorLimits.of(mechanism)
+    machine = SimulatedMachine(Dynamics(kinematics), limits, command_mode=CommandMode.EFFORT)
+    machine.configure()
+    machine.activate()
+    loops = Loops(list(effort_gains(mechanism, NATURAL_FREQUENCY, rate).values()), limits.effort, rate)
+    home, still = machine.read().positions.copy(), np.zeros(len(limits.names))
+    sent, begun, far, rested = deque([None] * _LATE), still, 0.0, round(_REST * rate)
+    for k in range(rested + round(_STAY * rate)):
+        state = machine.read()
+        share = max(0.0, 1.0 - (k - rested) / (_STAY * rate)) if k >= rested and not from_desired else 0.0
+        effort = loops.effort(home - state.positions, still - state.velocities) + share * begun
+        if k < rested:
+            begun, before = effort, state.positions.copy()
+        else:
+            far = max(far, float(np.abs(state.positions - before).max()))
+        sent.append(np.clip(effort, -limits.effort, limits.effort))
+        command = sent.popleft()
+        if command is not None:
+            machine.write(command)
+        machine.step(1.0 / rate)
+    return far
 
 
 def path_beside_home(kinematics: Kinematics, rate: float) -> list[tuple[Array, Array]]:

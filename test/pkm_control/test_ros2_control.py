@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.joint_loops import try_out
+from bench.joint_loops import told_to_stay, try_out
 from pkm_control.control_errors import SingularHomeError, UnequalDrivesError
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run import bringup
@@ -141,3 +141,11 @@ def test_drives_that_close_their_own_loops_hold_those_that_are_refused(robot: st
 def test_a_file_without_a_manager_is_told() -> None:
     with pytest.raises(ValueError, match="controller_manager"):
         controller_names({"/**/other": {"ros__parameters": {}}})
+
+
+@pytest.mark.parametrize(("robot", "thrown"), [("delta", 5e-3), ("quattro", 5e-3)])
+def test_a_goal_that_arrives_does_not_double_gravity(robot: str, thrown: float, shipped: dict[str, Any]) -> None:
+    """By default the trajectory controller adds its last command, which carries the weight, to what carries it."""
+    trajectory = shipped["/**/joint_trajectory_controller"]["ros__parameters"]
+    assert told_to_stay(robot, 250.0, trajectory["interpolate_from_desired_state"]) < 1e-4
+    assert told_to_stay(robot, 250.0, from_desired=False) > thrown
