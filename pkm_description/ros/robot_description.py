@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 import traceback
 from collections.abc import Callable
 
@@ -22,6 +23,7 @@ from pkm_description.urdf.xml_text import LETTERS, check_length
 _FROM_NOW_ON = EVENTS  # not what is latched already
 _DEAF_FOR = 2.0  # s, after a text that is far too long
 _REMIND_EVERY = 3.0  # s
+_END = 1  # exit code of a node that waited in vain
 _SILENT_FOR = 2.0  # s, of building a robot
 
 
@@ -38,6 +40,8 @@ class RobotDescription:
         ready: takes each new robot.
         busy: why another one cannot be taken now; empty where it can.
 
+    Where none comes within `description_patience`, a parameter, the node ends with exit code 1.
+
     `problem` says why there is no robot, and is empty when there is one. `refused` says why the last description that
     came was not taken, and is empty where it was.
     """
@@ -50,7 +54,8 @@ class RobotDescription:
         self._fault = ""  # of that text
         self.refused = ""
         self.mechanism: Mechanism | None = None
-        self.problem = f"no robot description has come on {node.resolve_topic_name(ROBOT_DESCRIPTION)} yet"
+        self._topic = node.resolve_topic_name(ROBOT_DESCRIPTION)
+        self.problem = f"no robot description has come on {self._topic} yet"
         text = declare(
             node,
             "robot_description",
@@ -58,6 +63,9 @@ class RobotDescription:
             "URDF+ text to begin with; the topic robot_description is heard too",
             fixed=True,
         )
+        patience = "how long to wait for the first one before the node ends, s; 0: for ever"
+        self._patience = declare(node, "description_patience", 0.0, patience, (0.0, 3600.0), fixed=True)
+        self._since = time.monotonic()
         self._reminder = steady_timer(node, _REMIND_EVERY, self._remind)
         self._subscription = node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, LATCHED)
         if text:
@@ -123,4 +131,13 @@ class RobotDescription:
             self.problem = f"the robot description cannot be used: {why}"
 
     def _remind(self) -> None:
-        self._node.get_logger().warning(self.problem)
+        if self._seen or not self._patience or time.monotonic() - self._since < self._patience:
+            self._node.get_logger().warning(self.problem)
+            return
+        self._reminder.cancel()
+        known = [one.node_name for one in self._node.get_publishers_info_by_topic(self._topic)]
+        whose = (
+            f"{', '.join(known)} says nothing" if known else "robot_state_publisher, or who else describes it, is dead"
+        )
+        self._node.get_logger().error(f"{self.problem}, in {self._patience:g} s: {whose}")
+        self._node.exit_code = _END  # type: ignore[attr-defined]  # which `run_nodes` looks at

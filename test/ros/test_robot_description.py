@@ -65,6 +65,15 @@ def test_a_late_description_is_taken(graph: Graph) -> None:
     graph.wait(lambda: ask(graph).code != SolveStatus.NOT_READY)
 
 
+def test_a_node_that_waits_in_vain_ends_and_says_for_whom(graph: Graph) -> None:
+    said = heard_logs(graph)
+    node = graph.start(KinematicsNode, description_patience=4.0)
+    patient = graph.start(DynamicsNode)
+    graph.wait(lambda: getattr(node, "exit_code", None) == 1, 20.0)
+    assert getattr(patient, "exit_code", None) is None
+    graph.wait(lambda: any("robot_state_publisher" in text for text in said), 10.0)
+
+
 def test_a_broken_description_is_refused_with_its_reason(graph: Graph) -> None:
     graph.start(KinematicsNode)
     graph.describe("<robot name='nothing'><link name='base'/></robot>")
