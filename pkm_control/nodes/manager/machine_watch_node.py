@@ -5,17 +5,19 @@ The topic bridge of ros2_control repeats what the machine said last, and sends o
 forward controller repeats the last effort that it was given. So this node hears the machine itself, and the commands
 that a forward controller is given, and asks the controller manager:
 
-* while the machine has spoken steadily: to activate the hardware component, then at once the wanted controllers, which
+* while the machine has spoken steadily, and its drives are on where it says how they are: to activate the hardware component, then at once the wanted controllers, which
   begin from where the machine is found (the manager refuses the other order, so that a last command may go out before
   them: the hardware node refuses positions that are far from where a machine at rest is);
-* when it, or who commands it, is silent: to deactivate the component, so that nothing is commanded any more and the
-  machine closes its brakes, then the controllers, which give their goals up.
+* when it, or who commands it, is silent, when its drives are off, or when what is commanded is no number (a goal with
+  NaN, which the trajectory controller accepts): to deactivate the component, so that nothing is commanded any more and
+  the machine closes its brakes, then the controllers, which give their goals up.
 
 Whichever controllers were active then are those that are activated when the machine is back.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Coroutine
 from typing import Any
@@ -32,6 +34,7 @@ from rclpy.task import Task
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
+from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.nodes.manager.health import Health
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
@@ -67,6 +70,10 @@ class MachineWatchNode(Node):
         if self._forward:
             commands = f"{self._forward}/commands"
             self._streams[commands] = PolledSubscription(self, Float64MultiArray, commands, topics.STREAM_IN)
+        self._sent = PolledSubscription(self, JointState, topics.HARDWARE_COMMANDS, topics.STREAM_IN)
+        self._numbers = True  # whether the newest command is one
+        self._drives = ""  # of the machine, as it says; empty: nothing yet
+        self.create_subscription(State, topics.MACHINE_STATE, self._hear_machine, topics.LATCHED)
         self._list = self.create_client(ListControllers, "controller_manager/list_controllers")
         self._switch = self.create_client(SwitchController, "controller_manager/switch_controller")
         self._components = self.create_client(ListHardwareComponents, "controller_manager/list_hardware_components")
@@ -81,6 +88,11 @@ class MachineWatchNode(Node):
         steady_timer(self, _LOOK_EVERY, self._look)
         self._diagnostics = diagnostics.Diagnostics(self, self._report)
 
+    def _hear_machine(self, message: State) -> None:
+        if message.label != self._drives:
+            self._drives = message.label
+            self._next_try = 0.0  # a real machine waits for its first command, but not for long
+
     def _needed(self) -> list[str]:
         """Topics that must not fall silent."""
         return [topic for topic in self._streams if topic == topics.HARDWARE_STATES or self._forward in self._wanted]
@@ -91,21 +103,35 @@ class MachineWatchNode(Node):
             if stream.take() is not None:
                 self._health.hear(topic, now)
         steady = self._health.steady(self._needed(), now)
-        silent = self._health.silent(self._needed(), now)
+        ill = self._health.silent(self._needed(), now) or self._drives_off() or self._senseless()
         if self._task is not None and not self._task.done():
             if now - self._begun < _LOST_AFTER:
                 return
             self._task.cancel()
             self._problem = "the controller manager does not answer"
         self._task = None
-        if self._running and silent:
-            self._begin(self._stop(silent), now)
+        if self._running and ill:
+            self._begin(self._stop(ill), now)
         elif not self._running and now >= self._next_try:
             self._next_try = now + _TRY_AGAIN_AFTER
-            if silent:
-                self._problem = silent
+            if ill:
+                self._problem = ill
             elif steady and not self._unavailable():
                 self._begin(self._start(), now)
+
+    def _drives_off(self) -> str:
+        """Why the drives follow nothing; empty where they do, or nobody says."""
+        return (
+            "" if self._drives in ("", Lifecycle.ACTIVE.value) else f"the drives are off: the machine is {self._drives}"
+        )
+
+    def _senseless(self) -> str:
+        """What is commanded in two looks after each other, where it is no number; empty where it is."""
+        if not self._running or (message := self._sent.take()) is None:
+            return ""
+        before, values = self._numbers, [*message.effort, *message.position, *message.velocity]
+        self._numbers = all(map(math.isfinite, values))
+        return "" if before or self._numbers else "what is commanded is no number: the last goal is given up"
 
     def _begin(self, work: Coroutine[Any, Any, None], now: float) -> None:
         assert self.executor is not None  # its timer calls
@@ -134,7 +160,7 @@ class MachineWatchNode(Node):
             self._problem = f"the controller manager does not activate {', '.join(idle)}; its log says why"
             await self._all_components(_INACTIVE)
             return
-        self._running, self._problem = True, ""
+        self._running, self._numbers, self._problem = True, True, ""
         self.get_logger().info(f"the machine speaks: {', '.join(self._wanted)} active")
 
     async def _stop(self, why: str) -> None:
