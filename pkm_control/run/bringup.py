@@ -79,6 +79,8 @@ class NodeSpec:
 
 
 SWITCH = ("true", "false")
+MANAGED = "ros2_control"  # the knob of the launch files that puts a controller manager between machine and controller
+_DESCRIPTION_PATIENCE = 30.0  # s, with who describes the robot
 _PATIENCE = 0.1  # s, with readings of a simulated machine
 ENCLAVES = "/pkm"  # of SROS 2, one for each node: config/sros2/policy.xml
 
@@ -230,6 +232,12 @@ _CONTROLLER = {
 _FROM_HARDWARE = {"actuated_joint_states": "hardware/joint_states", "joint_commands": "hardware/joint_commands"}
 
 
+def _one_process(values: Values) -> bool:
+    """Whether machine and controller share a loop: not where somebody, or a controller manager, is between them."""
+    managed = values.get(MANAGED) == "true"
+    return values["hardware"] != "none" and values["controller"] != "none" and not managed
+
+
 def _alone(values: Values) -> dict[str, Parameter]:
     """Return what a controller is told besides whose machine is in another process."""
     delay = 1.0 + (DELAY if _realistic(values) else 0.0)  # periods: the way over ROS is one
@@ -244,7 +252,7 @@ NODES = (
         {**_HARDWARE, **_CONTROLLER},
         _of_controller,
         _FROM_HARDWARE,
-        wanted=lambda values: values["hardware"] != "none" and values["controller"] != "none",
+        wanted=_one_process,
         keeps_time=True,
         holds=("hardware", "controller"),
     ),
@@ -253,7 +261,7 @@ NODES = (
         "hardware_node",
         "pkm_control.nodes.hardware_node",
         _HARDWARE,
-        wanted=lambda values: values["hardware"] != "none" and values["controller"] == "none",
+        wanted=lambda values: values["hardware"] != "none" and not _one_process(values),
         keeps_time=True,
     ),
     NodeSpec(
@@ -271,7 +279,7 @@ NODES = (
         _CONTROLLER,
         _alone,
         _FROM_HARDWARE,
-        wanted=lambda values: values["hardware"] == "none" and values["controller"] != "none",
+        wanted=lambda values: values["controller"] != "none" and not _one_process(values),
         keeps_time=True,
     ),
     NodeSpec(
@@ -386,6 +394,8 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
     if node.leads:
         others = (other for other in nodes(values) if other is not node and other.needed)
         typed["wait_for"] = [name for other in others for name in other.nodes]
+    if values["description"] == "other":  # who may be dead
+        typed["description_patience"] = _DESCRIPTION_PATIENCE
     return {**typed, **node.fixed(values), "use_sim_time": values["use_sim_time"] == "true"}
 
 

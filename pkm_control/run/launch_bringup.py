@@ -40,6 +40,7 @@ from pkm_description.ros import topics
 from pkm_description.ros.transport import transport_environment
 
 _ENDS = {"sigterm_timeout": "40", "sigkill_timeout": "5"}  # s, after SIGINT: a report may be drawn on a busy computer
+_MANAGER_PATIENCE = "30"  # s, of the spawners, with the controller manager
 _WATCH = "machine_watch"
 _TOPIC_SYSTEM = "joint_state_topic_hardware_interface"  # the bridge; other plugins of ros2_control are the machine
 
@@ -53,15 +54,13 @@ KNOBS = (
         "fork our nodes from one process, which starts them several times as fast; not done with ros2_control",
         bringup.SWITCH,
     ),
-    bringup.Knob(
-        "ros2_control", "false", "let controller_manager drive the machine instead of our controller", bringup.SWITCH
-    ),
+    bringup.Knob("ros2_control", "false", "have controller_manager drive the machine", bringup.SWITCH),
     bringup.Knob("command_interface", "effort", "what controllers of ros2_control command", ("effort", "position")),
     bringup.Knob(
         "controllers",
-        "joint_trajectory_controller",
+        ros2_control.FORWARD,
         f"controllers of ros2_control to activate, separated by commas; {ros2_control.FORWARD}: our controller, in the "
-        "platform's coordinates, commands through it",
+        f"platform's coordinates, commands through it; {ros2_control.TRAJECTORY}: one loop per drive",
     ),
     bringup.Knob(
         "controllers_file", "", "their parameters; empty: config/controllers.yaml, fitted to the joints of the robot"
@@ -205,11 +204,12 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
     in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen")
     manager = in_manager(executable="ros2_control_node", parameters=[path, clock])
     spawner = partial(in_manager, executable="spawner")
+    patience = ["--controller-manager-timeout", _MANAGER_PATIENCE]
     if not _machine_on_topics(values):
         others = [name for name in known if name not in wanted]
-        spawners = [spawner(arguments=[*wanted, "--param-file", path])]
+        spawners = [spawner(arguments=[*wanted, "--param-file", path, *patience])]
         if others:
-            spawners.append(spawner(arguments=[*others, "--inactive", "--param-file", path]))
+            spawners.append(spawner(arguments=[*others, "--inactive", "--param-file", path, *patience]))
         return _with_ends(manager, spawners)
     loaded = [*wanted, *(name for name in known if name not in wanted)]
     fed = ros2_control.FORWARD if values["controller"] != "none" else ""
@@ -222,7 +222,7 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
         output="screen",
     )
     ended = OnProcessExit(target_action=watch, on_exit=_watch_ended)
-    spawners = [spawner(arguments=[*loaded, "--inactive", "--param-file", path])]
+    spawners = [spawner(arguments=[*loaded, "--inactive", "--param-file", path, *patience])]
     return [*_with_ends(manager, spawners), watch, RegisterEventHandler(ended)]
 
 

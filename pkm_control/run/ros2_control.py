@@ -29,6 +29,9 @@ MEASURED_STATES = "joint_state_broadcaster/joint_states"
 FORWARD = "forward_effort_controller"
 """The controller that hands on what it is given; our own controller commands through it."""
 
+TRAJECTORY = "joint_trajectory_controller"
+"""The standard controller that closes one loop per drive."""
+
 DELAY = 2.5  # periods, from a reading to the middle of the time in which its effort acts: two topics and two loops
 
 LEAST_BANDWIDTH = 10.0  # rad/s: below, a robot sags by centimetres before the integrals carry it

@@ -70,6 +70,9 @@ def test_values_choose_the_nodes() -> None:
         names = {n.name for n in bringup.nodes(bringup.defaults(**values))}
         assert name in names
         assert "control" not in names
+    managed = {n.name for n in bringup.nodes({**bringup.defaults(), bringup.MANAGED: "true"})}
+    assert {"hardware", "controller"} <= managed  # whose commands go through the controller manager
+    assert "control" not in managed
     assert "joystick" not in {n.name for n in bringup.nodes(bringup.defaults())}
     bare = bringup.defaults(hardware="none", controller="none", page="false")
     assert {n.name for n in bringup.nodes(bare)} == {"kinematics", "dynamics"}
