@@ -99,7 +99,8 @@ def try_out(name: str, interface: str, rate: float) -> Tried:
         return Tried(why_not=machine.fault)
     machine.activate()
     loops = Loops(list(gains), limits.effort, rate)
-    sent, errors = deque([None] * _LATE), []
+    sent: deque[Array | None] = deque([None] * _LATE)
+    errors = []
     for wanted, rates in path:
         state = machine.read()
         errors.append(np.abs(wanted - state.positions).max())
@@ -157,7 +158,8 @@ def told_to_stay(name: str, rate: float, from_desired: bool) -> float:
     machine.activate()
     loops = Loops(list(effort_gains(mechanism, NATURAL_FREQUENCY, rate).values()), limits.effort, rate)
     home, still = machine.read().positions.copy(), np.zeros(len(limits.names))
-    sent, begun, far, rested = deque([None] * _LATE), still, 0.0, round(_REST * rate)
+    sent: deque[Array | None] = deque([None] * _LATE)
+    begun, far, rested = still, 0.0, round(_REST * rate)
     for k in range(rested + round(_STAY * rate)):
         state = machine.read()
         share = max(0.0, 1.0 - (k - rested) / (_STAY * rate)) if k >= rested and not from_desired else 0.0

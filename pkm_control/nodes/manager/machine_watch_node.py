@@ -5,9 +5,10 @@ The topic bridge of ros2_control repeats what the machine said last, and sends o
 forward controller repeats the last effort that it was given. So this node hears the machine itself, and the commands
 that a forward controller is given, and asks the controller manager:
 
-* while the machine has spoken steadily, and its drives are on where it says how they are: to activate the hardware component, then at once the wanted controllers, which
-  begin from where the machine is found (the manager refuses the other order, so that a last command may go out before
-  them: the hardware node refuses positions that are far from where a machine at rest is);
+* while the machine has spoken steadily, and its drives are on where it says how they are: to activate the hardware
+  component, then at once the wanted controllers, which begin from where the machine is found (the manager refuses the
+  other order, so that a last command may go out before them: the hardware node refuses positions that are far from
+  where a machine at rest is);
 * when it, or who commands it, is silent, when its drives are off, or when what is commanded is no number (a goal with
   NaN, which the trajectory controller accepts): to deactivate the component, so that nothing is commanded any more and
   the machine closes its brakes, then the controllers, which give their goals up.
