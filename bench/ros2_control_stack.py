@@ -63,6 +63,7 @@ WAYS = {  # launch arguments
 _MARK = "<!-- measured -->"
 _PATIENCE = 240.0  # s, for a stack to be ready: kernels of a robot that has not run yet are compiled
 _HOLD = 2.0  # s, at home
+_STAY = 0.5  # s, to the first point that a trajectory controller is given: where it stands, so that it shows a jump
 _POINTS = 50  # a second, of the trajectory that is sent
 _ROUNDING = 1e-7  # rad or m
 _LOOK_EVERY = 0.02  # s
@@ -333,8 +334,8 @@ def _by_joints(kinematics: Kinematics, path: list[tuple[Array, Array]]) -> Cours
 
     goal = FollowJointTrajectory.Goal()
     goal.trajectory.joint_names = list(kinematics.actuated_names)
-    for k, (positions, rates) in enumerate(path, start=1):
-        when = duration_message(k / _POINTS)
+    for k, (positions, rates) in enumerate(path):
+        when = duration_message(_STAY + k / _POINTS)
         goal.trajectory.points.append(JointTrajectoryPoint(positions=positions, velocities=rates, time_from_start=when))
     name = "joint_trajectory_controller/follow_joint_trajectory"
     return Course(FollowJointTrajectory, name, goal, path[-1][0])

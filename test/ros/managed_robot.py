@@ -7,6 +7,7 @@ import importlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +17,11 @@ import numpy as np
 import pytest
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from pkm_control.nodes.motion_messages import duration_message
-from pkm_control.run.ros2_control import MEASURED_STATES
+from pkm_control.run.ros2_control import MEASURED_STATES, TRAJECTORY
 from pkm_description import load_mechanism
 from pkm_description.ros import messages, topics
 from pkm_kinematics import Kinematics
@@ -88,6 +90,14 @@ class Stack:
         self.graph.wait(sent.done)
         return sent.result(), errors
 
+    def lead_back(self, wanted: str = TRAJECTORY) -> None:
+        """Out of a fault, by the two steps that an operator takes; then the controllers are active again."""
+        time.sleep(1.6)  # a machine is not reset before
+        for step in (topics.RESET, topics.ENABLE):
+            answer = self.graph.call(Trigger, step, Trigger.Request())
+            assert answer.success, answer.message
+        self.graph.wait(lambda: self.states()[wanted] == "active", 20.0)
+
     def switch(self, start: str, stop: str) -> bool:
         service = importlib.import_module("controller_manager_msgs.srv").SwitchController
         request = service.Request(activate_controllers=[start], deactivate_controllers=[stop], strictness=2)
@@ -102,10 +112,11 @@ def launched(graph: Graph, name: str, log: Path, *knobs: str, speaks: bool = Tru
         graph: in whose namespace.
         name: of the robot.
         log: where its output goes.
-        knobs: launch arguments besides.
+        knobs: launch arguments besides; one loop per drive where they name no controllers.
         speaks: whether there is a machine to be waited for.
     """
-    knobs = ("ros2_control:=true", "rviz:=false", "rate:=250", "natural_frequency:=60", *knobs)
+    controllers = () if any(one.startswith("controllers:=") for one in knobs) else (f"controllers:={TRAJECTORY}",)
+    knobs = ("ros2_control:=true", "rviz:=false", "rate:=250", "natural_frequency:=60", *controllers, *knobs)
     command = ["ros2", "launch", "pkm_control", f"{name}.launch.py", *knobs, f"namespace:={graph.namespace}"]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)

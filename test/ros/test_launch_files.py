@@ -134,7 +134,7 @@ def words_of(node: Any) -> list[str]:
 
 
 def test_the_machine_is_watched_where_it_can_be_heard() -> None:
-    nodes = managed(robot="delta")
+    nodes = managed(robot="delta", controllers="joint_trajectory_controller")
     from launch import LaunchContext
 
     assert parameters_of(nodes["machine_watch_node"])["controllers"] == (
@@ -171,7 +171,9 @@ def test_the_run_ends_with_the_manager_and_where_controllers_are_not_loaded(
 
 
 def test_our_controller_commands_through_the_forward_controller() -> None:
-    nodes = managed(robot="gough_stewart", controllers="forward_effort_controller", motion="none")
+    nodes = managed(robot="gough_stewart", motion="none")
+    assert {"hardware_node", "controller_node"} <= set(nodes)
+    assert "control_node" not in nodes  # whose commands would go past the controller manager
     given = parameters_of(nodes["controller_node"])
     assert given["forward_to"] == "forward_effort_controller/commands"
     assert given["law"] == "computed_torque"
@@ -182,13 +184,14 @@ def test_our_controller_commands_through_the_forward_controller() -> None:
 
 @pytest.mark.parametrize(("interface", "commands"), [("position", "hardware/joint_commands"), ("effort", None)])
 def test_positions_that_are_commanded_are_judged(interface: str, commands: str | None) -> None:
-    nodes = managed(robot="delta", command_interface=interface)
+    one_loop_each = "joint_trajectory_controller"
+    nodes = managed(robot="delta", command_interface=interface, controllers=one_loop_each)
     assert parameters_of(nodes["kinematics_node"]).get("commands") == commands
 
 
 def test_a_hexapod_is_not_held_by_one_loop_of_effort_per_drive() -> None:
     with pytest.raises(UnequalDrivesError):
-        managed(robot="gough_stewart")
+        managed(robot="gough_stewart", controllers="joint_trajectory_controller")
 
 
 def test_nodes_are_left_the_time_to_end_and_their_end_is_clean() -> None:

@@ -103,10 +103,8 @@ def test_drives_that_fall_silent_are_not_thrown_when_they_are_back(by_position: 
     assert stack.graph.call(Trigger, "hardware/emergency_stop", Trigger.Request()).success
     stack.graph.wait(lambda: stack.states()[wanted] == "inactive", 10.0)
     assert stack.states()["joint_state_broadcaster"] == "inactive", "the last state is repeated"
-    time.sleep(1.6)  # a machine is not reset before
     found = stack.graph.listen(JointState, topics.HARDWARE_STATES)
-    assert stack.graph.call(Trigger, "hardware/reset", Trigger.Request()).success
-    stack.graph.wait(lambda: stack.states()[wanted] == "active", 20.0)
+    stack.lead_back()
     time.sleep(1.0)
     states = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
     assert np.abs(states - states[0]).max() < _NEAR

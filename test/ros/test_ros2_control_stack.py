@@ -55,6 +55,37 @@ def test_a_joint_trajectory_is_followed(stack: Stack) -> None:
     stack.graph.wait(lambda: np.abs(stack.here() - ends[-1]).max() < 0.005)
 
 
+def test_a_goal_to_stay_moves_nothing(stack: Stack) -> None:
+    """By default the trajectory controller begins it with the last command, gravity in it, as feed-forward."""
+    stack.graph.wait(lambda: len(stack.commands) > 500)  # at rest
+    found: list[JointState] = stack.graph.listen(JointState, topics.HARDWARE_STATES)
+    stack.graph.wait(lambda: len(found) > 10)
+    rest, sent = stack.here(), len(stack.commands)
+    carrying = messages.joint_values(stack.commands[-1], stack.names, "effort", "command")
+    done, _ = stack.go(rest[None, :], 1.0)
+    stack.graph.wait(done.done)
+    assert done.result().result.error_code == 0, done.result().result.error_string
+    efforts = [messages.joint_values(one, stack.names, "effort", "command") for one in stack.commands[sent:]]
+    way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
+    assert np.abs(np.array(efforts) - carrying).max() < 0.1 * np.abs(carrying).max()
+    assert np.abs(way - rest).max() < 5e-4
+
+
+def test_a_goal_of_no_numbers_is_no_success_and_the_next_one_is_taken(stack: Stack) -> None:
+    """The controller itself takes it, and commands it."""
+    rest = stack.here()
+    done, _ = stack.go(np.array([[np.nan, 0.0, 0.0]]), 1.0)
+    stack.graph.wait(done.done)
+    assert done.result().result.error_code != 0
+    stack.graph.wait(lambda: stack.states()["joint_trajectory_controller"] == "active", 20.0)
+    found: list[JointState] = stack.graph.listen(JointState, topics.HARDWARE_STATES)
+    done, _ = stack.go(rest[None, :], 1.0)
+    stack.graph.wait(done.done)
+    assert done.result().result.error_code == 0, done.result().result.error_string
+    way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
+    assert np.abs(way - rest).max() < 0.03
+
+
 def test_efforts_are_forwarded(stack: Stack) -> None:
     message_type = importlib.import_module("std_msgs.msg").Float64MultiArray
     pose = stack.kinematics.forward(stack.here(), near=np.asarray(stack.kinematics.home)).pose
@@ -91,11 +122,10 @@ def test_a_machine_that_falls_silent_stops_the_controllers_and_is_not_thrown_whe
     assert done.result().result.error_code != 0
     assert stack.states()["joint_state_broadcaster"] == "inactive", "the last state is repeated"
     sent = len(stack.commands)
-    time.sleep(1.6)
+    time.sleep(1.0)
     assert len(stack.commands) == sent, "somebody still commands"
     found: list[JointState] = stack.graph.listen(JointState, topics.HARDWARE_STATES)
-    assert stack.graph.call(Trigger, "hardware/reset", Trigger.Request()).success
-    stack.graph.wait(lambda: stack.states()["joint_trajectory_controller"] == "active", 20.0)
+    stack.lead_back()
     time.sleep(1.0)
     way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
     assert np.abs(way - way[0]).max() < 0.03
