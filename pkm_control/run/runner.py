@@ -260,7 +260,7 @@ def parser(at_terminal: bool = False) -> argparse.ArgumentParser:
 def command(values: bringup.Values) -> list[str]:
     """The command that runs a robot with these values of the knobs."""
     given = [f"--{knob.name.replace('_', '-')}={values[knob.name]}" for knob in bringup.KNOBS if knob.name != "robot"]
-    return [sys.executable, "-m", "pkm_control.run.runner", values["robot"], *given]
+    return [sys.executable, "-m", "pkm_control.run.start", values["robot"], *given]
 
 
 def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:

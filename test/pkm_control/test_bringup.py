@@ -135,6 +135,24 @@ def test_who_asks_twice_does_not_wait(capfd: pytest.CaptureFixture[str]) -> None
     assert "waiting for stubborn to end; Ctrl-C: at once" in capfd.readouterr().err
 
 
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pkm_control.run.runner":
+            os.kill(os.getpid(), signal.%s)
+sys.meta_path.insert(0, Interrupting())
+from pkm_control.run.start import main
+raise SystemExit(main())
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_who_ends_a_launch_while_libraries_are_loaded_ends_it_well(name: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT % name], capture_output=True, timeout=60.0)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_a_closed_terminal_ends_the_run_in_order(tmp_path: Path) -> None:
     """Words for who is gone do not keep the runner from waiting until its nodes have ended."""
     program = f"""
