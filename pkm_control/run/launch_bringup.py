@@ -201,7 +201,7 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
     wanted = ["joint_state_broadcaster", *_wanted(values)]
     known = ros2_control.controller_names(ros2_control.read_parameters(path))
     clock = {"use_sim_time": values["use_sim_time"] == "true"}
-    in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen")
+    in_manager = partial(Node, package="controller_manager", namespace=values["namespace"], output="screen", **_ENDS)
     manager = in_manager(executable="ros2_control_node", parameters=[path, clock])
     spawner = partial(in_manager, executable="spawner")
     patience = ["--controller-manager-timeout", _MANAGER_PATIENCE]
@@ -220,6 +220,7 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
         namespace=values["namespace"],
         parameters=[{"controllers": wanted, "forward_controller": fed, **clock}],
         output="screen",
+        **_ENDS,
     )
     ended = OnProcessExit(target_action=watch, on_exit=_watch_ended)
     spawners = [spawner(arguments=[*loaded, "--inactive", "--param-file", path, *patience])]
@@ -274,6 +275,7 @@ def _rviz(values: bringup.Values) -> Node:
         namespace=values["namespace"],
         arguments=["-d", path],
         parameters=[{"use_sim_time": values["use_sim_time"] == "true"}],
+        **_ENDS,
     )
 
 
@@ -291,6 +293,7 @@ def _layers(values: bringup.Values) -> Node:
             }
         ],
         output="screen",
+        **_ENDS,
     )
 
 
@@ -314,6 +317,7 @@ def _robot_state_publisher(values: bringup.Values) -> Node:
                 "use_sim_time": values["use_sim_time"] == "true",
             }
         ],
+        **_ENDS,
     )
 
 
