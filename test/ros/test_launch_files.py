@@ -199,6 +199,7 @@ def test_nodes_are_left_the_time_to_end_and_their_end_is_clean() -> None:
     installed_launch()
     from launch import LaunchContext
     from launch.actions import ExecuteProcess
+    from launch_ros.actions import Node
 
     from pkm_control.run.runner import CUT_OFF
 
@@ -211,7 +212,8 @@ def test_nodes_are_left_the_time_to_end_and_their_end_is_clean() -> None:
             timeout = process._ExecuteLocal__sigterm_timeout  # the launch system tells nobody
             assert float("".join(part.perform(context) for part in timeout)) >= 40.0
         if together == "true":
-            env = {a[0].perform(context): b[0].perform(context) for a, b in processes[0].additional_env}
+            (nodes,) = (one for one in processes if not isinstance(one, Node))
+            env = {a[0].perform(context): b[0].perform(context) for a, b in nodes.additional_env}
             assert env[CUT_OFF] == "0"
 
 
