@@ -44,6 +44,7 @@ from pkm_description.safe_folders import is_safe
 from pkm_description.urdf import kept_files
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
+_INSISTING = 1.0  # s: a signal this long after the first one is another wish
 _SOON = 1.0  # s: an end that takes longer says what it waits for
 _AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
 _NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
@@ -381,6 +382,7 @@ class ProcessGroup:
         self._leader = ""
         self._stopping = False
         self._asked = 0  # how often to stop
+        self._asked_at = 0.0  # s, monotonic: first
         self.killed: list[str] = []  # names of processes that did not end otherwise
 
     def start(self, spec: bringup.NodeSpec, process: Process, leads: bool = False) -> None:
@@ -402,11 +404,17 @@ class ProcessGroup:
         return any(process.poll() == -signal.SIGINT for process in leaders)
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
-        """Signal handler: end the run at the next look; asked again, without waiting for a report."""
+        """Signal handler: end the run at the next look; asked again, without waiting for a report.
+
+        What comes within a second is one wish: a launch hands on what the terminal has sent to all.
+        """
         if number == signal.SIGHUP:
             leave_terminal()
         self._stopping = True
-        self._asked += 1
+        now = time.monotonic()
+        if not self._asked or now - self._asked_at > _INSISTING:
+            self._asked_at = self._asked_at or now
+            self._asked += 1
 
     def wait(self) -> int:
         """Wait until the run is over; which nodes end it is what `bringup.py` says of them.

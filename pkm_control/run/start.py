@@ -15,7 +15,11 @@ def main() -> int:
 
     for number, handler in before:
         signal.signal(number, handler)
-    return run()
+    try:
+        return run()
+    finally:
+        for number, _ in before:  # Python itself would take them as its default from here on
+            signal.signal(number, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

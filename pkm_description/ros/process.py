@@ -97,4 +97,6 @@ def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None)
             ends.callback(rclpy.shutdown)
             for node in reversed(nodes):
                 ends.callback(node.destroy_node)
+        for number in (signal.SIGINT, signal.SIGTERM):  # which would end Python by force while it clears up
+            signal.signal(number, signal.SIG_IGN)
     return int(code() or 0)

@@ -135,6 +135,26 @@ def test_who_asks_twice_does_not_wait(capfd: pytest.CaptureFixture[str]) -> None
     assert "waiting for stubborn to end; Ctrl-C: at once" in capfd.readouterr().err
 
 
+SLOW = """
+import signal, time
+def end(*_):
+    time.sleep(1.5)
+    raise SystemExit(0)
+signal.signal(signal.SIGINT, end)
+time.sleep(60)
+"""
+
+
+def test_what_a_terminal_sends_and_a_launch_hands_on_is_one_wish() -> None:
+    group = ProcessGroup(patience=(30.0, 2.0, 2.0))
+    group.start(NodeSpec("slow", "", ""), started([sys.executable, "-c", SLOW]))
+    time.sleep(0.5)
+    group.ask_to_stop()
+    threading.Timer(0.3, group.ask_to_stop).start()
+    group.stop()
+    assert group.processes["slow"].poll() == 0
+
+
 INTERRUPTED_IMPORT = """
 import os, signal, sys
 class Interrupting:

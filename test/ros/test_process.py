@@ -67,3 +67,21 @@ def test_a_node_that_is_still_being_made_ends_in_order() -> None:
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=10.0)
     assert process.returncode == 0
+
+
+def test_a_signal_while_python_clears_up_changes_nothing() -> None:
+    """As a launch sends it, on a busy computer, after what the terminal has sent."""
+    late = """
+import os, signal
+class Late:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+late = Late()
+"""
+    code = late + NODE.format(work="pass")
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10.0)
+    assert process.returncode == 0
