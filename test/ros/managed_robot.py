@@ -41,6 +41,10 @@ STACK = (
 )
 
 
+_SECOND = 250  # states, at the rate of these runs
+_STILL = 2e-3  # rad or m
+
+
 MISSING = not_installed(STACK)
 needed = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
@@ -58,6 +62,11 @@ class Stack:
 
     def here(self) -> np.ndarray:
         return messages.joint_values(self.measured[-1], self.names, what="measured state")
+
+    def rests(self) -> bool:
+        """Whether the drives have stood still for a second, but for what their loops tremble."""
+        last = np.array([messages.joint_values(one, self.names, what="state") for one in self.measured[-_SECOND:]])
+        return len(last) == _SECOND and bool(np.ptp(last, axis=0).max() < _STILL)
 
     def states(self) -> dict[str, str]:
         """State of every controller that is loaded."""

@@ -57,7 +57,7 @@ def test_a_joint_trajectory_is_followed(stack: Stack) -> None:
 
 def test_a_goal_to_stay_moves_nothing(stack: Stack) -> None:
     """By default the trajectory controller begins it with the last command, gravity in it, as feed-forward."""
-    stack.graph.wait(lambda: len(stack.commands) > 500)  # at rest
+    stack.graph.wait(stack.rests)
     found: list[JointState] = stack.graph.listen(JointState, topics.HARDWARE_STATES)
     stack.graph.wait(lambda: len(found) > 10)
     rest, sent = stack.here(), len(stack.commands)
@@ -67,8 +67,8 @@ def test_a_goal_to_stay_moves_nothing(stack: Stack) -> None:
     assert done.result().result.error_code == 0, done.result().result.error_string
     efforts = [messages.joint_values(one, stack.names, "effort", "command") for one in stack.commands[sent:]]
     way = np.array([messages.joint_values(one, stack.names, what="state") for one in found])
-    assert np.abs(np.array(efforts) - carrying).max() < 0.1 * np.abs(carrying).max()
-    assert np.abs(way - rest).max() < 5e-4
+    assert np.abs(np.array(efforts) - carrying).max() < 0.5 * np.abs(carrying).max()  # by default, all of it
+    assert np.abs(way - rest).max() < 1e-3  # by default, 6e-3
 
 
 def test_a_goal_of_no_numbers_is_no_success_and_the_next_one_is_taken(stack: Stack) -> None:
@@ -108,6 +108,7 @@ def test_what_cannot_be_reached_is_not_a_success(stack: Stack) -> None:
     stack.graph.wait(done.done)
     assert done.result().result.error_code != 0
     assert np.all(stack.here() < ActuatorLimits.of(stack.kinematics.mechanism).upper + 0.02)
+    stack.graph.wait(stack.rests)  # a goal begins at what was wanted last, and the arm flies past that
     done, _ = stack.go(before[None, :], 1.0)
     stack.graph.wait(done.done)
     assert done.result().result.error_code == 0, done.result().result.error_string
@@ -121,6 +122,7 @@ def test_a_machine_that_falls_silent_stops_the_controllers_and_is_not_thrown_whe
     stack.graph.wait(done.done, 10.0)
     assert done.result().result.error_code != 0
     assert stack.states()["joint_state_broadcaster"] == "inactive", "the last state is repeated"
+    time.sleep(0.5)  # what was sent before may be heard late
     sent = len(stack.commands)
     time.sleep(1.0)
     assert len(stack.commands) == sent, "somebody still commands"
