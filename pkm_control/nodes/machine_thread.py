@@ -38,7 +38,9 @@ from pkm_description.ros.parameters import declare
 from pkm_description.ros.stamps import FollowingStamps
 from pkm_description.ros.streams.raw_rows import RowPublisher
 
-_FIRST_STEP = 0.02  # of a joint's range: a first commanded position further from where the joint is, is an old target
+# Of a joint's range: commanded positions further from where the joint is are old targets, before others were taken.
+_FIRST_STEP = 0.002  # since the drives are on, where who commands begins at what it reads
+_NEXT_STEP = 0.02  # after a silence, in which who commands went on
 
 
 class MachineThread:
@@ -71,7 +73,8 @@ class MachineThread:
         patience = "how long machine time waits for a late command, s"
         self._patience = declare(node, "patience", 1.0, patience, (0.0, 60.0), fixed=True)
         self.machine: Machine | None = None
-        self._following = False  # positions that have been commanded since the machine became active
+        self._following = False  # positions that are being commanded
+        self._begun = False  # that have been, since the machine became active
         self.lock = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -215,6 +218,7 @@ class MachineThread:
         command: Any = self.inbox.newest(names)
         if machine.lifecycle is not Lifecycle.ACTIVE or machine.silent_for:
             self._following = False
+            self._begun &= machine.lifecycle is Lifecycle.ACTIVE
         if command is None or machine.lifecycle is not Lifecycle.ACTIVE:
             return
         mode, values = command
@@ -224,14 +228,15 @@ class MachineThread:
             return
         if mode is CommandMode.POSITION and not self._following:
             limits = machine.limits
-            far = np.abs(values - positions) > _FIRST_STEP * (limits.upper - limits.lower)
+            step = _NEXT_STEP if self._begun else _FIRST_STEP
+            far = np.abs(values - positions) > step * (limits.upper - limits.lower)
             if np.any(far):
                 k = int(np.argmax(far))
                 self.inbox.refuse(
                     f"a first position of {values[k]:.4g} for {names[k]}, which is at {positions[k]:.4g}: begin there"
                 )
                 return
-        self._following = mode is CommandMode.POSITION
+        self._following = self._begun = mode is CommandMode.POSITION
         if machine.command_mode is not mode:
             machine.set_command_mode(mode)
         machine.write(values, self.inbox.stamp - 1e-9 * epoch if self.inbox.stamp else None)

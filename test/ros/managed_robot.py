@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lifecycle_msgs.msg import State
 from rclpy.action import ActionClient
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectoryPoint
 
+from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.nodes.motion_messages import duration_message
 from pkm_control.run.ros2_control import MEASURED_STATES, TRAJECTORY
 from pkm_description import load_mechanism
@@ -58,6 +60,8 @@ class Stack:
         self.names = list(self.kinematics.actuated_names)
         self.measured: list[JointState] = graph.listen(JointState, MEASURED_STATES)
         self.complete: list[JointState] = graph.listen(JointState, topics.JOINT_STATES)
+        self.machine: list[State] = []
+        graph.client.create_subscription(State, topics.MACHINE_STATE, self.machine.append, topics.LATCHED)
         self.commands: list[JointState] = graph.listen(JointState, topics.HARDWARE_COMMANDS)
 
     def here(self) -> np.ndarray:
@@ -98,6 +102,11 @@ class Stack:
         )
         self.graph.wait(sent.done)
         return sent.result(), errors
+
+    def fault(self) -> bool:
+        """Whether the machine is in a fault, some time after something went wrong."""
+        time.sleep(1.0)
+        return bool(self.machine) and self.machine[-1].label == Lifecycle.FAULT.value
 
     def lead_back(self, wanted: str = TRAJECTORY) -> None:
         """Out of a fault, by the two steps that an operator takes; then the controllers are active again."""
