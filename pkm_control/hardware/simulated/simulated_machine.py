@@ -180,7 +180,10 @@ class SimulatedMachine(Machine):
         self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
-        """Open the brakes; drives give zero effort in effort mode, or hold position, until the first `write`.
+        """Enable the drives; those that follow efforts keep their brakes closed until the first `write`.
+
+        So where the machine has a command timeout; where it has none, they give no effort until then. Drives that
+        follow positions or velocities hold the platform.
 
         Raises:
             LifecycleError: the machine is not inactive.
@@ -188,7 +191,7 @@ class SimulatedMachine(Machine):
         if self.lifecycle is not Lifecycle.INACTIVE:
             raise LifecycleError("activate", self.lifecycle.value, "configure first")
         self._forget()
-        self._command_time = self.time
+        self._command_time = self.time - 1.001 * self.command_timeout
         if self._drive is not None:
             self._drive.reset()
         if self._brakes is not None:
