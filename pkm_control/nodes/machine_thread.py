@@ -73,6 +73,7 @@ class MachineThread:
         self.machine: Machine | None = None
         self._following = False  # positions that have been commanded since the machine became active
         self.lock = threading.Lock()
+        self._stopping = False  # an emergency stop waits for whoever has the lock
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.inbox = CommandInbox(node)
@@ -86,6 +87,7 @@ class MachineThread:
     def take(self, machine: Machine) -> None:
         """Have another machine."""
         machine.rehearse()
+        machine.unwanted = lambda: self._stopping
         with self.lock:
             self._effects.pass_on(machine)
             self.machine = machine
@@ -115,19 +117,26 @@ class MachineThread:
             return machine.fault
 
     def disable(self) -> str:
-        """Drives off."""
+        """Drives off; what is answered is the warning where a drive could not be told."""
         with self.lock:
-            if self.machine is not None:
-                self.machine.deactivate()
-        return ""
+            if self.machine is None:
+                return ""
+            self.machine.deactivate()
+            return self.machine.untold
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> str:
-        """Drives off, until `reset`."""
+        """Drives off, until `reset`; what is answered is the warning where a drive could not be told."""
+        self._stopping = True
         with self.lock:
+            self._stopping = False
             if self.machine is None or not self.running:
                 return "the machine is not configured: its drives are off"
             self.machine.emergency_stop(reason)
-        return ""
+            return self.machine.untold
+
+    def tell_emergency_stop(self) -> None:
+        """The same, where nobody waits for the answer."""
+        self.emergency_stop()
 
     def reset(self) -> str:
         """Out of a fault, drives off."""

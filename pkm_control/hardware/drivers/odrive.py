@@ -202,6 +202,7 @@ class ODriveDriver(Driver):
         watchdog: float,
         current: str,
     ) -> None:
+        super().__init__()
         n = len(properties.switch)
         self._boards = boards
         self._silence = silence
@@ -263,6 +264,7 @@ class ODriveDriver(Driver):
         for board, _, axis, place in seeing:
             self._arm(board, axis, place)
         for board, _, axis, place in seeing:
+            self._require_wanted()
             board.line.write(with_checksum(place) + with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
         for board, actuator, axis, _ in seeing:
             self._await_closed_loop(board, axis, [(board, place) for board, _, _, place in seeing])
@@ -497,6 +499,7 @@ class ODriveDriver(Driver):
 
     def _asked(self, board: Board, question: str, until: float) -> str | None:
         while time.monotonic() < until:
+            self._require_wanted()
             answer = board.ask(question, _PATIENCE)
             if answer is not None:
                 return answer
