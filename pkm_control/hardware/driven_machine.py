@@ -409,7 +409,8 @@ class DrivenMachine(Machine):
         if not (self._may_be_on or always):
             return ""
         try:
-            self._driver.disable()
+            with self.telling():
+                self._driver.disable()
         except Exception as error:
             self._untold, self._told = untold(error) if self._may_be_on else "", time.monotonic()
             return self._untold

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ class Machine(ABC):
 
     `saturated` (n_actuated,) tells which actuators are at a limit, `outputs` what the machine's outputs were set to.
     `unwanted` says whether drives that are just being enabled are to be off: `activate` asks it between two drives.
+    `telling` is entered while drives are told to let go, which may take a second.
 
     Args:
         limits: of the actuators.
@@ -62,6 +64,7 @@ class Machine(ABC):
         self.saturated = np.zeros(len(limits.names), dtype=bool)
         self.outputs: dict[str, float] = {}
         self.unwanted: Callable[[], bool] = lambda: False
+        self.telling: Callable[[], AbstractContextManager[object]] = nullcontext
 
     # Life cycle
 

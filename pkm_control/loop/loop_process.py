@@ -131,13 +131,14 @@ class Marks:
 
     @contextlib.contextmanager
     def doing(self) -> Iterator[None]:
-        """Do what was asked for; in the loop's process."""
-        self._times[_BUSY] = time.monotonic()
+        """Do what takes a while: what was asked for, or telling drives to let go; in the loop's process."""
+        before = float(self._times[_BUSY])
+        self._times[_BUSY] = before or time.monotonic()
         try:
             yield
         finally:
             self.live()
-            self._times[_BUSY] = 0.0
+            self._times[_BUSY] = before
 
     @property
     def busy(self) -> float:
@@ -448,6 +449,7 @@ class _Served:
         self._motion: Motion | None = None
         self._priority = 0
         self._answers: list[_Answer] = []  # that are sent when their row is written
+        self._warned = ""  # the warning that the other process was given
         self._alone = False  # the other process does not live, as far as is known
         self.ending = False
 
@@ -461,7 +463,7 @@ class _Served:
         finally:
             if self._loop is not None:
                 warning = self._loop.shut_down()
-                if warning and self._channel.hung_up:  # nobody else says it
+                if warning != self._warned and self._channel.hung_up:  # nobody else says it
                     print(warning, file=sys.stderr, flush=True)
                 self._channel.send((Kind.ENDED, 0, warning))
 
@@ -535,7 +537,7 @@ class _Served:
         n, joints = len(loop.limits.names), len(loop.kinematics.joint_names)
         self._rows, self._priority = Rows(self._memory, n, joints), priority
         self._rows.clear()
-        loop.machine.unwanted = lambda: self._unwanted
+        loop.machine.unwanted, loop.machine.telling = lambda: self._unwanted, self._marks.doing
         loop.on_output = lambda event: self._channel.send((Kind.OUTPUT, 0, loop.follower.time, event))
         loop.on_payload = lambda payload: self._channel.send((Kind.PAYLOAD, 0, loop.follower.time, payload))
         self._loop = loop
@@ -552,7 +554,8 @@ class _Served:
 
     def _rest(self) -> str:
         self._running = False
-        return self._loop.shut_down() if self._loop is not None else ""
+        self._warned = self._loop.shut_down() if self._loop is not None else ""
+        return self._warned
 
     def _run(self) -> None:
         """Periods, until there are to be none."""
@@ -833,7 +836,8 @@ class LoopProcess(RunningLoop):
                 os.kill(self.pid, number)
             if self._reap(2.0) is not None:
                 break
-        return warning or self.untold
+        self.untold = warning or self.untold
+        return self.untold
 
     def _kill(self) -> None:
         """End a process that does not answer."""

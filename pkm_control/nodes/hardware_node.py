@@ -128,7 +128,7 @@ class _PowerOfLoop:
         try:
             return self._shared.process.rest()
         except PkmError as error:
-            return str(error)
+            return "" if self._shared.process.failure else str(error)  # which was told
 
     def _ask(self, request: Any, needed: bool = False) -> str:
         """Ask the loop; one that never began is asked where that is `needed`."""
@@ -298,7 +298,7 @@ class HardwareNode(LifecycleNode):
 
     def _enable(self) -> str:
         if self._lifecycle is Lifecycle.ACTIVE:
-            return ""
+            return self._power.enable()  # as far as is known here: the machine is asked
         if self._lifecycle is Lifecycle.FAULT:
             return self._problem or f"{self._fault or 'the machine has a fault'}; reset first"
         if not self._power.running:
@@ -357,12 +357,12 @@ class HardwareNode(LifecycleNode):
         if life is not self._told:
             self._tell(life)
         fault = self._fault if life is Lifecycle.FAULT else ""
+        if self._shared is not None and self._shared.process.failure and not self._shared.process.gone:
+            return  # what becomes of its drives is still being seen to
         if fault and fault != self._failing:
             self.get_logger().error(f"the machine has stopped: {fault}")
         self._failing = fault
         if self._shared is not None and self._shared.process.gone:
-            if not self._failing:
-                self.get_logger().error(self._shared.process.failure)
             self.exit_code = 1
         self._follow_lifecycle()
 

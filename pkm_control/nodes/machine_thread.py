@@ -111,6 +111,8 @@ class MachineThread:
         """Drives on."""
         with self.lock:
             machine = self.machine
+            if machine is not None and machine.lifecycle is Lifecycle.ACTIVE:
+                return ""
             if machine is None or machine.lifecycle is not Lifecycle.INACTIVE:
                 return (machine.fault or f"the machine is {machine.lifecycle.value}") if machine else "no machine"
             machine.activate()
