@@ -21,7 +21,7 @@ class Interruption:
     """Whether somebody wants the end. Before anything moves, that ends the command at once; later, in order."""
 
     def __init__(self) -> None:
-        self._asked = self._moving = False
+        self._asked = self._moving = self._over = False
         self.warning = ""  # that drives may be on: the last line, whatever else there is to say
 
     def is_set(self) -> bool:
@@ -32,6 +32,10 @@ class Interruption:
     def before_motion(self) -> bool:
         """Whether somebody has asked for the end before anything moved."""
         return self._asked and not self._moving
+
+    def is_over(self) -> None:
+        """From now on, whoever asks for the end interrupts nothing: it is there."""
+        self._over = True
 
     def motion_begins(self) -> None:
         """From now on, what is asked is noted and interrupts nothing.
@@ -56,7 +60,7 @@ class Interruption:
         self._asked = True
         if number == signal.SIGHUP:
             leave_terminal()
-        if not self._moving:
+        if not (self._moving or self._over):
             raise KeyboardInterrupt
 
 
@@ -80,6 +84,7 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
     except PkmError as error:
         faults = (str(error),)
     except (Exception, KeyboardInterrupt) as error:
+        interruption.is_over()  # asked once more, it says the same
         # a compiler that is interrupted where it was called from C swallows that, and fails later in its own way
         if not isinstance(error, KeyboardInterrupt) and not interruption.before_motion:
             raise

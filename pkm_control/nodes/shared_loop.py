@@ -143,7 +143,7 @@ class SharedLoop:
             return
         self._published = now.wake
         ago = time.monotonic() - now.wake if now.readable else 0.0
-        at = self._node.get_clock().now().nanoseconds - round(1e9 * ago)
+        at = max(0, self._node.get_clock().now().nanoseconds - round(1e9 * ago))  # a clock may begin at 0
         stamp = Time(sec=at // 1_000_000_000, nanosec=at % 1_000_000_000)
         self._machine[2].publish(now, stamp)
         self._controller[4].publish(now, stamp)

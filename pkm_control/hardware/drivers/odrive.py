@@ -449,9 +449,16 @@ class ODriveDriver(Driver):
             return
         board.turn += 1
         if of_state and self._held[actuator] and answer != str(CLOSED_LOOP):
+            error = self._asked(board, f"r axis{axis}.{self._error}", time.monotonic() + self._silence)
+            if error not in (None, "0"):
+                raise self._reported(board, axis, error)
             raise DeviceError(f"{board.line.port}: axis{axis} has let go by itself: its state is {answer}")
         if not of_state and answer != "0":
-            raise DeviceError(f"the ODrive on {board.line.port} reports: axis{axis}.{self._error} is {answer}")
+            raise self._reported(board, axis, answer)
+
+    def _reported(self, board: Board, axis: int, error: str | None) -> DeviceError:
+        """What an axis says of itself."""
+        return DeviceError(f"the ODrive on {board.line.port} reports: axis{axis}.{self._error} is {error}")
 
     def _ask_more(self, board: Board, actuator: int, axis: int) -> None:
         """Ask an axis for what homing needs."""
