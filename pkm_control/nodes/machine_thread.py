@@ -26,6 +26,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
+from pkm_control.hardware.drivers.driver import GIVEN_UP
 from pkm_control.hardware.machine import EMERGENCY_STOP, Machine
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
 from pkm_control.loop.fixed_rate import FixedRateLoop
@@ -116,7 +117,7 @@ class MachineThread:
             if machine is None or machine.lifecycle is not Lifecycle.INACTIVE:
                 return (machine.fault or f"the machine is {machine.lifecycle.value}") if machine else "no machine"
             machine.activate()
-            return machine.fault
+            return machine.fault or ("" if machine.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
 
     def disable(self) -> str:
         """Drives off; what is answered is the warning where a drive could not be told."""
