@@ -270,7 +270,7 @@ class HardwareNode(LifecycleNode):
         if self._shared is not None:
             self._shared.end_publishing()
         self._stop.end()
-        self._switch_off()
+        self._switch_off(said=self._shared is not None)  # by the process, as its last word
         if self._shared is not None:
             self._shared.end()
         super().destroy_node()
@@ -282,8 +282,8 @@ class HardwareNode(LifecycleNode):
         self.get_logger().error(problem)
         return TransitionCallbackReturn.FAILURE
 
-    def _switch_off(self) -> None:
-        if self._power.running and (warning := self._power.end()):
+    def _switch_off(self, said: bool = False) -> None:
+        if self._power.running and (warning := self._power.end()) and not said:
             self.get_logger().error(warning)
         self._tell(Lifecycle.UNCONFIGURED)
 

@@ -15,7 +15,8 @@ from std_srvs.srv import Trigger
 from pkm_description.ros import topics
 from pkm_description.ros.streams.polled import Unserved
 
-_LOOK_EVERY = 0.1  # s, whether to end
+_LONGEST = 5.0  # s, of one wait
+_AGAIN = 0.1  # s, after an error
 
 
 class StopThread:
@@ -41,6 +42,9 @@ class StopThread:
         self._group = Unserved()
         self._service = node.create_service(Trigger, service, answer, callback_group=self._group)
         self._topic = node.create_subscription(Empty, topic, lambda _: None, topics.EVENTS, callback_group=self._group)
+        context = node.context.handle
+        assert context is not None
+        self._context, self._wake = context, rclpy_implementation.GuardCondition(context)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="emergency stop", daemon=True)
         self._thread.start()
@@ -48,6 +52,7 @@ class StopThread:
     def end(self) -> None:
         """Serve them no more."""
         self._ended.set()
+        self._wake.trigger_guard_condition()
         self._thread.join(2.0)
 
     def _run(self) -> None:
@@ -60,17 +65,16 @@ class StopThread:
                 if not self._node.context.ok():
                     return  # the node is being shut down
                 self._node.get_logger().error(f"emergency stop: {type(error).__name__}: {error}")
-                self._ended.wait(_LOOK_EVERY)
+                self._ended.wait(_AGAIN)
 
     def _wait(self) -> None:
-        context = self._node.context.handle
-        assert context is not None
-        with context, self._service.handle, self._topic.handle:
-            waiting = rclpy_implementation.WaitSet(1, 0, 0, 0, 1, 0, context)
+        with self._context, self._wake, self._service.handle, self._topic.handle:
+            waiting = rclpy_implementation.WaitSet(1, 1, 0, 0, 1, 0, self._context)
             waiting.clear_entities()
+            waiting.add_guard_condition(self._wake)
             waiting.add_subscription(self._topic.handle)
             waiting.add_service(self._service.handle)
-            waiting.wait(round(1e9 * _LOOK_EVERY))
+            waiting.wait(round(1e9 * _LONGEST))
 
     def _hear(self) -> None:
         with self._topic.handle:
