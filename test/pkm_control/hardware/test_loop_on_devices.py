@@ -58,7 +58,7 @@ class Rig:
 def rig(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
     process = LoopProcess()  # before the device has its thread
     try:
-        with DynamixelBench(tmp_path) as bench:
+        with DynamixelBench(tmp_path, silence="1.0") as bench:
             yield Rig(process, bench, tmp_path, request.param)
             process.end()
     finally:
