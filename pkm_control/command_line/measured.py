@@ -11,7 +11,8 @@ kilohertz would keep a small computer busy.
 import mmap
 
 _LONGEST = 500  # bytes of a reason
-_SAID = mmap.mmap(-1, 2 + _LONGEST)  # shared by all that are forked from this process
+_WARNING = 2000  # bytes of a warning
+_SAID = mmap.mmap(-1, 2 + _LONGEST + _WARNING)  # shared by all that are forked from this process
 
 
 def say_measured() -> None:
@@ -36,14 +37,32 @@ def is_cut_off() -> bool:
 
 def forget_measured() -> None:
     """Before another run."""
-    _SAID[:] = bytes(2 + _LONGEST)
+    _SAID[:] = bytes(len(_SAID))
 
 
 def say_fault(reason: str) -> None:
     """Say why the run ends early, though nobody asked it to."""
-    _SAID[2:] = reason.encode()[:_LONGEST].ljust(_LONGEST, b"\0")
+    _put(2, _LONGEST, reason)
 
 
 def said_fault() -> str:
     """What has been said since `forget_measured`; empty where nothing has."""
-    return _SAID[2:].rstrip(b"\0").decode(errors="ignore")
+    return _text(2, _LONGEST)
+
+
+def say_untold(warning: str) -> None:
+    """Say that drives may be on, since they could not be told: the last thing that a run says."""
+    _put(2 + _LONGEST, _WARNING, warning)
+
+
+def said_untold() -> str:
+    """What has been said of that since `forget_measured`; empty where nothing has."""
+    return _text(2 + _LONGEST, _WARNING)
+
+
+def _put(at: int, room: int, text: str) -> None:
+    _SAID[at : at + room] = text.encode()[:room].ljust(room, b"\0")
+
+
+def _text(at: int, room: int) -> str:
+    return _SAID[at : at + room].rstrip(b"\0").decode(errors="ignore")

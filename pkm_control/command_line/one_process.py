@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
+from pkm_control import ending_signals
 from pkm_control.command_line.outputs import leave_terminal
 from pkm_description import load_mechanism
 from pkm_description.errors import PkmError
@@ -15,14 +16,13 @@ from pkm_description.load import xacro_arguments
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics.making import making
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 class Interruption:
     """Whether somebody wants the end. Before anything moves, that ends the command at once; later, in order."""
 
     def __init__(self) -> None:
-        self._asked = self._moving = False
+        self._asked = self._moving = self._over = False
+        self.warning = ""  # that drives may be on: the last line, whatever else there is to say
 
     def is_set(self) -> bool:
         """Whether somebody has asked for the end."""
@@ -32,6 +32,10 @@ class Interruption:
     def before_motion(self) -> bool:
         """Whether somebody has asked for the end before anything moved."""
         return self._asked and not self._moving
+
+    def is_over(self) -> None:
+        """From now on, whoever asks for the end interrupts nothing: it is there."""
+        self._over = True
 
     def motion_begins(self) -> None:
         """From now on, what is asked is noted and interrupts nothing.
@@ -56,12 +60,12 @@ class Interruption:
         self._asked = True
         if number == signal.SIGHUP:
             leave_terminal()
-        if not self._moving:
+        if not (self._moving or self._over):
             raise KeyboardInterrupt
 
 
 def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, Interruption], Sequence[str]]) -> int:
-    """Load a robot, and do a job with it until it is done or somebody wants the end (Ctrl-C, SIGTERM, SIGHUP).
+    """Load a robot, and do a job with it until it is done or somebody wants the end (Ctrl-C, `ENDING` signals).
 
     Args:
         robot: name or file.
@@ -69,10 +73,10 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
         job: what is to be done; answers by which faults it ended.
 
     Returns:
-        Exit status: 0 done, 1 failed, 130 interrupted.
+        Exit status: 0 done, 1 failed or drives may be on, 130 interrupted.
     """
     interruption = Interruption()
-    previous = {number: signal.signal(number, interruption.hear) for number in _SIGNALS}
+    previous = {number: signal.signal(number, interruption.hear) for number in ending_signals.ENDING}
     try:
         with making("building the robot"):
             mechanism = load_mechanism(robot, xacro_arguments(xacro_args))
@@ -80,6 +84,7 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
     except PkmError as error:
         faults = (str(error),)
     except (Exception, KeyboardInterrupt) as error:
+        interruption.is_over()  # asked once more, it says the same
         # a compiler that is interrupted where it was called from C swallows that, and fails later in its own way
         if not isinstance(error, KeyboardInterrupt) and not interruption.before_motion:
             raise
@@ -87,9 +92,12 @@ def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, In
         return 130
     finally:
         for number, handler in previous.items():
-            signal.signal(number, handler)
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
+    if interruption.warning:
+        print(f"error: {interruption.warning}", file=sys.stderr, flush=True)
+        return 1
     if interruption.is_set():
         return 130
     return 1 if faults else 0

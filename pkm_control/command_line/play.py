@@ -119,6 +119,7 @@ def play(
     print(f"{mechanism.name}: the drives go {going}; Ctrl-C turns them off", flush=True)
     interruption.motion_begins()
     stopped = interruption.is_set
+    loop.machine.unwanted = stopped
     try:
         if problem := loop.configure() or loop.enable():
             raise PkmError(problem)
@@ -136,8 +137,7 @@ def play(
         return kinematics, recording.about(waypoints.source, notes, _REMEDIES)
     finally:
         gc.unfreeze()
-        if warning := loop.shut_down():
-            print(f"pkm play: {warning}", file=sys.stderr, flush=True)
+        interruption.warning = loop.shut_down()
 
 
 def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile) -> ControlLoop:

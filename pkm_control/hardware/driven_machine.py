@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from threading import RLock
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pkm_control.control_errors import LifecycleError
 from pkm_control.controllers.position_limiter import PositionLimiter
-from pkm_control.hardware.drivers.driver import DeviceError, Reading
+from pkm_control.hardware.drivers.driver import DeviceError, GivenUpError, Reading
 from pkm_control.hardware.drives import Drives
 from pkm_control.hardware.homing import Homing, HomingError
 from pkm_control.hardware.machine import EMERGENCY_STOP, Machine, untold
@@ -55,6 +55,8 @@ class DrivenMachine(Machine):
         self.real = real
         self.command_timeout = command_timeout
         self._driver = drives.driver
+        self._driver.unwanted = lambda: bool(self._leaving) or self.unwanted()
+        self._leaving: list[None] = []  # one for each thread that is turning the drives off, or waits to
         self._described = self._scale = drives.scale
         self._home = drives.home
         self._axes = drives.homing
@@ -71,6 +73,7 @@ class DrivenMachine(Machine):
         self._seen = (self.time, drives.home.copy(), none)  # time of the last reading, positions, velocities
         self._command: Array | None = None
         self._command_time = -math.inf
+        self._blocked = 0.0  # s that calls took which blocked who commands: no silence of his
         self._released = True
         self._may_be_on = False
         self._untold = ""  # the warning that they could not be told
@@ -86,7 +89,7 @@ class DrivenMachine(Machine):
         Raises:
             LifecycleError: the machine is active.
         """
-        with self._lock:
+        with self._lock, self._blocking():
             if self.lifecycle is Lifecycle.ACTIVE:
                 raise LifecycleError("configure", "active", "deactivate first")
             self.fault = ""
@@ -104,18 +107,17 @@ class DrivenMachine(Machine):
         Raises:
             LifecycleError: the machine is not inactive.
         """
-        with self._lock:
+        with self._lock, self._blocking():
             if self.lifecycle is not Lifecycle.INACTIVE:
                 raise LifecycleError("activate", self.lifecycle.value, "configure first")
             self._command = None
-            self._command_time = self.time
             self.lifecycle = Lifecycle.ACTIVE
             if self._attempt(self._engage) and not self._homed:
                 self._homing = Homing(self._axes)
 
     def deactivate(self) -> None:
         """Drives off, brakes closed; a fault where they cannot be told."""
-        with self._lock:
+        with self._turning_off(), self._lock, self._blocking():
             if self.lifecycle is not Lifecycle.ACTIVE:
                 return
             self._let_go()
@@ -141,7 +143,7 @@ class DrivenMachine(Machine):
         Args:
             reason: why, in words.
         """
-        with self._lock:
+        with self._turning_off(), self._lock, self._blocking():
             self._fail(reason, always=True)
 
     def shut_down(self) -> str:
@@ -150,22 +152,41 @@ class DrivenMachine(Machine):
         Returns:
             Empty, or the warning that the drives could not be told.
         """
-        mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are told without it, too
+        with self._turning_off():
+            mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are told without it, too
+            try:
+                if self._ended is None:
+                    self._let_go()
+                    self._ended = self._tell_off()
+                    self._warn(self._ended)
+                    if self._ended:
+                        self.lifecycle = Lifecycle.FAULT
+                    elif self.lifecycle is not Lifecycle.FAULT:
+                        self.lifecycle = Lifecycle.UNCONFIGURED
+                    with contextlib.suppress(Exception):
+                        self._driver.close()
+                return self._ended
+            finally:
+                if mine:
+                    self._lock.release()
+
+    @contextlib.contextmanager
+    def _blocking(self) -> Iterator[None]:
+        """Note how long a call takes in which whoever asks for it cannot command."""
+        began = time.monotonic()
         try:
-            if self._ended is None:
-                self._let_go()
-                self._ended = self._tell_off()
-                self._warn(self._ended)
-                if self._ended:
-                    self.lifecycle = Lifecycle.FAULT
-                elif self.lifecycle is not Lifecycle.FAULT:
-                    self.lifecycle = Lifecycle.UNCONFIGURED
-                with contextlib.suppress(Exception):
-                    self._driver.close()
-            return self._ended
+            yield
         finally:
-            if mine:
-                self._lock.release()
+            self._blocked += time.monotonic() - began
+
+    @contextlib.contextmanager
+    def _turning_off(self) -> Iterator[None]:
+        """Have a thread that is enabling the drives, and has the device, give that up."""
+        self._leaving.append(None)
+        try:
+            yield
+        finally:
+            self._leaving.pop()
 
     # One period
 
@@ -183,6 +204,11 @@ class DrivenMachine(Machine):
             return "positions are unknown: activate, and the axes are homed"
         dropped = f"{self._dropped} readings were dropped: {self._doubt}" if self._dropped else ""
         return "; ".join(words for words in (self._driver.notice, dropped) if words)
+
+    @property
+    def untold(self) -> str:
+        """The warning that drives may be on."""
+        return self._untold
 
     @property
     def silent_for(self) -> float:
@@ -239,6 +265,8 @@ class DrivenMachine(Machine):
             raise ValueError(f"step is {dt} s; give a time greater than zero")
         with self._lock:
             self.time += dt
+            self._command_time += min(dt, self._blocked)
+            self._blocked -= min(dt, self._blocked)
             self._began = time.monotonic()
             if self.readable or self._homing is not None or self.lifecycle is Lifecycle.INACTIVE:
                 self._attempt(lambda: self._exchange(dt))
@@ -280,6 +308,8 @@ class DrivenMachine(Machine):
         self._began = time.monotonic()
         self._watch = ReadingWatch(self.limits)
         for _ in range(_READINGS):
+            if self._driver.unwanted():
+                raise GivenUpError
             reading = self._driver.exchange(None)
             if reading.time <= self._asked:
                 continue
@@ -360,6 +390,9 @@ class DrivenMachine(Machine):
         positions = self._seen[1]
         self._may_be_on = True
         self._driver.enable(self._scale.to_device(positions))
+        if self._driver.unwanted():
+            raise GivenUpError
+        self._command_time = self.time
         self._limiter.start(positions)
         self._released = False
         self._fresh = True
@@ -376,7 +409,8 @@ class DrivenMachine(Machine):
         if not (self._may_be_on or always):
             return ""
         try:
-            self._driver.disable()
+            with self.telling():
+                self._driver.disable()
         except Exception as error:
             self._untold, self._told = untold(error) if self._may_be_on else "", time.monotonic()
             return self._untold
@@ -422,6 +456,9 @@ class DrivenMachine(Machine):
         """Do what may fail; a failure is a fault, after which the drives are told to let go. Whatever is raised."""
         try:
             act()
+        except GivenUpError as error:
+            self._give_up(str(error))
+            return False
         except (DeviceError, HomingError) as error:
             self._fail(str(error))
             return False
@@ -429,6 +466,13 @@ class DrivenMachine(Machine):
             self._fail(f"{type(error).__name__}: {error}")
             return False
         return True
+
+    def _give_up(self, reason: str) -> None:
+        """The drives are to be off, before all of them were on: no fault, where they can be told."""
+        if self.lifecycle is Lifecycle.ACTIVE:
+            self.deactivate()
+        else:
+            self._fail(reason)
 
     def _fail(self, reason: str, always: bool = False) -> None:
         self._let_go()

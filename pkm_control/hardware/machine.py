@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +45,8 @@ class Machine(ABC):
     Drives are off until `activate`, and whatever ends that, a fault or a call, leaves them off until it is called anew.
 
     `saturated` (n_actuated,) tells which actuators are at a limit, `outputs` what the machine's outputs were set to.
+    `unwanted` says whether drives that are just being enabled are to be off: `activate` asks it between two drives.
+    `telling` is entered while drives are told to let go, which may take a second.
 
     Args:
         limits: of the actuators.
@@ -59,6 +63,8 @@ class Machine(ABC):
         self.time = 0.0
         self.saturated = np.zeros(len(limits.names), dtype=bool)
         self.outputs: dict[str, float] = {}
+        self.unwanted: Callable[[], bool] = lambda: False
+        self.telling: Callable[[], AbstractContextManager[object]] = nullcontext
 
     # Life cycle
 
@@ -70,9 +76,16 @@ class Machine(ABC):
             LifecycleError: the machine is active.
         """
 
+    @property
+    def untold(self) -> str:
+        """The warning that drives may be on, since they could not be told; empty where they are known to be off."""
+        return ""
+
     @abstractmethod
     def activate(self) -> None:
         """Open the brakes, drives on; they hold until the first `write`, or give no effort where that is commanded.
+
+        Where they are `unwanted` before all of them are on, they are off again and the machine stays inactive.
 
         Raises:
             LifecycleError: the machine is not inactive.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller
 from pkm_control.controllers.weight import holding_efforts
+from pkm_control.hardware.drivers.driver import GIVEN_UP
 from pkm_control.hardware.machine import EMERGENCY_STOP, Machine
 from pkm_control.hardware.machine_state import Lifecycle, MachineState
 from pkm_control.loop.follower import TrajectoryFollower
@@ -147,17 +148,19 @@ class ControlLoop:
             return machine.fault or f"the machine is {machine.lifecycle.value}"
         machine.activate()
         self._tell_follower()
-        return machine.fault
+        return machine.fault or ("" if machine.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
 
-    def disable(self, reason: str = "the drives were disabled") -> None:
-        """Turn the drives off; what moves ends at once."""
+    def disable(self, reason: str = "the drives were disabled") -> str:
+        """Turn the drives off; what moves ends at once. Return a warning where a drive could not be told."""
         self.machine.deactivate()
         self._drives_off(reason)
+        return self.machine.untold
 
-    def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
-        """Turn the drives off at once, until `reset`."""
+    def emergency_stop(self, reason: str = EMERGENCY_STOP) -> str:
+        """Turn the drives off at once, until `reset`; return a warning where a drive could not be told."""
         self.machine.emergency_stop(reason)
         self._drives_off(reason)
+        return self.machine.untold
 
     def reset(self) -> str:
         """Lead the machine out of a fault: inactive, drives off; return why not, empty where it is done."""

@@ -50,6 +50,7 @@ _SAME_WAY = 0.95  # cosine of the angle within which a direction is still the on
 _FOUND_AT_REST = 1e-3  # of the characteristic length per second: a platform that is no faster rests
 _ARRIVED = 1e-5  # of the characteristic length, and that per second
 _SHARES = 257  # of the way to a pose that is out of reach, of which the last that can be taken is looked for
+_FARTHEST = 1e6  # robot sizes, of a pose that is asked for: beyond, numbers are nonsense
 _LONGEST = 0.05  # s, that one call moves on
 _EVER = 100.0  # time constants after which the filter rests
 _WAY_IN = 81  # poses looked at on the way back in
@@ -223,6 +224,8 @@ class Jog:
         pose = with_unit_quaternions(pose[None])[0]
         if not np.isfinite(pose).all() or abs(np.linalg.norm(pose[3:]) - 1.0) > 1e-6:
             raise PkmError("the pose is not finite, or its quaternion is not of unit length")
+        if np.abs(pose[:3]).max() > _FARTHEST * self.kinematics.characteristic_length:
+            raise PkmError(f"the pose is farther than {_FARTHEST:g} times the robot's size from its base")
         if closes(self.kinematics.inverse(pose, mode=self.check.mode).status):
             return np.array(pose)
         found = self.kinematics.nearest(pose)

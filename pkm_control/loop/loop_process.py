@@ -3,15 +3,18 @@
 
 A loop with a real-time priority must not wait for what an ordinary thread holds, and in Python that is the interpreter
 itself. So the loop is alone in its process. It is asked through a socket that it never waits for, and tells each
-period as a row of numbers in memory that both processes see; texts follow by the socket when they change.
+period as a row of numbers, with its texts, in memory that both processes see. That the drives are to be off is a mark
+in that memory, too: the loop sees it in the middle of enabling them.
 
-The loop's process outlives the one that began it by the moment that it takes to turn the drives off.
+The loop's process outlives the one that began it by the moment that it takes to turn the drives off. Where it dies
+itself and cannot, the process that asks does.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import mmap
 import os
 import pickle
@@ -23,7 +26,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NoReturn
@@ -31,8 +34,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control import ending_signals
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.conveyor.conveyor import BeltState
+from pkm_control.hardware.machine import untold
 from pkm_control.hardware.machine_state import Lifecycle, MachineState
 from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
@@ -46,7 +51,7 @@ from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
 from pkm_control.loop.scheduling import LoopScheduling, Watchdog, settle
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
-from pkm_description.errors import PkmError
+from pkm_description.errors import PkmError, shortened
 from pkm_description.mechanism import Inertial
 
 Array = NDArray[np.float64]
@@ -58,8 +63,13 @@ _ROOM = 1 << 22  # bytes, for rows: some seconds of them
 _BEAT_EVERY = 0.05  # s: how often the process that asks says that it lives
 _SILENCE = 1.0, 3.0  # s, of that process: after which the loop ends what moves, and turns the drives off
 _STILL = 0.5  # s without a period, after which the loop has fallen silent
+_HOPELESS = 1.0  # s without a period, after which nobody waits for its answer
+_LONGEST = 20.0  # s that one request may take; a board that is contacted takes some of them
+_LOOK = 0.02  # s, between two looks whether an answer can still come
+_ENABLED = 1.0  # s that the answer to `enable` waits for a controller that holds the platform
+_LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
 _IDLE = 0.005  # s before the next period: as long the loop listens in between, where periods are long
-_HEAD = 25  # numbers of a row before its vectors
+_HEAD = 26  # numbers of a row before its vectors
 _PATIENCE = 5.0  # s, for an answer of a loop that runs
 _PR_SET_NAME = 15  # of prctl(2)
 
@@ -75,8 +85,107 @@ class Kind(Enum):
     OUTPUT = 5
     PAYLOAD = 6
     MOTION = 7
-    TEXTS = 8
-    SAY = 9
+    SAY = 8
+    ENDED = 9  # the last word: the warning that drives may be on, or none
+
+
+_BEAT, _ALIVE, _BUSY = 1, 2, 3  # places of times in memory
+_OFFS, _STOPS = 4, 5  # places of counts
+_MARKS = 64  # bytes
+_SLOTS, _SLOT = 64, 1 << 14  # of texts; bytes of each
+_ROWS = _MARKS + _SLOTS * _SLOT  # where rows begin
+
+
+class Marks:
+    """What the two processes know of each other at once: numbers in memory that both see.
+
+    Times are monotonic [s]. `alive`: when the loop last did something; `busy`: since when it has been doing what it was
+    asked for, 0 where nothing is; `offs` and `stops`: how often the drives were asked to be off, and an emergency stop.
+
+    Args:
+        memory: that both see.
+    """
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._times = np.frombuffer(memory, np.float64, _MARKS // 8)
+        self._counts = np.frombuffer(memory, np.int64, _MARKS // 8)
+        self._asking = threading.Lock()
+
+    def beat(self) -> None:
+        """Say that the process lives that asks; in that process."""
+        self._times[_BEAT] = time.monotonic()
+
+    @property
+    def silence(self) -> float:
+        """How long it has not said so [s]."""
+        return time.monotonic() - float(self._times[_BEAT])
+
+    def live(self) -> None:
+        """Say that the loop does something; in its process."""
+        self._times[_ALIVE] = time.monotonic()
+
+    @property
+    def alive(self) -> float:
+        """When it last said so [s]."""
+        return float(self._times[_ALIVE])
+
+    @contextlib.contextmanager
+    def doing(self) -> Iterator[None]:
+        """Do what takes a while: what was asked for, or telling drives to let go; in the loop's process."""
+        before = float(self._times[_BUSY])
+        self._times[_BUSY] = before or time.monotonic()
+        try:
+            yield
+        finally:
+            self.live()
+            self._times[_BUSY] = before
+
+    @property
+    def busy(self) -> float:
+        """How long it has been doing that [s]; 0 where it does not."""
+        since = float(self._times[_BUSY])
+        return time.monotonic() - since if since else 0.0
+
+    def ask_off(self) -> None:
+        """The drives are to be off; a request follows."""
+        with self._asking:
+            self._counts[_OFFS] += 1
+
+    def ask_stop(self) -> None:
+        """An emergency stop."""
+        with self._asking:
+            self._counts[_STOPS] += 1
+
+    @property
+    def offs(self) -> int:
+        """How often the drives were asked to be off."""
+        return int(self._counts[_OFFS])
+
+    @property
+    def stops(self) -> int:
+        """How often an emergency stop was asked for."""
+        return int(self._counts[_STOPS])
+
+
+_SLOT_HEAD = struct.Struct("<2q")  # number of the texts, and how many bytes they have
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What a loop says in words."""
+
+    reason: str = ""
+    fault: str = ""
+    notice: str = ""
+    force_lost: str = ""
+
+    def packed(self, room: int) -> bytes:
+        """As bytes, shortened where they do not fit into so many."""
+        words = [self.reason, self.fault, self.notice, self.force_lost]
+        data = json.dumps(words).encode()
+        if len(data) > room:  # 6 bytes for one letter at most
+            data = json.dumps([shortened(word, room // 32) for word in words]).encode()
+        return data
 
 
 class Rows:
@@ -109,38 +218,53 @@ class Rows:
             self._at[name] = slice(begin, begin + size)
             begin += size
         self._count = np.frombuffer(memory, np.int64, 1)
-        self._beat = np.frombuffer(memory, np.float64, 1, 8)  # s, monotonic: when the other process last lived
-        self.most = (len(memory) - 64) // (8 * begin)
-        self._table = np.frombuffer(memory, np.float64, self.most * begin, 64).reshape(self.most, begin)
+        self.most = (len(memory) - _ROWS) // (8 * begin)
+        self._table = np.frombuffer(memory, np.float64, self.most * begin, _ROWS).reshape(self.most, begin)
+        self._texts, self._texts_number = Texts(), 0
 
     def clear(self) -> None:
         """Begin anew; all pages of the memory are there afterwards."""
         self._count[0] = 0
         self._table[:] = 0.0
-        self.beat()
+        self._memory[_MARKS:_ROWS] = bytes(_ROWS - _MARKS)
+        self._say(Texts())
 
-    def beat(self) -> None:
-        """Say that the process lives that asks; in that process."""
-        self._beat[0] = time.monotonic()
+    def _say(self, texts: Texts) -> None:
+        """Write other texts, for the rows to come."""
+        self._texts, self._texts_number = texts, self._texts_number + 1
+        at = _MARKS + self._texts_number % _SLOTS * _SLOT
+        _SLOT_HEAD.pack_into(self._memory, at, 0, 0)
+        data = texts.packed(_SLOT - _SLOT_HEAD.size)
+        self._memory[at + _SLOT_HEAD.size : at + _SLOT_HEAD.size + len(data)] = data
+        _SLOT_HEAD.pack_into(self._memory, at, self._texts_number, len(data))
 
-    @property
-    def silence(self) -> float:
-        """How long it has not said so [s]."""
-        return time.monotonic() - float(self._beat[0])
+    def texts(self, row: Array) -> Texts | None:
+        """What a row says in words; None where other texts have taken the place of these."""
+        number = int(row[25])
+        at = _MARKS + number % _SLOTS * _SLOT
+        found, length = _SLOT_HEAD.unpack_from(self._memory, at)
+        data = self._memory[at + _SLOT_HEAD.size : at + _SLOT_HEAD.size + length]
+        if found != number or _SLOT_HEAD.unpack_from(self._memory, at) != (found, length):
+            return None
+        return Texts(*json.loads(data))
 
     @property
     def count(self) -> int:
         """How many rows have been written."""
         return int(self._count[0])
 
-    def write(self, now: Situation, motion: Motion | None, lifecycle: Lifecycle, missed: int, work: float) -> None:
+    def write(
+        self, now: Situation, motion: Motion | None, lifecycle: Lifecycle, texts: Texts, missed: int, work: float
+    ) -> None:
         """Add a period; in the loop's process."""
+        if texts != self._texts:
+            self._say(texts)
         count = self.count
         row, at = self._table[count % self.most], self._at
         action, state = now.action, now.state
         self._head.pack_into(
             self._memory,
-            64 + 8 * len(row) * (count % self.most),
+            _ROWS + 8 * len(row) * (count % self.most),
             now.time,
             now.now,
             now.wake,
@@ -166,6 +290,7 @@ class Rows:
             0.0 if motion is None else motion.elapsed,
             0.0 if motion is None else motion.position_error,
             0.0 if motion is None else motion.rotation_error,
+            self._texts_number,
         )
         row[at["positions"]], row[at["velocities"]], row[at["efforts"]] = (
             state.positions,
@@ -208,16 +333,6 @@ _LIVES = tuple(Lifecycle)
 
 
 @dataclass(frozen=True)
-class Texts:
-    """What a loop says in words; told when one of them changes."""
-
-    reason: str = ""
-    fault: str = ""
-    notice: str = ""
-    force_lost: str = ""
-
-
-@dataclass(frozen=True)
 class Figures:
     """How one period kept its time: when it began [s, monotonic], deadlines missed until then, s of work in it."""
 
@@ -234,6 +349,13 @@ class Channel:
         self._came = bytearray()
         self._goes = bytearray()
         self.closed = False
+        self._hang_up = select.poll()
+        self._hang_up.register(end, select.POLLRDHUP)
+
+    @property
+    def hung_up(self) -> bool:
+        """Whether the other half is gone, though what it said before may wait to be read."""
+        return self.closed or bool(self._hang_up.poll(0))
 
     def wait(self) -> Any:
         """Wait for the next message; None at the end."""
@@ -303,6 +425,16 @@ class Channel:
 # The process of the loop
 
 
+@dataclass(frozen=True)
+class _Answer:
+    """The answer to a request of a number; it waits for a controller that knows of the drives, until then [s]."""
+
+    number: int
+    answer: Any
+    error: Exception | None
+    until: float
+
+
 class _Served:
     """The half in the process of the loop."""
 
@@ -312,10 +444,12 @@ class _Served:
         self._loop: ControlLoop | None = None
         self._rows: Rows | None = None
         self._running = False
-        self._texts = Texts()
+        self._marks = Marks(memory)
+        self._offs = self._stops = 0  # requests of the marks that have been done
         self._motion: Motion | None = None
         self._priority = 0
-        self._answers: list[tuple[int, Any, Exception | None]] = []  # that are sent when their row is written
+        self._answers: list[_Answer] = []  # that are sent when their row is written
+        self._warned = ""  # the warning that the other process was given
         self._alone = False  # the other process does not live, as far as is known
         self.ending = False
 
@@ -328,12 +462,37 @@ class _Served:
                     self._run()
         finally:
             if self._loop is not None:
-                self._loop.shut_down()
+                warning = self._loop.shut_down()
+                if warning != self._warned and self._channel.hung_up:  # nobody else says it
+                    print(warning, file=sys.stderr, flush=True)
+                self._channel.send((Kind.ENDED, 0, warning))
+
+    @property
+    def _unwanted(self) -> bool:
+        """Whether drives that are just being enabled are to be off."""
+        marks = self._marks
+        return marks.offs != self._offs or marks.stops != self._stops or self.ending or self._channel.hung_up
+
+    def _stop_where_asked(self) -> None:
+        """Do an emergency stop that the marks ask for; a request follows, for the answer."""
+        if (stops := self._marks.stops) != self._stops and self._loop is not None:
+            with self._marks.doing():
+                try:
+                    requests.emergency_stop(self._loop)
+                finally:
+                    self._stops = stops
 
     def _handle(self, message: tuple[Any, ...]) -> None:
+        with self._marks.doing():
+            self._do(message)
+
+    def _do(self, message: tuple[Any, ...]) -> None:
         kind, number, *rest = message
         answer: Any = None
         error: Exception | None = None
+        request = rest[0] if kind is Kind.ASK else None
+        if kind is Kind.REST or request is requests.disable:
+            self._offs += 1
         try:
             if kind is Kind.BUILD:
                 answer = self._build(*rest)
@@ -342,7 +501,11 @@ class _Served:
             elif kind is Kind.REST:
                 answer = self._rest()
             elif self._loop is None:
+                self._stops = self._marks.stops
                 raise LoopEndedError("there is no robot")
+            elif request is requests.emergency_stop:
+                self._stop_where_asked()
+                answer = self._loop.machine.untold
             else:
                 asked = Request(rest[0], rest[1])
                 asked.run(self._loop)
@@ -352,7 +515,8 @@ class _Served:
         if error is not None and not isinstance(error, PkmError):
             traceback.print_exception(error)
         if number and self._running and kind is Kind.ASK:
-            self._answers.append((number, answer, error))
+            enabled = request is requests.enable and not answer and error is None
+            self._answers.append(_Answer(number, answer, error, time.monotonic() + _ENABLED if enabled else 0.0))
         elif number:
             self._answer(number, answer, error)
 
@@ -373,9 +537,10 @@ class _Served:
         n, joints = len(loop.limits.names), len(loop.kinematics.joint_names)
         self._rows, self._priority = Rows(self._memory, n, joints), priority
         self._rows.clear()
+        loop.machine.unwanted, loop.machine.telling = lambda: self._unwanted, self._marks.doing
         loop.on_output = lambda event: self._channel.send((Kind.OUTPUT, 0, loop.follower.time, event))
         loop.on_payload = lambda payload: self._channel.send((Kind.PAYLOAD, 0, loop.follower.time, payload))
-        self._loop, self._texts = loop, Texts()
+        self._loop = loop
         settle()
         return loop.machine.real, 1.0 / loop.rate
 
@@ -389,7 +554,8 @@ class _Served:
 
     def _rest(self) -> str:
         self._running = False
-        return self._loop.shut_down() if self._loop is not None else ""
+        self._warned = self._loop.shut_down() if self._loop is not None else ""
+        return self._warned
 
     def _run(self) -> None:
         """Periods, until there are to be none."""
@@ -400,17 +566,17 @@ class _Served:
         scheduling = LoopScheduling(self._priority, lambda text: self._channel.send((Kind.SAY, 0, text)), alone=True)
         scheduling.request()
         fixed.restart()
-        rows.beat()
+        self._marks.beat()
         try:
             while self._running and not self.ending:
                 while self._running and (left := fixed.left) > 2.0 * _IDLE and self._channel.ready(left - _IDLE):
                     self._listen()  # at once, where periods are long: a stop waits for nothing
-                    self._write(loop, rows, fixed, 0.0)
+                    self._write(loop, rows, fixed, None)
                 periods = fixed.wait()
                 self._listen()
                 if not self._running:
                     break
-                self._watch(loop, rows.silence)
+                self._watch(loop, self._marks.silence)
                 loop.period(periods)
                 self._write(loop, rows, fixed, time.monotonic() - fixed.last_wake)
         finally:
@@ -419,24 +585,39 @@ class _Served:
 
     def _listen(self) -> None:
         """Do what has been asked."""
+        self._stop_where_asked()
         for message in self._channel.poll():
             self._handle(message)
         if self._channel.closed:
             self.ending = True
 
-    def _write(self, loop: ControlLoop, rows: Rows, fixed: FixedRateLoop, work: float) -> None:
-        """Write a row, and tell what has changed; answers come after the row that shows what they tell."""
+    def _write(self, loop: ControlLoop, rows: Rows, fixed: FixedRateLoop, work: float | None) -> None:
+        """Write a row, and tell what has changed; answers come after the row that shows what they tell.
+
+        Args:
+            loop: that had a period.
+            rows: where it goes.
+            fixed: the clock of the periods.
+            work: s of the period that has just passed; None: what was asked for between two of them has been done.
+        """
         if loop.last is None:
             return
         now = situation_of(loop, fixed.last_wake)
-        rows.write(now, loop.follower.motion, loop.machine.lifecycle, fixed.missed, work)
-        self._send_answers()
-        self._tell(loop, now)
+        texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice, loop.follower.force.lost)
+        rows.write(now, loop.follower.motion, loop.machine.lifecycle, texts, fixed.missed, work or 0.0)
+        self._marks.live()
+        followed = work is not None and not (now.mode is Mode.WAITING and now.readable)
+        self._send_answers(followed or loop.machine.lifecycle is not Lifecycle.ACTIVE)
+        self._tell(loop)
 
-    def _send_answers(self) -> None:
+    def _send_answers(self, followed: bool = True) -> None:
+        """Send what was answered; that drives are on, when the controller knows it: `followed`."""
         answers, self._answers = self._answers, []
-        for answer in answers:
-            self._answer(*answer)
+        for one in answers:
+            if followed or time.monotonic() >= one.until:
+                self._answer(one.number, one.answer, one.error)
+            else:
+                self._answers.append(one)
 
     def _watch(self, loop: ControlLoop, silence: float) -> None:
         """End what moves where nobody could stop it any more, and turn the drives off where that lasts."""
@@ -450,7 +631,7 @@ class _Served:
         if silence > _SILENCE[1] and loop.machine.lifecycle is Lifecycle.ACTIVE:
             loop.emergency_stop(f"{reason}: nobody could stop it")
 
-    def _tell(self, loop: ControlLoop, now: Situation) -> None:
+    def _tell(self, loop: ControlLoop) -> None:
         """Send what has changed."""
         motion = loop.follower.motion
         if self._motion is not None and self._motion.outcome is not None:
@@ -458,12 +639,7 @@ class _Served:
             numbers = over.elapsed, over.position_error, over.rotation_error, over.samples, over.squares, over.largest
             self._channel.send((Kind.MOTION, 0, over.number, over.outcome, over.reason, numbers))
         self._motion = motion
-        texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice, loop.follower.force.lost)
-        if texts != self._texts:
-            self._texts = texts
-            self._channel.send((Kind.TEXTS, 0, texts))
-        else:
-            self._channel.flush()
+        self._channel.flush()
 
 
 def _serve_alone(end: socket.socket, memory: mmap.mmap) -> NoReturn:
@@ -478,9 +654,10 @@ def _serve_alone(end: socket.socket, memory: mmap.mmap) -> NoReturn:
         def stop(*_: Any) -> None:
             served.ending = True
 
+        for number in ending_signals.ENDING:
+            signal.signal(number, stop)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, stop)
         served.serve()
         code = 0
     except BaseException:
@@ -493,6 +670,16 @@ def _serve_alone(end: socket.socket, memory: mmap.mmap) -> NoReturn:
 
 
 # The other process
+
+
+def _how(status: int | None) -> str:
+    """How a process has ended, in words."""
+    if status is None:
+        return "nobody knows how"
+    if status < 0:
+        with contextlib.suppress(ValueError):
+            return signal.Signals(-status).name
+    return f"exit status {status}"
 
 
 class LoopProcess(RunningLoop):
@@ -525,7 +712,12 @@ class LoopProcess(RunningLoop):
         self._planning: Callable[[int], tuple[CurveCheck, Jog]] | None = None
         self._planned: dict[int, tuple[CurveCheck, Jog]] = {}
         self._watchdog: Watchdog | None = None
-        self.texts = Texts()
+        self._marks = Marks(self._memory)
+        self._last_texts = Texts()
+        self._last_resort: Callable[[], str] = lambda: ""
+        self._reaping = threading.Lock()
+        self._status: int | None = None  # as the process has ended, by `os.waitstatus_to_exitcode`
+        self.untold = ""  # the warning that drives may be on, since it has ended
         self.payload: Inertial | None = None
         self.resting = True  # there are no periods, and the drives are off
         self._period = 0.0  # s
@@ -538,6 +730,7 @@ class LoopProcess(RunningLoop):
         self._reader: threading.Thread | None = None
         self._beating: threading.Thread | None = None
         self._ended = threading.Event()
+        self._over = threading.Event()
 
     # Life
 
@@ -547,6 +740,7 @@ class LoopProcess(RunningLoop):
         arguments: tuple[Any, ...],
         planning: Callable[[int], tuple[CurveCheck, Jog]],
         priority: int,
+        last_resort: Callable[[], str] = lambda: "",
     ) -> None:
         """Have the other process build a loop, which takes as long as it takes.
 
@@ -555,18 +749,21 @@ class LoopProcess(RunningLoop):
             arguments: of it.
             planning: see above.
             priority: SCHED_FIFO priority of the loop while it runs, where permitted; 0: ordinary.
+            last_resort: turns the drives off from this process, where that of the loop has died; answers with a warning
+                where they could not be told.
 
         Raises:
             PkmError: it cannot be built.
         """
+        self._last_resort = last_resort
         if self._reader is None:
             self._reader = threading.Thread(target=self._read, name="loop's words", daemon=True)
             self._reader.start()
         self._rows, self._planned, self._planning = None, {}, planning
-        self.real, self._period = self._send(Kind.BUILD, None, build, arguments, priority)
+        self.real, self._period = self._send(Kind.BUILD, _PATIENCE, build, arguments, priority)
         kinematics = planning(0)[0].kinematics
         rows = Rows(self._memory, len(kinematics.actuated_names), len(kinematics.joint_names))
-        rows.beat()
+        self._marks.beat()
         self._rows = rows
         if self._beating is None:
             self._beating = threading.Thread(target=self._beat, name="beat", daemon=True)
@@ -577,47 +774,87 @@ class LoopProcess(RunningLoop):
 
     def run(self) -> str:
         """Make contact with the machine, drives off, and begin; return why not, empty where it is done."""
-        problem = str(self._send(Kind.RUN, None) or "")
+        problem = str(self._send(Kind.RUN, _PATIENCE) or "")
         self.resting = bool(problem) and not self.real
         return problem
 
     def rest(self) -> str:
         """Turn the drives off, and end periods; return a warning where a drive could not be told."""
+        self._marks.ask_off()
+        warning = str(self._send(Kind.REST, _PATIENCE) or "")
         self.resting = True
-        return str(self._send(Kind.REST, _PATIENCE) or "")
+        return warning
+
+    def emergency_stop(self) -> str:
+        """Turn the drives off at once, even while they are being enabled, until a reset.
+
+        Where the loop is silent, its process is ended, and the drives are turned off from here.
+
+        Returns:
+            Why they may be on; empty where they are off.
+        """
+        self._marks.ask_stop()
+        try:
+            return str(self._send(Kind.ASK, _PATIENCE, requests.emergency_stop, ()) or "")
+        except LoopEndedError as error:
+            if not self.real or self.resting:
+                return str(error)
+            if not self.failure:
+                self.say(f"{error}: it is ended, and the drives are turned off without it")
+                self._kill()
+            self._over.wait(_LAST_RESORT)
+            return self.failure or str(error)
+
+    def tell_emergency_stop(self) -> None:
+        """The same, and wait for nothing."""
+        self._marks.ask_stop()
+        self.tell(requests.emergency_stop)
 
     def _beat(self) -> None:
         """In a thread: say that this process lives."""
         while not self._ended.wait(_BEAT_EVERY):
-            if (rows := self._rows) is not None:
-                rows.beat()
+            self._marks.beat()
 
     def end(self) -> str:
         """End the process, drives off; return a warning where a drive could not be told."""
-        self._ended.set()
         warning = ""
         if self._reader is not None and not self.failure:
-            with contextlib.suppress(PkmError):
+            try:
                 warning = self.rest()
+                self._ended.set()
+            except PkmError:
+                self._kill()
         if self._watchdog is not None:
             self._watchdog.end()
+        if self._reader is not None and not self._ended.is_set():
+            self._over.wait(_LAST_RESORT)
+        self._ended.set()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        self._wait_for_end()
-        return warning
-
-    def _wait_for_end(self) -> None:
         for number in (0, signal.SIGTERM, signal.SIGKILL):
-            until = time.monotonic() + 2.0
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
-            while time.monotonic() < until:
-                try:
-                    if os.waitpid(self.pid, os.WNOHANG)[0]:
-                        return
-                except ChildProcessError:
-                    return
-                time.sleep(0.005)
+            if self._reap(2.0) is not None:
+                break
+        self.untold = warning or self.untold
+        return self.untold
+
+    def _kill(self) -> None:
+        """End a process that does not answer."""
+        if self._status is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def _reap(self, patience: float) -> int | None:
+        """How the process has ended; None where it has not, so long [s]."""
+        until = time.monotonic() + patience
+        while True:
+            with self._reaping, contextlib.suppress(ChildProcessError):
+                if self._status is None and (found := os.waitpid(self.pid, os.WNOHANG))[0]:
+                    self._status = os.waitstatus_to_exitcode(found[1])
+            if self._status is not None or time.monotonic() > until:
+                return self._status
+            time.sleep(0.005)
 
     # What it says
 
@@ -628,9 +865,41 @@ class LoopProcess(RunningLoop):
 
     @property
     def lifecycle(self) -> Lifecycle:
-        """Of the machine."""
+        """Of the machine, as the loop said last."""
+        if self.failure:
+            return Lifecycle.FAULT
         row = self._newest()
         return Lifecycle.UNCONFIGURED if row is None else _LIVES[int(row[5])]
+
+    @property
+    def texts(self) -> Texts:
+        """What the loop said last."""
+        row = self._newest()
+        return Texts() if row is None or self._rows is None else self._texts_of(row, self._rows)
+
+    @property
+    def problem(self) -> str:
+        """Why nothing is known of the machine: the loop has ended, or is silent; empty where all is well."""
+        limit = _STILL + 5.0 * self._period
+        if self.failure or self._still < limit:
+            return self.failure
+        return f"the control loop has said nothing for more than {limit:.1f} s"
+
+    @property
+    def _still(self) -> float:
+        """How long the loop has not done anything [s]; what it was asked for may take a while."""
+        if self.resting or self._rows is None or self._rows.count == 0:
+            return 0.0
+        busy = self._marks.busy
+        if busy:
+            return max(0.0, busy - _LONGEST)
+        return time.monotonic() - self._marks.alive
+
+    def _texts_of(self, row: Array, rows: Rows) -> Texts:
+        found = rows.texts(row)
+        if found is not None:
+            self._last_texts = found
+        return self._last_texts
 
     @property
     def situation(self) -> Situation:
@@ -639,15 +908,13 @@ class LoopProcess(RunningLoop):
         if row is None or rows is None:
             raise LoopEndedError(self.failure or UNCONFIGURED)
         now = self._situation(row, rows)
-        still = time.monotonic() - now.wake
-        if not (self.resting or self.failure):
-            if still < _STILL + 5.0 * self._period:
-                return now
-            reason = f"the control loop has said nothing for {still:.1f} s"
-            nothing = np.zeros_like(now.action.command)
-            return replace(now, action=Action(Mode.STOPPED, nothing, reason, gives_up=True), readable=False)
+        problem = self.problem
+        if not (self.resting or problem):
+            return now
         nothing = np.zeros_like(now.action.command)
-        action = Action(Mode.WAITING, nothing, self.failure or UNCONFIGURED, speed=now.override, gives_up=True)
+        if problem and not self.failure:
+            return replace(now, action=Action(Mode.STOPPED, nothing, problem, gives_up=True), readable=False)
+        action = Action(Mode.WAITING, nothing, problem or UNCONFIGURED, speed=now.override, gives_up=True)
         return replace(now, action=action, moving=False, readable=False)
 
     def _newest(self) -> Array | None:
@@ -686,12 +953,12 @@ class LoopProcess(RunningLoop):
             found, n = part("measured"), len(part("positions"))
             unknown = np.full((n, 6), np.nan)
             measured = Measured(part("positions"), part("velocities"), found[:7], found[7:], part("joints"), unknown)
-        mode = Mode(int(row[4]))
-        action = Action(mode, part("command"), self.texts.reason, reference, measured, row[6], bool(row[15]))
+        mode, texts = Mode(int(row[4])), self._texts_of(row, rows)
+        action = Action(mode, part("command"), texts.reason, reference, measured, row[6], bool(row[15]))
         lifecycle = _LIVES[int(row[5])]
         wrench = part("wrench") if row[19] else None
         state = MachineState(
-            row[3], part("positions"), part("velocities"), part("efforts"), lifecycle, self.texts.fault, wrench
+            row[3], part("positions"), part("velocities"), part("efforts"), lifecycle, texts.fault, wrench
         )
         return Situation(
             time=float(row[0]),
@@ -750,6 +1017,10 @@ class LoopProcess(RunningLoop):
         """Have the loop do something between two periods, and wait until it is done."""
         if request is requests.begin:
             self._motions[arguments[0].number] = arguments[0]
+        if request is requests.disable:
+            self._marks.ask_off()
+        elif request is requests.emergency_stop:
+            self._marks.ask_stop()
         try:
             return self._send(Kind.ASK, _PATIENCE, request, arguments)
         except PkmError:
@@ -762,23 +1033,32 @@ class LoopProcess(RunningLoop):
         with self._sending, contextlib.suppress(OSError):
             self._channel.put((Kind.ASK, 0, request, arguments))
 
-    def _send(self, kind: Kind, patience: float | None, *rest: Any) -> Any:
-        """Send a request and wait for its answer."""
+    def _send(self, kind: Kind, patience: float, *rest: Any) -> Any:
+        """Send a request and wait for its answer, as long as the loop lives, and so long while it does nothing [s]."""
         if self.failure:
             raise LoopEndedError(self.failure)
         event = threading.Event()
         answer: list[Any] = []
-        with self._sending:
+        if not self._sending.acquire(timeout=_HOPELESS):
+            raise LoopEndedError(self.problem or "the control loop does not take what it is asked")
+        try:
             self._numbers += 1
             number = self._numbers
             self._answers[number] = event, answer
-            try:
-                self._channel.put((kind, number, *rest))
-            except OSError as error:
-                raise LoopEndedError(self.failure or f"the process of the control loop is gone: {error}") from error
-        if not event.wait(patience):
-            self._answers.pop(number, None)
-            raise LoopEndedError(f"the control loop does not answer within {patience:g} s")
+            self._channel.put((kind, number, *rest))
+        except OSError as error:
+            raise LoopEndedError(self.failure or f"the process of the control loop is gone: {error}") from error
+        finally:
+            self._sending.release()
+        until = time.monotonic() + patience
+        while not event.wait(_LOOK):
+            busy = self._marks.busy
+            if busy or self.failure:
+                until = max(until, time.monotonic() + _LOOK)
+            hopeless = self._still > _HOPELESS + 5.0 * self._period or busy > _LONGEST
+            if kind is not Kind.BUILD and (hopeless or time.monotonic() > until):
+                self._answers.pop(number, None)
+                raise LoopEndedError(self.problem or "the control loop does not answer")
         if not answer:
             raise LoopEndedError(self.failure)
         value, problem = answer
@@ -795,8 +1075,8 @@ class LoopProcess(RunningLoop):
                     event, answer = self._answers.pop(number, (threading.Event(), []))
                     answer += rest
                     event.set()
-                elif kind is Kind.TEXTS:
-                    self.texts = rest[0]
+                elif kind is Kind.ENDED:
+                    self.untold = rest[0]
                 elif kind is Kind.OUTPUT:
                     self.on_output(*rest)
                 elif kind is Kind.PAYLOAD:
@@ -808,7 +1088,21 @@ class LoopProcess(RunningLoop):
                     self.say(rest[0])
             except Exception as error:  # of a callback
                 self.say(f"{type(error).__name__}: {error}")
-        self.failure = f"the process of the control loop has ended{self._how()}; the drives' own watchdogs are left"
+        self._note_end()
+
+    def _note_end(self) -> None:
+        """Whoever waits hears that the process has ended; drives that it may have left on are turned off from here."""
+        ended = "the process of the control loop has ended"
+        self.failure = ended
+        if not self._ended.is_set():
+            status = self._reap(_HOPELESS)
+            died = status != 0
+            self.failure = f"{ended} ({_how(status)})" if died else ended
+            if self.real and not self.resting:
+                if died:
+                    self.untold = self._turn_off()
+                self.failure += f"; {self.untold or 'the drives were turned off'}"
+        self._over.set()
         for motion in self._motions.values():
             if motion.outcome is None:
                 motion.reason, motion.outcome = self.failure, Outcome.STATE_LOST
@@ -832,12 +1126,16 @@ class LoopProcess(RunningLoop):
             data += part
         return bytes(data)
 
-    def _how(self) -> str:
-        with contextlib.suppress(ChildProcessError):
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                return f" ({os.waitstatus_to_exitcode(status)})"
-        return ""
+    def _turn_off(self) -> str:
+        try:
+            return self._last_resort()
+        except Exception as error:
+            return untold(error)
+
+    @property
+    def gone(self) -> bool:
+        """Whether the process has ended by itself, and all has been done about the drives."""
+        return self._over.is_set() and bool(self.failure)
 
     def _end_motion(self, number: int, outcome: Outcome, reason: str, numbers: tuple[Any, ...]) -> None:
         motion = self._motions.pop(number, None)

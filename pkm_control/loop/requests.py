@@ -36,15 +36,13 @@ def enable(loop: ControlLoop) -> str:
 
 
 def disable(loop: ControlLoop) -> str:
-    """Turn the drives off."""
-    loop.disable()
-    return ""
+    """Turn the drives off; what is answered is the warning where a drive could not be told."""
+    return loop.disable()
 
 
 def emergency_stop(loop: ControlLoop, reason: str = EMERGENCY_STOP) -> str:
-    """Turn the drives off, until `reset`."""
-    loop.emergency_stop(reason)
-    return ""
+    """Turn the drives off, until `reset`; what is answered is the warning where a drive could not be told."""
+    return loop.emergency_stop(reason)
 
 
 def reset(loop: ControlLoop) -> str:

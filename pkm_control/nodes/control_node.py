@@ -7,8 +7,13 @@ listens, at a rate of their own.
 
 from __future__ import annotations
 
+import signal
+import sys
+
 from rclpy.node import Node
 
+from pkm_control import ending_signals
+from pkm_control.command_line.measured import say_untold
 from pkm_control.loop.scheduling import ask_for_short_slices
 from pkm_control.nodes.controller_node import ControllerNode
 from pkm_control.nodes.hardware_node import HardwareNode
@@ -24,10 +29,17 @@ def main(args: list[str] | None = None) -> int:
     def make() -> list[Node]:
         return [ControllerNode(shared), HardwareNode(shared)]
 
+    code = 1
     try:
-        return run_nodes(make, args)
+        code = run_nodes(make, args)
     finally:
-        shared.end()
+        for number in ending_signals.ENDING:  # what is left takes a few seconds at most, and is to be heard out
+            signal.signal(number, signal.SIG_IGN)
+        if warning := shared.end():
+            print(f"pkm control: {warning}", file=sys.stderr, flush=True)
+            say_untold(warning)
+            code = code or 1
+    return code
 
 
 if __name__ == "__main__":

@@ -21,11 +21,9 @@ from geometry_msgs.msg import WrenchStamped
 from lifecycle_msgs.msg import State
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Empty
 from std_srvs.srv import Trigger
 
 from pkm_control.hardware.contact.force_file import read_force_file
-from pkm_control.hardware.machine import EMERGENCY_STOP
 from pkm_control.hardware.machine_kinds import KINDS, SIMULATED
 from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.simulated.encoder import Encoder
@@ -37,6 +35,7 @@ from pkm_control.nodes.loop_monitor import LoopMonitor
 from pkm_control.nodes.machine_thread import MachineThread
 from pkm_control.nodes.realtime import loop_scheduling, realtime_priority
 from pkm_control.nodes.shared_loop import SharedLoop
+from pkm_control.nodes.stop_thread import StopThread
 from pkm_control.run.robot_loop import MachineSettings, build_machine
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array, Mechanism
@@ -60,6 +59,9 @@ _LIFE = {
 }
 
 
+_OFF = "the machine is not configured: its drives are off"
+
+
 class _Power(Protocol):
     """Who turns the drives on and off: the answers are why not, and empty where it is done."""
 
@@ -72,7 +74,9 @@ class _Power(Protocol):
 
     def disable(self) -> str: ...
 
-    def emergency_stop(self, reason: str = ...) -> str: ...
+    def emergency_stop(self) -> str: ...
+
+    def tell_emergency_stop(self) -> None: ...
 
     def reset(self) -> str: ...
 
@@ -84,40 +88,55 @@ class _PowerOfLoop:
 
     def __init__(self, shared: SharedLoop) -> None:
         self._shared = shared
+        self._beginning = False
 
     @property
     def running(self) -> bool:
         return self._shared.running
 
     def configure(self) -> str:
-        problem = self._shared.process.run()
-        self._shared.running = self._shared.process.real or not problem
+        self._beginning = True
+        try:
+            problem = self._shared.process.run()
+            self._shared.running = self._shared.process.real or not problem
+        except PkmError as error:
+            problem = str(error)
+        finally:
+            self._beginning = False
         return "" if self._shared.running else problem
 
     def enable(self) -> str:
-        return self._ask(requests.enable)
+        return self._ask(requests.enable, needed=True)
 
     def disable(self) -> str:
         return self._ask(requests.disable)
 
-    def emergency_stop(self, reason: str = EMERGENCY_STOP) -> str:
-        if not self.running:
-            return "the machine is not configured: its drives are off"
-        return self._ask(requests.emergency_stop, reason)
+    def emergency_stop(self) -> str:
+        if not (self.running or self._beginning):
+            return _OFF
+        return self._shared.process.emergency_stop()
 
     def reset(self) -> str:
-        return self._ask(requests.reset)
+        return self._ask(requests.reset, needed=True)
+
+    def tell_emergency_stop(self) -> None:
+        if self.running or self._beginning:
+            self._shared.process.tell_emergency_stop()
 
     def end(self) -> str:
         self._shared.running = False
         try:
             return self._shared.process.rest()
         except PkmError as error:
-            return str(error)
+            return "" if self._shared.process.failure else str(error)  # which was told
 
-    def _ask(self, request: Any, *arguments: Any) -> str:
+    def _ask(self, request: Any, needed: bool = False) -> str:
+        """Ask the loop; one that never began is asked where that is `needed`."""
+        process = self._shared.process
+        if not (self.running or needed) and not process.failure:
+            return ""
         try:
-            return str(self._shared.process.ask(request, *arguments) or "")
+            return str(process.ask(request) or "")
         except PkmError as error:
             return str(error)
 
@@ -140,6 +159,8 @@ class HardwareNode(LifecycleNode):
         self._shared = shared
         self._told = Lifecycle.UNCONFIGURED
         self._failing = ""  # the fault that was told last
+        self._refused = ""  # why the last transition was
+        self.exit_code: int | None = None  # once the node ends by itself
         self._sensor_frame = ""
         self._rows: RowPublisher | None = None
         self._states = self.create_publisher(JointState, topics.HARDWARE_STATES, topics.STREAM_OUT)
@@ -155,9 +176,9 @@ class HardwareNode(LifecycleNode):
         self._teller = steady_timer(self, _TELL_EVERY, lambda: self._tell(self._told))
         self.create_service(Trigger, "~/enable", partial(self._answer, self._enable))
         self.create_service(Trigger, "~/disable", partial(self._answer, self._disable))
-        self.create_service(Trigger, "~/emergency_stop", partial(self._answer, self._power.emergency_stop))
         self.create_service(Trigger, "~/reset", partial(self._answer, self._reset))
-        self.create_subscription(Empty, topics.EMERGENCY_STOP, self._stop_heard, topics.EVENTS)
+        stop = partial(self._answer, self._power.emergency_stop)
+        self._stop = StopThread(self, "~/emergency_stop", stop, topics.EMERGENCY_STOP, self._power.tell_emergency_stop)
         self._description = RobotDescription(self, self._build, self._busy)
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
@@ -248,19 +269,21 @@ class HardwareNode(LifecycleNode):
         """Turn the drives off before the publishers go."""
         if self._shared is not None:
             self._shared.end_publishing()
-        self._switch_off()
+        self._stop.end()
+        self._switch_off(said=self._shared is not None)  # by the process, as its last word
         if self._shared is not None:
             self._shared.end()
         super().destroy_node()
 
     def _done(self, problem: str, then: Any, state: LifecycleState) -> TransitionCallbackReturn:
+        self._refused = problem
         if not problem:
             return then(state)
         self.get_logger().error(problem)
         return TransitionCallbackReturn.FAILURE
 
-    def _switch_off(self) -> None:
-        if self._power.running and (warning := self._power.end()):
+    def _switch_off(self, said: bool = False) -> None:
+        if self._power.running and (warning := self._power.end()) and not said:
             self.get_logger().error(warning)
         self._tell(Lifecycle.UNCONFIGURED)
 
@@ -273,27 +296,24 @@ class HardwareNode(LifecycleNode):
         response.message = problem or self._fault or f"the machine is {self._lifecycle.value}"
         return response
 
-    def _stop_heard(self, _: Empty) -> None:
-        if self._shared is not None and self._power.running:
-            self._shared.process.tell(requests.emergency_stop)  # which waits for no answer
-        else:
-            self._power.emergency_stop()
-
     def _enable(self) -> str:
         if self._lifecycle is Lifecycle.ACTIVE:
-            return ""
+            return self._power.enable()  # as far as is known here: the machine is asked
         if self._lifecycle is Lifecycle.FAULT:
-            return f"{self._fault}; reset first"
+            return self._problem or f"{self._fault or 'the machine has a fault'}; reset first"
         if not self._power.running:
             self.trigger_configure()
         self._follow_lifecycle()
+        self._refused = ""
         self.trigger_activate()
-        return "" if self._lifecycle is Lifecycle.ACTIVE else self._fault or "the machine could not be enabled"
+        if self._lifecycle is Lifecycle.ACTIVE and not self._refused:
+            return ""
+        return self._refused or self._fault or "the machine could not be enabled"
 
     def _disable(self) -> str:
-        self._power.disable()
+        problem = self._power.disable()
         self._follow_lifecycle()
-        return ""
+        return problem
 
     def _reset(self) -> str:
         if self._lifecycle is not Lifecycle.FAULT:
@@ -308,10 +328,20 @@ class HardwareNode(LifecycleNode):
     def _lifecycle(self) -> Lifecycle:
         if not self._power.running:
             return Lifecycle.UNCONFIGURED
+        return Lifecycle.FAULT if self._problem else self._said
+
+    @property
+    def _problem(self) -> str:
+        """Why nothing is known of the machine: its loop has ended, or is silent."""
+        return "" if self._shared is None else self._shared.process.problem
+
+    @property
+    def _said(self) -> Lifecycle:
+        """The life cycle as the machine said last."""
+        if not self._power.running:
+            return Lifecycle.UNCONFIGURED
         if self._alone is not None and self._alone.machine is not None:
             return self._alone.machine.lifecycle
-        if self._require_shared().process.failure:
-            return Lifecycle.FAULT
         return self._require_shared().process.lifecycle
 
     @property
@@ -319,23 +349,27 @@ class HardwareNode(LifecycleNode):
         if self._alone is not None:
             return self._alone.machine.fault if self._alone.machine is not None else ""
         process = self._require_shared().process
-        return process.failure or process.texts.fault
+        return process.problem or process.texts.fault
 
     def _look(self) -> None:
-        """Tell what has changed: of a fault the reason, once."""
+        """Tell what has changed: of a fault the reason, once. A loop that has died ends the node."""
         life = self._lifecycle
         if life is not self._told:
             self._tell(life)
         fault = self._fault if life is Lifecycle.FAULT else ""
+        if self._shared is not None and self._shared.process.failure and not self._shared.process.gone:
+            return  # what becomes of its drives is still being seen to
         if fault and fault != self._failing:
             self.get_logger().error(f"the machine has stopped: {fault}")
         self._failing = fault
+        if self._shared is not None and self._shared.process.gone:
+            self.exit_code = 1
         self._follow_lifecycle()
 
     def _follow_lifecycle(self) -> None:
         """A machine whose drives are off is inactive as a node, too: to be enabled anew."""
         active = self._state_machine.current_state[0] == State.PRIMARY_STATE_ACTIVE
-        if active and self._lifecycle is not Lifecycle.ACTIVE:
+        if active and self._said is not Lifecycle.ACTIVE:
             self.trigger_deactivate()
 
     def _tell(self, life: Lifecycle) -> None:

@@ -61,5 +61,5 @@ class LoopMonitor:
             mean_work=work / (len(wakes) - 1),
         )
         ago = round(1e9 * (time.monotonic() - wakes[-1]))  # the stamp is that of the last cycle which is counted
-        self.last.header.stamp = Time(nanoseconds=self._node.get_clock().now().nanoseconds - ago).to_msg()
+        self.last.header.stamp = Time(nanoseconds=max(0, self._node.get_clock().now().nanoseconds - ago)).to_msg()
         self._out.publish(self.last)

@@ -26,6 +26,7 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
+from pkm_control.hardware.drivers.driver import GIVEN_UP
 from pkm_control.hardware.machine import EMERGENCY_STOP, Machine
 from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
 from pkm_control.loop.fixed_rate import FixedRateLoop
@@ -76,6 +77,7 @@ class MachineThread:
         self._following = False  # positions that are being commanded
         self._begun = False  # that have been, since the machine became active
         self.lock = threading.Lock()
+        self._stopping = False  # an emergency stop waits for whoever has the lock
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.inbox = CommandInbox(node)
@@ -89,6 +91,7 @@ class MachineThread:
     def take(self, machine: Machine) -> None:
         """Have another machine."""
         machine.rehearse()
+        machine.unwanted = lambda: self._stopping
         with self.lock:
             self._effects.pass_on(machine)
             self.machine = machine
@@ -112,25 +115,34 @@ class MachineThread:
         """Drives on."""
         with self.lock:
             machine = self.machine
+            if machine is not None and machine.lifecycle is Lifecycle.ACTIVE:
+                return ""
             if machine is None or machine.lifecycle is not Lifecycle.INACTIVE:
                 return (machine.fault or f"the machine is {machine.lifecycle.value}") if machine else "no machine"
             machine.activate()
-            return machine.fault
+            return machine.fault or ("" if machine.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
 
     def disable(self) -> str:
-        """Drives off."""
+        """Drives off; what is answered is the warning where a drive could not be told."""
         with self.lock:
-            if self.machine is not None:
-                self.machine.deactivate()
-        return ""
+            if self.machine is None:
+                return ""
+            self.machine.deactivate()
+            return self.machine.untold
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> str:
-        """Drives off, until `reset`."""
+        """Drives off, until `reset`; what is answered is the warning where a drive could not be told."""
+        self._stopping = True
         with self.lock:
+            self._stopping = False
             if self.machine is None or not self.running:
                 return "the machine is not configured: its drives are off"
             self.machine.emergency_stop(reason)
-        return ""
+            return self.machine.untold
+
+    def tell_emergency_stop(self) -> None:
+        """The same, where nobody waits for the answer."""
+        self.emergency_stop()
 
     def reset(self) -> str:
         """Out of a fault, drives off."""

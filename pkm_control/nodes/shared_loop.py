@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 from builtin_interfaces.msg import Time
@@ -15,7 +16,7 @@ from pkm_control.loop.loop_process import LoopProcess
 from pkm_control.loop.running_loop import RunningLoop, Situation
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
-from pkm_control.run.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
+from pkm_control.run.robot_loop import ControllerSettings, MachineSettings, build_robot_loop, last_resort
 from pkm_description.mechanism import Inertial, Mechanism
 from pkm_description.ros.periodic import OwnThread
 
@@ -90,7 +91,13 @@ class SharedLoop:
             return
         self.process.on_output = lambda at, event: self._output(controller, at, event)
         self.process.on_payload = lambda at, payload: controller.tell_payload(self.node_time(at), payload)
-        self.process.build(build_robot_loop, (robot.urdf, machine, settings), planning, priority)
+        self.process.build(
+            build_robot_loop,
+            (robot.urdf, machine, settings),
+            planning,
+            priority,
+            partial(last_resort, robot, machine),
+        )
         controller.attach(self.process)
         hardware.attach()
 
@@ -136,7 +143,7 @@ class SharedLoop:
             return
         self._published = now.wake
         ago = time.monotonic() - now.wake if now.readable else 0.0
-        at = self._node.get_clock().now().nanoseconds - round(1e9 * ago)
+        at = max(0, self._node.get_clock().now().nanoseconds - round(1e9 * ago))  # a clock may begin at 0
         stamp = Time(sec=at // 1_000_000_000, nanosec=at % 1_000_000_000)
         self._machine[2].publish(now, stamp)
         self._controller[4].publish(now, stamp)

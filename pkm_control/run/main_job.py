@@ -42,6 +42,7 @@ from pkm_kinematics import Kinematics
 Array = NDArray[np.float64]
 
 _COMES_TO_REST = 2.0  # s, for a platform that moves when its drives are enabled, or seems to by noise
+_LATER = 1.0  # s, for a driver to say what is wrong: it waits longer for a reading than the loop does
 _LONGER = 2.0  # s, that a motion may take longer which is stopped on its way
 
 
@@ -223,7 +224,7 @@ def run_motion(
             done = loop.period(periods)
             action, state = done.action, done.state
             if action.reference is None or action.measured is None or action.mode is Mode.STOPPED:
-                faults = (loop.fault or motion.reason or action.reason,)
+                faults = (_device_fault(loop, fixed, realtime) or loop.fault or motion.reason or action.reason,)
                 break
             if motion.outcome not in (None, Outcome.SUCCESSFUL, Outcome.PREEMPTED):
                 faults = (motion.reason,)
@@ -241,6 +242,15 @@ def run_motion(
         loop.disable()
     run = Run(loop.kinematics.mechanism.name, "", loop.rate, cycles, path.cycle, begun=begun)
     return recorder.recording(run, fixed.missed, faults)
+
+
+def _device_fault(loop: ControlLoop, fixed: FixedRateLoop, realtime: bool) -> str:
+    """Why a real machine gives no readings, in its driver's words, which come a little later; empty: nothing came."""
+    left = round(_LATER * loop.rate) if realtime and loop.machine.real else 0
+    while not loop.machine.fault and loop.follower.mode is Mode.STOPPED and left > 0:
+        left -= 1
+        loop.period(fixed.wait())
+    return loop.machine.fault
 
 
 def _points(trajectory: Trajectory, cycles: int) -> PointTrajectory:

@@ -12,10 +12,10 @@ from pkm_control.controllers.weight import holding_efforts
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.hardware.contact.force_file import read_force_file
-from pkm_control.hardware.machine import Machine
+from pkm_control.hardware.machine import Machine, untold
 from pkm_control.hardware.machine_file import read_machine_file
 from pkm_control.hardware.machine_kinds import SIMULATED
-from pkm_control.hardware.make_machine import limits_by_file, make_machine
+from pkm_control.hardware.make_machine import limits_by_file, make_drives, make_machine
 from pkm_control.hardware.simulated.encoder import Encoder
 from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
@@ -153,6 +153,33 @@ def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> Trajec
         {one.name: Belt(one) for one in read_conveyors(settings.conveyor_file)},
         following_error=settings.following_error,
     )
+
+
+def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
+    """Turn the drives of a machine off whose own process has died, through a driver of this one.
+
+    Args:
+        mechanism: the robot.
+        settings: of the machine.
+
+    Returns:
+        A warning where they could not be told; empty where they say that they are off.
+    """
+    if settings.kind == SIMULATED:
+        return ""
+    kinematics = shared_dynamics(mechanism).kinematics
+    drives = make_drives(settings.kind, kinematics, read_machine_file(settings.file) if settings.file else None)
+    driver = drives.driver
+    try:
+        driver.open(drives.scale.to_device(drives.home))  # which tells them, and hears that they are off
+    except Exception as error:
+        try:
+            driver.disable()  # something else is wrong, perhaps
+        except Exception:
+            return untold(error)
+    finally:
+        driver.close()
+    return ""
 
 
 def build_robot_loop(text: str, machine: MachineSettings, controller: ControllerSettings) -> ControlLoop:

@@ -31,8 +31,9 @@ from typing import IO, NoReturn, Protocol
 
 import yaml
 
+from pkm_control import ending_signals
 from pkm_control.command_line import options
-from pkm_control.command_line.measured import forget_measured, is_cut_off, is_measured, say_fault
+from pkm_control.command_line.measured import forget_measured, is_cut_off, is_measured, said_untold, say_fault
 from pkm_control.command_line.outputs import leave_terminal
 from pkm_control.optional import PAGE, PAGE_REMEDY, ROS, ROS_REMEDY, need
 from pkm_control.run import bringup
@@ -45,6 +46,7 @@ from pkm_description.urdf import kept_files
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
 _INSISTING = 1.0  # s: a signal this long after the first one is another wish
+_TELLING = 8.0  # s, for a node that tells real drives to let go, however often somebody asks for the end
 _SOON = 1.0  # s: an end that takes longer says what it waits for
 _AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
 _NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
@@ -95,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     start(spec)
             needed = [spec for spec in specs if spec.needed]
             prepare(dynamics, needed, values)
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for number in ending_signals.ENDING:
                 signal.signal(number, group.ask_to_stop)
             gc.enable()
             gate.open()
@@ -108,13 +110,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if group.killed:
                 print(f"pkm run: {', '.join(group.killed)} did not end and had to be killed", file=sys.stderr)
                 code = code or 1
-            return code or group.code_of_leader() or (cut_off() if is_cut_off() else 0)
+            return 1 if said_untold() else code or group.code_of_leader() or (cut_off() if is_cut_off() else 0)
         except PkmError as error:
             return refused(error)
         except KeyboardInterrupt:
             return interrupted()
         finally:
             group.stop()
+            if warning := said_untold():
+                print(f"pkm run: {warning}", file=sys.stderr, flush=True)
 
 
 def only_one(namespace: str) -> IO[str]:
@@ -352,7 +356,7 @@ def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> NoR
             os.nice(niceness)
         with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
             Path("/proc/self/autogroup").write_text(str(niceness))
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in ending_signals.ENDING:
             signal.signal(number, signal.SIG_DFL)
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
@@ -463,7 +467,7 @@ class ProcessGroup:
                 self.killed += [name for name, process in self.processes.items() if process in alive]
             self._signal(alive, number)
             deadline = time.monotonic() + patience
-            while alive and time.monotonic() < deadline and self._asked == asked:
+            while alive and time.monotonic() < deadline and (self._asked == asked or self._has_drives(alive, began)):
                 alive = [process for process in alive if process.poll() is None]
                 if alive and not warned and time.monotonic() - began > _SOON:
                     warned = True
@@ -473,6 +477,11 @@ class ProcessGroup:
             asked = self._asked
             if not alive:
                 return
+
+    def _has_drives(self, alive: Sequence[Process], began: float) -> bool:
+        """Whether one of them may still be telling drives to let go; what it says of that is waited for."""
+        names = (name for name, process in self.processes.items() if process in alive)
+        return time.monotonic() - began < _TELLING and any("hardware" in self._specs[name].nodes for name in names)
 
 
 def _die_with_parent() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pkm_control.loop.jog import LINEAR
 from pkm_control.loop.modes import Mode
+from pkm_description.errors import PkmError
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between
 
 PERIOD = 4e-3  # s
@@ -143,3 +144,12 @@ def test_what_is_not_finite_is_refused(delta) -> None:
     delta.run(2 * PERIOD)
     assert "finite" in delta.follower.steer(np.full(6, np.nan), delta.machine.time)
     assert delta.run(PERIOD).mode is Mode.HOLDING
+
+
+@pytest.mark.parametrize("far", [1e308, -1e200, 1e9])
+def test_a_pose_that_is_nonsense_is_refused_without_computing_with_it(delta, far: float) -> None:
+    home = delta.offset(0.0)
+    pose = home.copy()
+    pose[:3] = far
+    with np.errstate(all="raise"), pytest.raises(PkmError, match="times the robot's size"):
+        delta.follower.jog.nearest(pose, home)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,16 @@ TELLING = 1.0  # s, for which drives are told to let go as long as not all of th
 
 class DeviceError(Exception):
     """A device that does not do what it should; the message says what, which device, and what to look at."""
+
+
+GIVEN_UP = "it was given up, since the drives are to be off"
+
+
+class GivenUpError(DeviceError):
+    """The drives are to be off, before all of them were on."""
+
+    def __init__(self) -> None:
+        super().__init__(GIVEN_UP)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +50,24 @@ class Driver(ABC):
     """Talks to a device, in the device's units. Every call returns within a bounded time, or raises `DeviceError`.
 
     `notice` says in words what is worth a warning, and is empty where nothing is. `resting`: what the device is to do
-    where nobody has commanded for too long, in words; empty: its drives are off.
+    where nobody has commanded for too long, in words; empty: its drives are off. `unwanted` says that drives which are
+    being enabled are to be off: a driver asks it between two drives, and between two questions to one.
     """
 
     notice = ""
     resting = ""
+
+    def __init__(self) -> None:
+        self.unwanted: Callable[[], bool] = lambda: False
+
+    def _require_wanted(self) -> None:
+        """Give up where the drives are to be off.
+
+        Raises:
+            GivenUpError: they are.
+        """
+        if self.unwanted():
+            raise GivenUpError
 
     @abstractmethod
     def open(self, home: Array) -> None:
@@ -74,6 +98,7 @@ class Driver(ABC):
 
         Raises:
             DeviceError: the device refuses or does not answer.
+            GivenUpError: they are `unwanted` meanwhile; some may be on.
         """
 
     @abstractmethod

@@ -74,6 +74,7 @@ class DynamixelDriver(Driver):
     def __init__(
         self, port: str, baud: int, ids: Sequence[int], silence: float, watchdog: float, limits: DeviceLimits
     ) -> None:
+        super().__init__()
         self._name = port
         self._baud = baud
         self._ids = tuple(ids)
@@ -323,6 +324,7 @@ class DynamixelDriver(Driver):
     def _need(self, one: int, begin: int, end: int) -> bytes:
         """As `_bytes`, of a drive that has to answer."""
         for _ in range(_TRIES):
+            self._require_wanted()
             row = self._bytes(one, begin, end)
             if row is not None:
                 return row
@@ -331,6 +333,7 @@ class DynamixelDriver(Driver):
     def _write(self, one: int, address: int, size: int, value: int) -> None:
         data = list(value.to_bytes(size, "little", signed=value < 0))
         for _ in range(_TRIES):
+            self._require_wanted()
             with self._line():
                 result, error = self._packets.writeTxRx(self._port, one, address, size, data)
             if result == COMM_SUCCESS:

@@ -21,6 +21,7 @@ class LoopbackDriver(Driver):
     """Answers with the last command; for tests of everything else, and for robots without masses."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._positions = np.zeros(0)
 
     def open(self, home: Array) -> None:

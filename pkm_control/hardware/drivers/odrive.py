@@ -202,6 +202,7 @@ class ODriveDriver(Driver):
         watchdog: float,
         current: str,
     ) -> None:
+        super().__init__()
         n = len(properties.switch)
         self._boards = boards
         self._silence = silence
@@ -263,6 +264,7 @@ class ODriveDriver(Driver):
         for board, _, axis, place in seeing:
             self._arm(board, axis, place)
         for board, _, axis, place in seeing:
+            self._require_wanted()
             board.line.write(with_checksum(place) + with_checksum(f"w axis{axis}.requested_state {CLOSED_LOOP}"))
         for board, actuator, axis, _ in seeing:
             self._await_closed_loop(board, axis, [(board, place) for board, _, _, place in seeing])
@@ -447,9 +449,16 @@ class ODriveDriver(Driver):
             return
         board.turn += 1
         if of_state and self._held[actuator] and answer != str(CLOSED_LOOP):
+            error = self._asked(board, f"r axis{axis}.{self._error}", time.monotonic() + self._silence)
+            if error not in (None, "0"):
+                raise self._reported(board, axis, error)
             raise DeviceError(f"{board.line.port}: axis{axis} has let go by itself: its state is {answer}")
         if not of_state and answer != "0":
-            raise DeviceError(f"the ODrive on {board.line.port} reports: axis{axis}.{self._error} is {answer}")
+            raise self._reported(board, axis, answer)
+
+    def _reported(self, board: Board, axis: int, error: str | None) -> DeviceError:
+        """What an axis says of itself."""
+        return DeviceError(f"the ODrive on {board.line.port} reports: axis{axis}.{self._error} is {error}")
 
     def _ask_more(self, board: Board, actuator: int, axis: int) -> None:
         """Ask an axis for what homing needs."""
@@ -497,6 +506,7 @@ class ODriveDriver(Driver):
 
     def _asked(self, board: Board, question: str, until: float) -> str | None:
         while time.monotonic() < until:
+            self._require_wanted()
             answer = board.ask(question, _PATIENCE)
             if answer is not None:
                 return answer

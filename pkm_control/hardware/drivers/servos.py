@@ -115,6 +115,7 @@ class ServoDriver(Driver):
         on_silence: str = RELEASE,
         outputs: Mapping[str, ServoOutput] | None = None,
     ) -> None:
+        super().__init__()
         self._line = line
         self._channels = channels
         self._pulses = pulses
@@ -139,6 +140,7 @@ class ServoDriver(Driver):
         until = time.monotonic() + _GREETING_PATIENCE
         channels = None
         while channels is None:
+            self._require_wanted()
             if time.monotonic() > until:
                 seen = f", only {self._garbled} lines that make no sense" if self._garbled else ""
                 raise DeviceError(
@@ -171,6 +173,7 @@ class ServoDriver(Driver):
 
     def enable(self, positions: Array) -> None:
         """Servos on, and the brake open, where the board has one; they go to the positions at once."""
+        self._require_wanted()
         self._on = True
         self._send(positions)
         self._line.write(with_checksum("B 1"))

@@ -351,3 +351,14 @@ def test_late_answers_of_another_question_are_not_taken_for_idle(
     assert machine.lifecycle is Lifecycle.FAULT
     assert "axis0" in machine.fault
     assert "THE DRIVES COULD NOT BE TOLD" in machine.fault
+
+
+def test_an_axis_that_lets_go_says_why_itself(biglide: Kinematics, board: SimulatedODrive, tmp_path: Path) -> None:
+    """Its state may be asked for before its error: that is asked for then."""
+    machine = machine_of(biglide, board, tmp_path)
+    machine.activate()
+    run_until(machine, lambda: False, 0.1, 0.01)
+    board.axes[1].errors, board.axes[1].state = 256, 1
+    machine._driver._boards[0].turn = 3  # the next question is for the state of this axis
+    run_until(machine, lambda: bool(machine.fault), 1.0, 0.01)
+    assert "axis1.active_errors is 256" in machine.fault

@@ -162,8 +162,11 @@ MOTION = "# frame: home\nx [mm], y [mm], z [mm], dwell [s]\n0,0,0,0.2\n0,0,2,0.2
 PLAYED = {"dynamixel": "hobby_hexapod", "odrive": "biglide", "servos": "hobby_hexapod"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("kind", BENCHES)
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [(kind, number) for kind in BENCHES for number in (signal.SIGINT, signal.SIGTERM)]
+    + [("dynamixel", number) for number in (signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGRTMIN)],
+)
 def test_pkm_play_ends_with_drives_off(
     kind: str, number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
@@ -192,3 +195,31 @@ def test_pkm_play_ends_with_drives_off(
         assert seen == [bench.drives]
         assert not bench.on()
     assert UNTOLD not in capsys.readouterr().err
+
+
+def test_the_last_line_of_pkm_play_says_that_a_drive_is_on(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    """A drive that says nothing any more, in the middle of the motion: why it ended, and in the end what is to do."""
+    motion = tmp_path / "motion.csv"
+    motion.write_text(MOTION)
+    with BENCHES["dynamixel"](tmp_path) as bench:
+        robot = str(EXAMPLES / "hobby_hexapod.urdf.xacro")
+        words = [robot, "--hardware-file", str(tmp_path / "machine.yaml"), "--motion", str(motion), "--cycles", "1000"]
+
+        def silence() -> None:
+            wait_until(lambda: len(bench.on()) == bench.drives, 60.0)
+            time.sleep(4.0)  # it is slow on the way to the start
+            bench.silence_one()
+
+        thread = threading.Thread(target=silence)
+        thread.start()
+        status = main([*words, "--report", str(tmp_path / "report")])
+        thread.join()
+        assert status == 1
+        assert bench.on() == ["drive 3"]
+    output = capfd.readouterr()
+    faults = [line for line in output.out.splitlines() if line.startswith("fault")]
+    assert len(faults) == 1, output.out
+    assert "no answer of drive 3" in faults[0]
+    last = output.err.rstrip().splitlines()[-1]
+    assert UNTOLD in last
+    assert "drive 3" in last
