@@ -351,6 +351,8 @@ class Channel:
         self.closed = False
         self._hang_up = select.poll()
         self._hang_up.register(end, select.POLLRDHUP)
+        self._incoming = select.poll()
+        self._incoming.register(end, select.POLLIN)
 
     @property
     def hung_up(self) -> bool:
@@ -368,6 +370,8 @@ class Channel:
 
     def poll(self) -> list[Any]:
         """Take what has come, as much as one period may."""
+        if not self._incoming.poll(0):  # nearly always: to look takes a third of what it takes to try
+            return []
         self._receive(socket.MSG_DONTWAIT)
         found = []
         while (one := self._next()) is not None:
