@@ -221,6 +221,7 @@ class Rows:
         self.most = (len(memory) - _ROWS) // (8 * begin)
         self._table = np.frombuffer(memory, np.float64, self.most * begin, _ROWS).reshape(self.most, begin)
         self._texts, self._texts_number = Texts(), 0
+        self._read: tuple[int, Texts] = -1, Texts()  # read last
 
     def clear(self) -> None:
         """Begin anew; all pages of the memory are there afterwards."""
@@ -241,12 +242,15 @@ class Rows:
     def texts(self, row: Array) -> Texts | None:
         """What a row says in words; None where other texts have taken the place of these."""
         number = int(row[25])
+        if number == self._read[0]:
+            return self._read[1]
         at = _MARKS + number % _SLOTS * _SLOT
         found, length = _SLOT_HEAD.unpack_from(self._memory, at)
         data = self._memory[at + _SLOT_HEAD.size : at + _SLOT_HEAD.size + length]
         if found != number or _SLOT_HEAD.unpack_from(self._memory, at) != (found, length):
             return None
-        return Texts(*json.loads(data))
+        self._read = number, Texts(*json.loads(data))
+        return self._read[1]
 
     @property
     def count(self) -> int:

@@ -217,7 +217,7 @@ class HardwareNode(LifecycleNode):
 
     def _build(self, mechanism: Mechanism) -> None:
         names = list(mechanism.actuated_joints)
-        self._rows = RowPublisher(self._states, partial(states_message, names), 3 * len(names), groups=3, gap=8)
+        self._rows = RowPublisher(self._states, partial(states_message, names), 3 * len(names), groups=3)
         force = read_force_file(self._settings.force_file)
         self._sensor_frame = force.sensor_frame or mechanism.platform_link
         if self._alone is not None:

@@ -186,7 +186,7 @@ class MachineThread:
         names = list(machine.limits.names)
         clock = self._node.get_clock()
         stamps = FollowingStamps(lambda: int(clock.now().nanoseconds))
-        states = RowPublisher(self._states, partial(states_message, names), 3 * len(names), groups=3, gap=8)
+        states = RowPublisher(self._states, partial(states_message, names), 3 * len(names), groups=3)
         loop = FixedRateLoop(self._rate)
         self._scheduling.request()
         loop.restart()

@@ -17,7 +17,7 @@ from std_msgs.msg import Header
 
 from pkm_description.errors import PkmError
 from pkm_description.rotations import with_unit_quaternions
-from pkm_interfaces.msg import SolveStatus
+from pkm_interfaces.msg import PlatformReference, SolveStatus
 
 Array = NDArray[np.float64]
 
@@ -75,6 +75,13 @@ def poses_of(messages: Sequence[Pose]) -> Array:
 def twist_of(message: Twist | Accel) -> Array:
     """Return linear and angular part (6,)."""
     return np.array((*vector_of(message.linear), *vector_of(message.angular)))
+
+
+def reference_numbers(message: PlatformReference) -> Array:
+    """Return pose, twist and acceleration (19,) as they stand in the message: the quaternion is not normalised."""
+    q = message.pose.orientation
+    place = *vector_of(message.pose.position), q.x, q.y, q.z, q.w
+    return np.concatenate([place, twist_of(message.twist), twist_of(message.acceleration)])
 
 
 def wrench_of(message: Wrench) -> Array:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from rclpy.node import Node
-from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
 
 from pkm_description.errors import PkmError
@@ -23,6 +23,8 @@ from pkm_description.ros.process import run_node
 from pkm_description.ros.robot_description import RobotDescription
 from pkm_description.ros.stamps import Age
 from pkm_description.ros.streams.polled import PolledSubscription
+from pkm_description.ros.streams.raw_rows import RawRows, RowPublisher
+from pkm_description.rotations import with_unit_quaternions
 from pkm_dynamics.dynamics import Dynamics, shared_dynamics
 from pkm_dynamics.formulations.observed_legs import ObservedLegs
 from pkm_dynamics.ros.dynamics_services import direct_dynamics, inverse_dynamics, observed_state
@@ -59,7 +61,10 @@ class DynamicsNode(Node):
         self._out = self.create_publisher(JointState, topics.REFERENCE_EFFORTS, topics.STREAM_OUT)
         self._observed_out = self.create_publisher(JointState, topics.OBSERVED_EFFORTS, topics.STREAM_OUT)
         self._description = RobotDescription(self, self._build, self._busy)
-        self._references = PolledSubscription(self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN)
+        self._references = PolledSubscription(
+            self, PlatformReference, topics.PLATFORM_REFERENCE, topics.STREAM_IN, raw=True
+        )
+        self._numbers = RawRows(PlatformReference, messages.reference_numbers)
         self._robot_states = PolledSubscription(self, PlatformState, topics.PLATFORM_STATE, topics.STREAM_IN)
         self._modes: dict[str, int] = {}  # working modes by their labels
         self._mode: int | None = None  # that the robot is in; where None, efforts are those of what continues home
@@ -71,11 +76,13 @@ class DynamicsNode(Node):
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _build(self, mechanism: Mechanism) -> None:
-        self._dynamics = shared_dynamics(mechanism)
-        self._legs, self._unobserved = None, ""
-        k = self._dynamics.kinematics
+        dynamics = shared_dynamics(mechanism)
+        k = dynamics.kinematics
         several = k.modes.known_count or 0  # modes that only a search finds are not changed to
+        self._legs, self._unobserved = None, ""
         self._modes, self._mode = {k.mode_label(mode): mode for mode in range(several)}, None
+        self._efforts = RowPublisher(self._out, partial(_efforts_message, k.actuated_names), len(k.actuated_names))
+        self._dynamics = dynamics  # now the thread may begin
 
     def _busy(self) -> str:
         """Why no other robot can be taken now."""
@@ -107,10 +114,10 @@ class DynamicsNode(Node):
         if message is None or dynamics is None:
             return
         self._heard.note()
-        pose = messages.pose_of(message.pose)
-        self._acceleration = messages.twist_of(message.acceleration)
+        stamp, numbers = self._numbers.row(message)
+        pose, twist, self._acceleration = with_unit_quaternions(numbers[None, :7])[0], numbers[7:13], numbers[13:]
         self._note_mode()
-        answer = dynamics.inverse(pose, messages.twist_of(message.twist), self._acceleration, mode=self._mode)
+        answer = dynamics.inverse(pose, twist, self._acceleration, mode=self._mode)
         if not np.isfinite(answer.effort).all():
             there = dynamics.kinematics.inverse(pose, mode=self._mode)
             known = there.ok and int(answer.status) != Status.CONVERGED
@@ -118,7 +125,7 @@ class DynamicsNode(Node):
             self._refused = reason or "the reference is not usable"
             return
         self._refused = ""
-        self._publish(self._out, answer.effort, message.header.stamp)
+        self._efforts.publish(stamp, answer.effort)
         self._published += 1
 
     def _note_mode(self) -> None:
@@ -129,12 +136,6 @@ class DynamicsNode(Node):
         if state is not None:
             self._mode_noted = now
             self._mode = self._modes.get(state.working_mode) if state.working_mode else self._mode
-
-    def _publish(self, publisher: Publisher, effort: Array, stamp: Any) -> None:
-        assert self._dynamics is not None
-        efforts = JointState(name=self._dynamics.kinematics.actuated_names, effort=effort)
-        efforts.header.stamp = stamp
-        publisher.publish(efforts)
 
     def _observe(self, message: ObservedLegsMessage) -> None:
         if self._dynamics is None:
@@ -147,7 +148,8 @@ class DynamicsNode(Node):
             self._unobserved = str(error)
             return
         self._unobserved = ""
-        self._publish(self._observed_out, effort, message.header.stamp)
+        names = self._dynamics.kinematics.actuated_names
+        self._observed_out.publish(_efforts_message(names, message.header.stamp, effort))
 
     def _silent(self) -> bool:
         """Whether no reference comes."""
@@ -162,6 +164,13 @@ class DynamicsNode(Node):
         if self._unobserved:
             return diagnostics.WARN, f"no efforts for the observed legs: {self._unobserved}", values
         return diagnostics.OK, "ready; no reference comes" if self._silent() else "following the reference", values
+
+
+def _efforts_message(names: Sequence[str], stamp: Any, effort: Array) -> JointState:
+    """Efforts (n_actuated,) as a message."""
+    message = JointState(name=list(names), effort=effort)
+    message.header.stamp = stamp
+    return message
 
 
 def main(args: list[str] | None = None) -> int:

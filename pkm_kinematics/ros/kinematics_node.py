@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from geometry_msgs.msg import PoseStamped
 from nav_msgs.msg import Path
 from numpy.typing import NDArray
@@ -31,7 +32,6 @@ from pkm_description.ros.streams.raw_rows import RowPublisher
 from pkm_description.ros.streams.sources import Sources
 from pkm_interfaces.msg import PlatformState, SolveStatus
 from pkm_interfaces.srv import SolveForward, SolveInverse
-from pkm_kinematics.forward.mode_tracker import Modes
 from pkm_kinematics.forward.tracker import AssemblyModeTracker, TrackedMotion
 from pkm_kinematics.kinematics import shared_kinematics
 from pkm_kinematics.ros.commanded_positions import CommandedPositions
@@ -90,8 +90,9 @@ class KinematicsNode(Node):
             self._tracker = tracker
             names = list(tracker.kinematics.joint_names)
             make = partial(_joints_message, names)
-            self._joint_rows = RowPublisher(self._joints_out, make, 2 * len(names), groups=2, gap=8, after=8)
+            self._joint_rows = RowPublisher(self._joints_out, make, 2 * len(names), groups=2)
             self._margins_at = -math.inf
+            self._words: tuple[object, ...] = ()
             self._mode_change, self._unreported = "", False
             self._path = Path()
             self._path.header.frame_id = mechanism.base_link
@@ -155,16 +156,27 @@ class KinematicsNode(Node):
 
     def _publish(self, message: JointState, motion: TrackedMotion) -> None:
         assert self._tracker is not None
-        kinematics = self._tracker.kinematics
-        state = self._state_message(message.header.stamp)
+        tracking, modes, now = self._tracker.tracking, self._tracker.modes, time.monotonic()
+        words = motion.status, motion.reason, tracking, modes.working, modes.assembly
+        if words != self._words or now - self._margins_at >= _MARGINS_EVERY:
+            self._words, self._margins_at = words, now
+            self._state_rows = RowPublisher(self._state_out, partial(self._moving, self._told(motion)), 14)
+        stamp = message.header.stamp
+        if tracking:
+            if modes.change:
+                self._mode_change, self._unreported = modes.change, True
+                self.get_logger().warn(modes.change)
+            self._joint_rows.publish(stamp, np.concatenate((motion.joints, motion.velocities)))
+            self._extend_path(message, motion)
+        self._state_rows.publish(stamp, np.concatenate((motion.pose, motion.twist, (motion.residual,))))
+
+    def _told(self, motion: TrackedMotion) -> PlatformState:
+        """What a state says besides how the platform moves."""
+        assert self._tracker is not None
+        kinematics, state = self._tracker.kinematics, self._state_message(Time())
         state.status = messages.status(motion.status, motion.reason)
-        state.pose = messages.to_pose(motion.pose)
-        state.twist = messages.to_twist(motion.twist)
-        state.residual = motion.residual
         if self._tracker.tracking:
-            if (now := time.monotonic()) - self._margins_at >= _MARGINS_EVERY:
-                self._margins_at, self._margins = now, kinematics.singularity(motion.pose, seed=motion.joints)
-            margins = self._margins
+            margins = kinematics.singularity(motion.pose, seed=motion.joints)
             state.type1_distance, state.type2_distance = float(margins.type1), float(margins.type2)
             state.constraint_distance = float(margins.constraint_hold)
             state.limb_distance = float(margins.limb_regularity)
@@ -173,16 +185,17 @@ class KinematicsNode(Node):
             state.limit_margin = float(shares[nearest])
             state.limit_joint = kinematics.joint_names[nearest] if np.isfinite(shares[nearest]) else ""
             state.type1_unit, state.type2_unit = f"m/s per {self._rate_unit}", f"{self._rate_unit} per m/s"
-            self._name_modes(state, self._tracker.modes)
-            self._joint_rows.publish(message.header.stamp, np.concatenate((motion.joints, motion.velocities)))
-            self._extend_path(message, motion)
-        self._state_out.publish(state)
+            modes = self._tracker.modes
+            state.working_mode, state.assembly_mode = modes.working, modes.assembly
+        return state
 
-    def _name_modes(self, state: PlatformState, modes: Modes) -> None:
-        state.working_mode, state.assembly_mode = modes.working, modes.assembly
-        if modes.change:
-            self._mode_change, self._unreported = modes.change, True
-            self.get_logger().warn(modes.change)
+    @staticmethod
+    def _moving(state: PlatformState, stamp: Any, numbers: NDArray[np.float64]) -> PlatformState:
+        """A state with pose, twist and residual, one after the other."""
+        state.header.stamp = stamp
+        state.pose, state.twist = messages.to_pose(numbers[:7]), messages.to_twist(numbers[7:13])
+        state.residual = float(numbers[13])
+        return state
 
     def _state_message(self, stamp: Any) -> PlatformState:
         assert self._tracker is not None
@@ -194,11 +207,9 @@ class KinematicsNode(Node):
         return state
 
     def _extend_path(self, message: JointState, motion: TrackedMotion) -> None:
-        points = self._path.poses
-        if points:
-            last = np.array(messages.vector_of(points[-1].pose.position))
-            if np.linalg.norm(motion.pose[:3] - last) < self._path_step:
-                return
+        points, place = self._path.poses, motion.pose[:3].tolist()
+        if points and math.dist(place, messages.vector_of(points[-1].pose.position)) < self._path_step:
+            return
         point = PoseStamped(pose=messages.to_pose(motion.pose))
         point.header.frame_id, point.header.stamp = self._path.header.frame_id, message.header.stamp
         points.append(point)

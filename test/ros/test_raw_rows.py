@@ -101,7 +101,7 @@ def test_numbers_put_into_a_message_are_the_message_with_these_numbers(names: li
         return message
 
     sent = Sent()
-    stream = RowPublisher(sent, make, 3 * len(names), groups=3, gap=8)
+    stream = RowPublisher(sent, make, 3 * len(names), groups=3)
     assert stream.quick
     for k in range(5):
         stamp, numbers = Time(sec=1_790_000_000 + k, nanosec=999_999_999 - k), np.arange(3.0 * len(names)) / (k + 1)

@@ -41,12 +41,6 @@ class RunStreams:
             fields = ("position", "velocity", "effort")
             return np.concatenate([messages.joint_values(state, names, field) for field in fields])
 
-        def motion(reference: PlatformReference) -> Array:
-            q = reference.pose.orientation
-            place = *messages.vector_of(reference.pose.position), q.x, q.y, q.z, q.w
-            rates = messages.twist_of(reference.twist), messages.twist_of(reference.acceleration)
-            return np.concatenate([place, *rates])
-
         self._outputs = PolledSubscription(node, Outputs, topics.OUTPUTS, topics.LATCHED_EVENTS)
         self._set: dict[str, float] = {}  # outputs, as told last
         self._payloads = PolledSubscription(node, InertiaStamped, topics.PAYLOAD, topics.LATCHED)
@@ -57,7 +51,7 @@ class RunStreams:
             stream(PlatformReference, topics.PLATFORM_REFERENCE),
             stream(JointState, topics.ACTUATED_JOINT_STATES),
         )
-        self._references = RawRows(PlatformReference, motion)
+        self._references = RawRows(PlatformReference, messages.reference_numbers)
         self._states = RawRows(JointState, values, groups=3, gap=8)  # the length of a sequence, padded to a double's
 
     def take(self, recorder: RunRecorder | None, most: int = 500) -> None:

@@ -29,6 +29,7 @@ from pkm_description.ros.messages import RequestError
 _STAMP = slice(4, 12)  # s and ns, four bytes each
 _STAMP_STRUCT = struct.Struct("<iI")
 _LITTLE_ENDIAN = 1  # second byte
+_MARK = 1.2345678987654321e123  # its multiples stand nowhere else in a message
 _TRIES = 5  # messages in whose bytes the numbers are looked for; a stream in another order has them nowhere
 
 
@@ -51,7 +52,7 @@ def read_message(data: bytes, message_type: Any) -> Any:
         raise RequestError(f"{len(data)} bytes that are no {message_type.__name__}") from error
 
 
-def places(message: bytes, n: int, groups: int = 1, gap: int = 0, after: int = 0) -> list[slice]:
+def places(message: bytes, n: int, groups: int = 1, gap: int = 0) -> list[slice]:
     """Where the numbers of a serialised message stand, if they stand at its end.
 
     Args:
@@ -59,13 +60,12 @@ def places(message: bytes, n: int, groups: int = 1, gap: int = 0, after: int = 0
         n: how many numbers of eight bytes.
         groups: number of groups of equal size that they make.
         gap: bytes between groups.
-        after: bytes behind the last group.
 
     Returns:
         The bytes of each group; none where the message cannot be like that.
     """
     size, left = divmod(8 * n, groups)
-    begins = [len(message) - after - (k + 1) * size - k * gap for k in reversed(range(groups))]
+    begins = [len(message) - (k + 1) * size - k * gap for k in reversed(range(groups))]
     if left or not size or begins[0] < _STAMP.stop or message[1] != _LITTLE_ENDIAN:
         return []
     return [slice(begin, begin + size) for begin in begins]
@@ -164,34 +164,28 @@ class RawRows:
 class RowPublisher:
     """Publishes messages that differ in their stamp and their numbers alone.
 
-    Where the layout is not the expected one, every message is made and serialised in full.
+    Where the numbers stand is found in a message with numbers that stand nowhere else. Where they are not found, every
+    message is made and serialised in full.
 
     Args:
         publisher: of the topic.
-        make: a message with a header first, of a stamp and numbers (n,), which stand in this order at its end.
+        make: a message with a header first, of a stamp and numbers (n,), which stand in it in this order.
         n: how many numbers.
-        groups: number of groups of equal size that they make.
-        gap: bytes between groups: lengths of sequences, with their padding.
-        after: bytes behind the numbers: of sequences that are empty.
+        groups: number of groups of equal size that they make; between groups there may be something else.
     """
 
     def __init__(
-        self,
-        publisher: Publisher,
-        make: Callable[[Any, NDArray[np.float64]], Any],
-        n: int,
-        groups: int = 1,
-        gap: int = 0,
-        after: int = 0,
+        self, publisher: Publisher, make: Callable[[Any, NDArray[np.float64]], Any], n: int, groups: int = 1
     ) -> None:
         self._publisher, self._make = publisher, make
-        zeros = np.zeros(n)
-        self._like = bytes(serialize_message(make(Time(), zeros)))
-        self._at = places(self._like, n, groups, gap, after)
+        marks = np.split(_MARK * np.arange(1.0, n + 1.0).astype("<f8"), groups)
+        self._like = bytes(serialize_message(make(Time(), np.concatenate(marks))))
+        self._begins = [self._like.find(part.tobytes(), _STAMP.stop) for part in marks]
         self._size = n // groups
         self.quick = False  # whether the layout is known
         stamp, numbers = Time(sec=3, nanosec=5), np.arange(1.0, n + 1.0)
-        self.quick = bool(self._at) and self._packed(stamp, numbers) == bytes(serialize_message(make(stamp, numbers)))
+        if min(self._begins) > 0:
+            self.quick = self._packed(stamp, numbers) == bytes(serialize_message(make(stamp, numbers)))
 
     def publish(self, stamp: Any, numbers: NDArray[np.float64]) -> None:
         """Publish numbers (n,) with a stamp (`builtin_interfaces/Time`)."""
@@ -200,7 +194,7 @@ class RowPublisher:
     def _packed(self, stamp: Any, numbers: NDArray[np.float64]) -> bytes:
         message = bytearray(self._like)
         _STAMP_STRUCT.pack_into(message, _STAMP.start, stamp.sec, stamp.nanosec)
-        size = self._size
-        for k, at in enumerate(self._at):
-            message[at] = np.ascontiguousarray(numbers[k * size : (k + 1) * size], dtype="<f8").tobytes()
+        data, size = np.ascontiguousarray(numbers, dtype="<f8").tobytes(), 8 * self._size
+        for k, begin in enumerate(self._begins):
+            message[begin : begin + size] = data[k * size : (k + 1) * size]
         return bytes(message)
