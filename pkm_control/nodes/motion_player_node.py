@@ -30,6 +30,7 @@ from pkm_control.nodes.motion_player.loop_figures import loop_figures
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player.requests import TIMED, WITHIN, Planning, PlanningError, requested
 from pkm_control.nodes.motion_player.run_streams import RunStreams
+from pkm_control.nodes.motion_player.silences import Silences
 from pkm_control.report.recording import Run
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
@@ -49,6 +50,7 @@ from pkm_interfaces.srv import PlayMotion
 
 CUT_OFF = 130  # exit code of a run whose motion somebody ended
 _TICK = 0.1  # s, between two looks at what was published
+_SILENT = 5.0  # s, of a node that tells how it is once a second
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
 _PAGE_PATIENCE = 5.0  # s, for the page, once all else is ready
@@ -99,6 +101,7 @@ class MotionPlayer(Node):
         self._page = ""  # how far it is, as it says
         self._page_since = 0.0  # s, on the monotonic clock: all but the page is there; 0: not yet
         self._health = dict.fromkeys((name for name in waiting if name), _NEVER)
+        self._silences = Silences(_SILENT)
         self._patient_since = 0.0  # s, on the monotonic clock; 0: the plan is not made yet
         self.exit_code: int | None = None
         self._failed = False  # a motion ended by a fault
@@ -150,6 +153,9 @@ class MotionPlayer(Node):
         """Take what was published since; begin as soon as everybody is there."""
         if self.exit_code is not None:
             return
+        for name in self._silences.begun(time.monotonic()):
+            self._health[name] = DiagnosticStatus.STALE, f"has said nothing for {_SILENT:g} s"
+            self.get_logger().error(f"{name} has said nothing for {_SILENT:g} s: its process hangs, or was stopped")
         if self._run is not None:
             self._run.take()
             self._watch(self._run)
@@ -246,6 +252,8 @@ class MotionPlayer(Node):
                 continue
             if name in self._health:
                 self._health[name] = (status.level, status.message)
+                if self._silences.hear(name, time.monotonic()):
+                    self.get_logger().info(f"{name} speaks again")
             self._page = next((one.value for one in status.values if one.key == about.PAGE), self._page)
 
     def _ill(self) -> list[str]:

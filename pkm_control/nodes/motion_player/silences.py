@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which nodes have fallen silent: a process that hangs, or was stopped, ends nothing and tells nothing."""
+
+from __future__ import annotations
+
+import math
+
+_LATE = 1.0  # s between two looks: whoever looks stood still himself, and has heard nobody
+
+
+class Silences:
+    """Who has not been heard for long, of those that were heard before.
+
+    Times are monotonic [s].
+
+    Args:
+        longest: that somebody may be silent [s].
+    """
+
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+        self._heard: dict[str, float] = {}
+        self._silent: set[str] = set()
+        self._looked = math.inf
+
+    def hear(self, name: str, now: float) -> bool:
+        """Somebody speaks; return whether that ends a silence."""
+        self._heard[name] = now
+        was_silent = name in self._silent
+        self._silent.discard(name)
+        return was_silent
+
+    def begun(self, now: float) -> list[str]:
+        """Who has fallen silent since the last look."""
+        if now - self._looked > _LATE:
+            self._heard = dict.fromkeys(self._heard, now)
+        self._looked = now
+        new = [n for n, at in self._heard.items() if now - at > self._longest and n not in self._silent]
+        self._silent.update(new)
+        return new
