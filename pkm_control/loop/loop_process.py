@@ -13,671 +13,51 @@ itself and cannot, the process that asks does.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import json
 import mmap
 import os
 import pickle
-import select
 import signal
 import socket
-import struct
 import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Any, NoReturn
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control import ending_signals
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.hardware.machine import untold
 from pkm_control.hardware.machine_state import Lifecycle, MachineState
 from pkm_control.loop import requests
+from pkm_control.loop.channel import LENGTH, Channel, Kind
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.jog import Jog
-from pkm_control.loop.loop_thread import Request, situation_of
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.motion import Action, Motion
-from pkm_control.loop.rehearsal import rehearse
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
-from pkm_control.loop.scheduling import LoopScheduling, Watchdog, settle
+from pkm_control.loop.scheduling import Watchdog
+from pkm_control.loop.served_loop import serve_alone
+from pkm_control.loop.shared_rows import LIVES, Figures, Marks, Rows, Texts
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.path_events import OutputEvent
-from pkm_description.errors import PkmError, shortened
+from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 
 Array = NDArray[np.float64]
 
 UNCONFIGURED = "the machine has not been configured"
-_LENGTH = struct.Struct("<q")
-_AT_ONCE = 1 << 16  # bytes that one period takes from the socket: a long motion comes in several
 _ROOM = 1 << 22  # bytes, for rows: some seconds of them
 _BEAT_EVERY = 0.05  # s: how often the process that asks says that it lives
-_SILENCE = 1.0, 3.0  # s, of that process: after which the loop ends what moves, and turns the drives off
 _STILL = 0.5  # s without a period, after which the loop has fallen silent
 _HOPELESS = 1.0  # s without a period, after which nobody waits for its answer
 _LONGEST = 20.0  # s that one request may take; a board that is contacted takes some of them
 _LOOK = 0.02  # s, between two looks whether an answer can still come
-_ENABLED = 1.0  # s that the answer to `enable` waits for a controller that holds the platform
 _LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
-_IDLE = 0.005  # s before the next period: as long the loop listens in between, where periods are long
-_HEAD = 26  # numbers of a row before its vectors
 _PATIENCE = 5.0  # s, for an answer of a loop that runs
-_PR_SET_NAME = 15  # of prctl(2)
-
-
-class Kind(Enum):
-    """What a message between the two processes is."""
-
-    BUILD = 0
-    RUN = 1  # make contact with the machine, and begin
-    REST = 2  # turn the drives off, and end
-    ASK = 3
-    ANSWER = 4
-    OUTPUT = 5
-    PAYLOAD = 6
-    MOTION = 7
-    SAY = 8
-    ENDED = 9  # the last word: the warning that drives may be on, or none
-
-
-_BEAT, _ALIVE, _BUSY = 1, 2, 3  # places of times in memory
-_OFFS, _STOPS = 4, 5  # places of counts
-_MARKS = 64  # bytes
-_SLOTS, _SLOT = 64, 1 << 14  # of texts; bytes of each
-_ROWS = _MARKS + _SLOTS * _SLOT  # where rows begin
-
-
-class Marks:
-    """What the two processes know of each other at once: numbers in memory that both see.
-
-    Times are monotonic [s]. `alive`: when the loop last did something; `busy`: since when it has been doing what it was
-    asked for, 0 where nothing is; `offs` and `stops`: how often the drives were asked to be off, and an emergency stop.
-
-    Args:
-        memory: that both see.
-    """
-
-    def __init__(self, memory: mmap.mmap) -> None:
-        self._times = np.frombuffer(memory, np.float64, _MARKS // 8)
-        self._counts = np.frombuffer(memory, np.int64, _MARKS // 8)
-        self._asking = threading.Lock()
-
-    def beat(self) -> None:
-        """Say that the process lives that asks; in that process."""
-        self._times[_BEAT] = time.monotonic()
-
-    @property
-    def silence(self) -> float:
-        """How long it has not said so [s]."""
-        return time.monotonic() - float(self._times[_BEAT])
-
-    def live(self) -> None:
-        """Say that the loop does something; in its process."""
-        self._times[_ALIVE] = time.monotonic()
-
-    @property
-    def alive(self) -> float:
-        """When it last said so [s]."""
-        return float(self._times[_ALIVE])
-
-    @contextlib.contextmanager
-    def doing(self) -> Iterator[None]:
-        """Do what takes a while: what was asked for, or telling drives to let go; in the loop's process."""
-        before = float(self._times[_BUSY])
-        self._times[_BUSY] = before or time.monotonic()
-        try:
-            yield
-        finally:
-            self.live()
-            self._times[_BUSY] = before
-
-    @property
-    def busy(self) -> float:
-        """How long it has been doing that [s]; 0 where it does not."""
-        since = float(self._times[_BUSY])
-        return time.monotonic() - since if since else 0.0
-
-    def ask_off(self) -> None:
-        """The drives are to be off; a request follows."""
-        with self._asking:
-            self._counts[_OFFS] += 1
-
-    def ask_stop(self) -> None:
-        """An emergency stop."""
-        with self._asking:
-            self._counts[_STOPS] += 1
-
-    @property
-    def offs(self) -> int:
-        """How often the drives were asked to be off."""
-        return int(self._counts[_OFFS])
-
-    @property
-    def stops(self) -> int:
-        """How often an emergency stop was asked for."""
-        return int(self._counts[_STOPS])
-
-
-_SLOT_HEAD = struct.Struct("<2q")  # number of the texts, and how many bytes they have
-
-
-@dataclass(frozen=True)
-class Texts:
-    """What a loop says in words."""
-
-    reason: str = ""
-    fault: str = ""
-    notice: str = ""
-    force_lost: str = ""
-
-    def packed(self, room: int) -> bytes:
-        """As bytes, shortened where they do not fit into so many."""
-        words = [self.reason, self.fault, self.notice, self.force_lost]
-        data = json.dumps(words).encode()
-        if len(data) > room:  # 6 bytes for one letter at most
-            data = json.dumps([shortened(word, room // 32) for word in words]).encode()
-        return data
-
-
-class Rows:
-    """Periods of a loop as rows of numbers in memory that two processes see: one writes, the other reads.
-
-    A row is overwritten when the ring comes round; whoever reads looks afterwards whether it was meanwhile.
-
-    Args:
-        memory: that both see.
-        n: actuators.
-        joints: all joints.
-    """
-
-    def __init__(self, memory: mmap.mmap, n: int, joints: int) -> None:
-        sizes = {
-            "hold": 7,
-            "reference": 19,
-            "measured": 13,
-            "wrench": 6,
-            "positions": n,
-            "velocities": n,
-            "efforts": n,
-            "command": n,
-            "saturated": n,
-            "joints": joints,
-        }
-        self._memory, self._head = memory, struct.Struct(f"<{_HEAD}d")
-        self._at, begin = {}, _HEAD
-        for name, size in sizes.items():
-            self._at[name] = slice(begin, begin + size)
-            begin += size
-        self._count = np.frombuffer(memory, np.int64, 1)
-        self.most = (len(memory) - _ROWS) // (8 * begin)
-        self._table = np.frombuffer(memory, np.float64, self.most * begin, _ROWS).reshape(self.most, begin)
-        self._texts, self._texts_number = Texts(), 0
-        self._read: tuple[int, Texts] = -1, Texts()  # read last
-
-    def clear(self) -> None:
-        """Begin anew; all pages of the memory are there afterwards."""
-        self._count[0] = 0
-        self._table[:] = 0.0
-        self._memory[_MARKS:_ROWS] = bytes(_ROWS - _MARKS)
-        self._say(Texts())
-
-    def _say(self, texts: Texts) -> None:
-        """Write other texts, for the rows to come."""
-        self._texts, self._texts_number = texts, self._texts_number + 1
-        at = _MARKS + self._texts_number % _SLOTS * _SLOT
-        _SLOT_HEAD.pack_into(self._memory, at, 0, 0)
-        data = texts.packed(_SLOT - _SLOT_HEAD.size)
-        self._memory[at + _SLOT_HEAD.size : at + _SLOT_HEAD.size + len(data)] = data
-        _SLOT_HEAD.pack_into(self._memory, at, self._texts_number, len(data))
-
-    def texts(self, row: Array) -> Texts | None:
-        """What a row says in words; None where other texts have taken the place of these."""
-        number = int(row[25])
-        if number == self._read[0]:
-            return self._read[1]
-        at = _MARKS + number % _SLOTS * _SLOT
-        found, length = _SLOT_HEAD.unpack_from(self._memory, at)
-        data = self._memory[at + _SLOT_HEAD.size : at + _SLOT_HEAD.size + length]
-        if found != number or _SLOT_HEAD.unpack_from(self._memory, at) != (found, length):
-            return None
-        self._read = number, Texts(*json.loads(data))
-        return self._read[1]
-
-    @property
-    def count(self) -> int:
-        """How many rows have been written."""
-        return int(self._count[0])
-
-    def write(
-        self, now: Situation, motion: Motion | None, lifecycle: Lifecycle, texts: Texts, missed: int, work: float
-    ) -> None:
-        """Add a period; in the loop's process."""
-        if texts != self._texts:
-            self._say(texts)
-        count = self.count
-        row, at = self._table[count % self.most], self._at
-        action, state = now.action, now.state
-        self._head.pack_into(
-            self._memory,
-            _ROWS + 8 * len(row) * (count % self.most),
-            now.time,
-            now.now,
-            now.wake,
-            state.time,
-            int(action.mode),
-            _LIVES.index(lifecycle),
-            action.speed,
-            now.override,
-            now.moving,
-            now.paused,
-            now.changing,
-            now.working_mode,
-            now.silent_for,
-            now.readable,
-            now.saturated,
-            action.gives_up,
-            now.hold is not None,
-            action.reference is not None,
-            action.measured is not None,
-            state.wrench is not None,
-            missed,
-            work,
-            0.0 if motion is None else motion.elapsed,
-            0.0 if motion is None else motion.position_error,
-            0.0 if motion is None else motion.rotation_error,
-            self._texts_number,
-        )
-        row[at["positions"]], row[at["velocities"]], row[at["efforts"]] = (
-            state.positions,
-            state.velocities,
-            state.efforts,
-        )
-        row[at["command"]] = action.command
-        if now.hold is not None:
-            row[at["hold"]] = now.hold
-        if action.reference is not None:
-            wanted = action.reference
-            begin = at["reference"].start
-            row[begin : begin + 7], row[begin + 7 : begin + 13] = wanted.pose, wanted.twist
-            row[begin + 13 : begin + 19] = wanted.acceleration
-        if action.measured is not None:
-            found = action.measured
-            begin = at["measured"].start
-            row[begin : begin + 7], row[begin + 7 : begin + 13], row[at["joints"]] = (
-                found.pose,
-                found.twist,
-                found.joints,
-            )
-        if state.wrench is not None:
-            row[at["wrench"]] = state.wrench
-        self._count[0] = count + 1
-
-    def row(self, number: int) -> Array | None:
-        """A copy of a row; None where it has not been written, or is written over."""
-        if not max(0, self.count - self.most + 1) <= number < self.count:
-            return None
-        copy = self._table[number % self.most].copy()
-        return copy if number > self.count - self.most else None
-
-    def part(self, row: Array, name: str) -> Array:
-        """A vector of a row."""
-        return row[self._at[name]]
-
-
-_LIVES = tuple(Lifecycle)
-
-
-@dataclass(frozen=True)
-class Figures:
-    """How one period kept its time: when it began [s, monotonic], deadlines missed until then, s of work in it."""
-
-    wake: float
-    missed: int
-    work: float
-
-
-class Channel:
-    """Pickled messages over a socket that is never waited for, unless that is asked for."""
-
-    def __init__(self, end: socket.socket) -> None:
-        self._end = end
-        self._came = bytearray()
-        self._goes = bytearray()
-        self.closed = False
-        self._hang_up = select.poll()
-        self._hang_up.register(end, select.POLLRDHUP)
-        self._incoming = select.poll()
-        self._incoming.register(end, select.POLLIN)
-
-    @property
-    def hung_up(self) -> bool:
-        """Whether the other half is gone, though what it said before may wait to be read."""
-        return self.closed or bool(self._hang_up.poll(0))
-
-    def wait(self) -> Any:
-        """Wait for the next message; None at the end."""
-        while not self.closed:
-            found = self._next()
-            if found is not None:
-                return found[0]
-            self._receive(0)
-        return None
-
-    def poll(self) -> list[Any]:
-        """Take what has come, as much as one period may."""
-        if not self._incoming.poll(0):  # nearly always: to look takes a third of what it takes to try
-            return []
-        self._receive(socket.MSG_DONTWAIT)
-        found = []
-        while (one := self._next()) is not None:
-            found.append(one[0])
-        return found
-
-    def ready(self, longest: float) -> bool:
-        """Wait for something to come, for so long at most [s]; return whether it has."""
-        return bool(select.select([self._end], [], [], longest)[0])
-
-    def send(self, message: Any) -> None:
-        """Send without waiting; what does not fit into the socket now goes with the next call."""
-        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._goes += _LENGTH.pack(len(data)) + data
-        self.flush()
-
-    def flush(self) -> None:
-        """Send what is left."""
-        try:
-            while self._goes:
-                del self._goes[: self._end.send(self._goes, socket.MSG_DONTWAIT)]
-        except BlockingIOError:
-            return
-        except OSError:
-            self.closed = True
-            self._goes.clear()
-
-    def put(self, message: Any) -> None:
-        """Send, and wait until it is gone; not for the process of the loop."""
-        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        self._end.sendall(_LENGTH.pack(len(data)) + data)
-
-    def _receive(self, flags: int) -> None:
-        try:
-            data = self._end.recv(_AT_ONCE, flags)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        self.closed = self.closed or not data
-        self._came += data
-
-    def _next(self) -> tuple[Any] | None:
-        came = self._came
-        if len(came) < _LENGTH.size:
-            return None
-        (length,) = _LENGTH.unpack_from(came)
-        if len(came) < _LENGTH.size + length:
-            return None
-        message = pickle.loads(came[_LENGTH.size : _LENGTH.size + length])  # of our own other half
-        del came[: _LENGTH.size + length]
-        return (message,)
-
-
-# The process of the loop
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """The answer to a request of a number; it waits for a controller that knows of the drives, until then [s]."""
-
-    number: int
-    answer: Any
-    error: Exception | None
-    until: float
-
-
-class _Served:
-    """The half in the process of the loop."""
-
-    def __init__(self, channel: Channel, memory: mmap.mmap) -> None:
-        self._channel = channel
-        self._memory = memory
-        self._loop: ControlLoop | None = None
-        self._rows: Rows | None = None
-        self._running = False
-        self._marks = Marks(memory)
-        self._offs = self._stops = 0  # requests of the marks that have been done
-        self._motion: Motion | None = None
-        self._priority = 0
-        self._answers: list[_Answer] = []  # that are sent when their row is written
-        self._warned = ""  # the warning that the other process was given
-        self._alone = False  # the other process does not live, as far as is known
-        self.ending = False
-
-    def serve(self) -> None:
-        """Until the other half is gone."""
-        try:
-            while not self.ending and (message := self._channel.wait()) is not None:
-                self._handle(message)
-                while self._running and not self.ending:
-                    self._run()
-        finally:
-            if self._loop is not None:
-                warning = self._loop.shut_down()
-                if warning != self._warned and self._channel.hung_up:  # nobody else says it
-                    print(warning, file=sys.stderr, flush=True)
-                self._channel.send((Kind.ENDED, 0, warning))
-
-    @property
-    def _unwanted(self) -> bool:
-        """Whether drives that are just being enabled are to be off."""
-        marks = self._marks
-        return marks.offs != self._offs or marks.stops != self._stops or self.ending or self._channel.hung_up
-
-    def _stop_where_asked(self) -> None:
-        """Do an emergency stop that the marks ask for; a request follows, for the answer."""
-        if (stops := self._marks.stops) != self._stops and self._loop is not None:
-            with self._marks.doing():
-                try:
-                    requests.emergency_stop(self._loop)
-                finally:
-                    self._stops = stops
-
-    def _handle(self, message: tuple[Any, ...]) -> None:
-        with self._marks.doing():
-            self._do(message)
-
-    def _do(self, message: tuple[Any, ...]) -> None:
-        kind, number, *rest = message
-        answer: Any = None
-        error: Exception | None = None
-        request = rest[0] if kind is Kind.ASK else None
-        if kind is Kind.REST or request is requests.disable:
-            self._offs += 1
-        try:
-            if kind is Kind.BUILD:
-                answer = self._build(*rest)
-            elif kind is Kind.RUN:
-                answer = self._begin()
-            elif kind is Kind.REST:
-                answer = self._rest()
-            elif self._loop is None:
-                self._stops = self._marks.stops
-                raise LoopEndedError("there is no robot")
-            elif request is requests.emergency_stop:
-                self._stop_where_asked()
-                answer = self._loop.machine.untold
-            else:
-                asked = Request(rest[0], rest[1])
-                asked.run(self._loop)
-                answer, error = asked.answer, asked.error
-        except Exception as caught:
-            error = caught
-        if error is not None and not isinstance(error, PkmError):
-            traceback.print_exception(error)
-        if number and self._running and kind is Kind.ASK:
-            enabled = request is requests.enable and not answer and error is None
-            self._answers.append(_Answer(number, answer, error, time.monotonic() + _ENABLED if enabled else 0.0))
-        elif number:
-            self._answer(number, answer, error)
-
-    def _answer(self, number: int, answer: Any, error: Exception | None) -> None:
-        try:
-            self._channel.send((Kind.ANSWER, number, answer, error))
-        except Exception as problem:  # of pickling
-            self._channel.send((Kind.ANSWER, number, None, PkmError(f"{error or problem}")))
-
-    def _build(
-        self, build: Callable[..., ControlLoop], arguments: tuple[Any, ...], priority: int
-    ) -> tuple[bool, float]:
-        self._loop = None
-        rehearsed = build(*arguments)
-        rehearse(rehearsed.follower, rehearsed.kinematics)
-        rehearsed.machine.rehearse()
-        loop = build(*arguments)
-        n, joints = len(loop.limits.names), len(loop.kinematics.joint_names)
-        self._rows, self._priority = Rows(self._memory, n, joints), priority
-        self._rows.clear()
-        loop.machine.unwanted, loop.machine.telling = lambda: self._unwanted, self._marks.doing
-        loop.on_output = lambda event: self._channel.send((Kind.OUTPUT, 0, loop.follower.time, event))
-        loop.on_payload = lambda payload: self._channel.send((Kind.PAYLOAD, 0, loop.follower.time, payload))
-        self._loop = loop
-        settle()
-        return loop.machine.real, 1.0 / loop.rate
-
-    def _begin(self) -> str:
-        assert self._loop is not None
-        problem = self._loop.configure()
-        self._running = not problem or self._loop.machine.real
-        if not self._running:
-            self._loop.machine.cleanup()
-        return problem
-
-    def _rest(self) -> str:
-        self._running = False
-        self._warned = self._loop.shut_down() if self._loop is not None else ""
-        return self._warned
-
-    def _run(self) -> None:
-        """Periods, until there are to be none."""
-        loop, rows = self._loop, self._rows
-        assert loop is not None
-        assert rows is not None
-        fixed = FixedRateLoop(loop.rate)
-        scheduling = LoopScheduling(self._priority, lambda text: self._channel.send((Kind.SAY, 0, text)), alone=True)
-        scheduling.request()
-        fixed.restart()
-        self._marks.beat()
-        try:
-            while self._running and not self.ending:
-                while self._running and (left := fixed.left) > 2.0 * _IDLE and self._channel.ready(left - _IDLE):
-                    self._listen()  # at once, where periods are long: a stop waits for nothing
-                    self._write(loop, rows, fixed, None)
-                periods = fixed.wait()
-                self._listen()
-                if not self._running:
-                    break
-                self._watch(loop, self._marks.silence)
-                loop.period(periods)
-                self._write(loop, rows, fixed, time.monotonic() - fixed.last_wake)
-        finally:
-            scheduling.release()
-            self._send_answers()
-
-    def _listen(self) -> None:
-        """Do what has been asked."""
-        self._stop_where_asked()
-        for message in self._channel.poll():
-            self._handle(message)
-        if self._channel.closed:
-            self.ending = True
-
-    def _write(self, loop: ControlLoop, rows: Rows, fixed: FixedRateLoop, work: float | None) -> None:
-        """Write a row, and tell what has changed; answers come after the row that shows what they tell.
-
-        Args:
-            loop: that had a period.
-            rows: where it goes.
-            fixed: the clock of the periods.
-            work: s of the period that has just passed; None: what was asked for between two of them has been done.
-        """
-        if loop.last is None:
-            return
-        now = situation_of(loop, fixed.last_wake)
-        texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice, loop.follower.force.lost)
-        rows.write(now, loop.follower.motion, loop.machine.lifecycle, texts, fixed.missed, work or 0.0)
-        self._marks.live()
-        followed = work is not None and not (now.mode is Mode.WAITING and now.readable)
-        self._send_answers(followed or loop.machine.lifecycle is not Lifecycle.ACTIVE)
-        self._tell(loop)
-
-    def _send_answers(self, followed: bool = True) -> None:
-        """Send what was answered; that drives are on, when the controller knows it: `followed`."""
-        answers, self._answers = self._answers, []
-        for one in answers:
-            if followed or time.monotonic() >= one.until:
-                self._answer(one.number, one.answer, one.error)
-            else:
-                self._answers.append(one)
-
-    def _watch(self, loop: ControlLoop, silence: float) -> None:
-        """End what moves where nobody could stop it any more, and turn the drives off where that lasts."""
-        if silence < _SILENCE[0]:
-            self._alone = False
-            return
-        reason = f"the process that commands the loop has not lived for {silence:.1f} s"
-        if not self._alone:
-            self._alone = True
-            loop.follower.stop(reason)
-        if silence > _SILENCE[1] and loop.machine.lifecycle is Lifecycle.ACTIVE:
-            loop.emergency_stop(f"{reason}: nobody could stop it")
-
-    def _tell(self, loop: ControlLoop) -> None:
-        """Send what has changed."""
-        motion = loop.follower.motion
-        if self._motion is not None and self._motion.outcome is not None:
-            over = self._motion
-            numbers = over.elapsed, over.position_error, over.rotation_error, over.samples, over.squares, over.largest
-            self._channel.send((Kind.MOTION, 0, over.number, over.outcome, over.reason, numbers))
-        self._motion = motion
-        self._channel.flush()
-
-
-def _serve_alone(end: socket.socket, memory: mmap.mmap) -> NoReturn:
-    """In the child: be the process of a loop."""
-    code = 1
-    try:
-        os.setsid()  # what ends the other half with all its group leaves this one the time to turn the drives off
-        with contextlib.suppress(AttributeError, OSError):
-            ctypes.CDLL(None).prctl(_PR_SET_NAME, b"pkm loop", 0, 0, 0)
-        served = _Served(Channel(end), memory)
-
-        def stop(*_: Any) -> None:
-            served.ending = True
-
-        for number in ending_signals.ENDING:
-            signal.signal(number, stop)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        served.serve()
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
-
-
-# The other process
 
 
 def _how(status: int | None) -> str:
@@ -706,7 +86,7 @@ class LoopProcess(RunningLoop):
         self.pid = os.fork()
         if self.pid == 0:
             ours.close()
-            _serve_alone(theirs, self._memory)
+            serve_alone(theirs, self._memory)
         theirs.close()
         self._channel = Channel(ours)
         self._socket = ours
@@ -877,7 +257,7 @@ class LoopProcess(RunningLoop):
         if self.failure:
             return Lifecycle.FAULT
         row = self._newest()
-        return Lifecycle.UNCONFIGURED if row is None else _LIVES[int(row[5])]
+        return Lifecycle.UNCONFIGURED if row is None else LIVES[int(row[5])]
 
     @property
     def texts(self) -> Texts:
@@ -963,7 +343,7 @@ class LoopProcess(RunningLoop):
             measured = Measured(part("positions"), part("velocities"), found[:7], found[7:], part("joints"), unknown)
         mode, texts = Mode(int(row[4])), self._texts_of(row, rows)
         action = Action(mode, part("command"), texts.reason, reference, measured, row[6], bool(row[15]))
-        lifecycle = _LIVES[int(row[5])]
+        lifecycle = LIVES[int(row[5])]
         wrench = part("wrench") if row[19] else None
         state = MachineState(
             row[3], part("positions"), part("velocities"), part("efforts"), lifecycle, texts.fault, wrench
@@ -1120,8 +500,8 @@ class LoopProcess(RunningLoop):
     def _wait(self) -> Any:
         """The next message; the socket belongs to this thread for reading."""
         try:
-            head = self._exactly(_LENGTH.size)
-            return pickle.loads(self._exactly(_LENGTH.unpack(head)[0]))  # of our own other half
+            head = self._exactly(LENGTH.size)
+            return pickle.loads(self._exactly(LENGTH.unpack(head)[0]))  # of our own other half
         except (OSError, EOFError):
             return None
 

@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The half of a control loop in a process of its own that is in that process: no middleware, and no other thread."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pkm_control import ending_signals
+from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.loop import requests
+from pkm_control.loop.channel import Channel, Kind
+from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.fixed_rate import FixedRateLoop
+from pkm_control.loop.loop_thread import Request, situation_of
+from pkm_control.loop.modes import Mode
+from pkm_control.loop.motion import Motion
+from pkm_control.loop.rehearsal import rehearse
+from pkm_control.loop.running_loop import LoopEndedError
+from pkm_control.loop.scheduling import LoopScheduling, settle
+from pkm_control.loop.shared_rows import Marks, Rows, Texts
+from pkm_description.errors import PkmError
+
+_SILENCE = 1.0, 3.0  # s, of that process: after which the loop ends what moves, and turns the drives off
+_ENABLED = 1.0  # s that the answer to `enable` waits for a controller that holds the platform
+_IDLE = 0.005  # s before the next period: as long the loop listens in between, where periods are long
+_PR_SET_NAME = 15  # of prctl(2)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The answer to a request of a number; it waits for a controller that knows of the drives, until then [s]."""
+
+    number: int
+    answer: Any
+    error: Exception | None
+    until: float
+
+
+class ServedLoop:
+    """The half in the process of the loop."""
+
+    def __init__(self, channel: Channel, memory: mmap.mmap) -> None:
+        self._channel = channel
+        self._memory = memory
+        self._loop: ControlLoop | None = None
+        self._rows: Rows | None = None
+        self._running = False
+        self._marks = Marks(memory)
+        self._offs = self._stops = 0  # requests of the marks that have been done
+        self._motion: Motion | None = None
+        self._priority = 0
+        self._answers: list[_Answer] = []  # that are sent when their row is written
+        self._warned = ""  # the warning that the other process was given
+        self._alone = False  # the other process does not live, as far as is known
+        self.ending = False
+
+    def serve(self) -> None:
+        """Until the other half is gone."""
+        try:
+            while not self.ending and (message := self._channel.wait()) is not None:
+                self._handle(message)
+                while self._running and not self.ending:
+                    self._run()
+        finally:
+            if self._loop is not None:
+                warning = self._loop.shut_down()
+                if warning != self._warned and self._channel.hung_up:  # nobody else says it
+                    print(warning, file=sys.stderr, flush=True)
+                self._channel.send((Kind.ENDED, 0, warning))
+
+    @property
+    def _unwanted(self) -> bool:
+        """Whether drives that are just being enabled are to be off."""
+        marks = self._marks
+        return marks.offs != self._offs or marks.stops != self._stops or self.ending or self._channel.hung_up
+
+    def _stop_where_asked(self) -> None:
+        """Do an emergency stop that the marks ask for; a request follows, for the answer."""
+        if (stops := self._marks.stops) != self._stops and self._loop is not None:
+            with self._marks.doing():
+                try:
+                    requests.emergency_stop(self._loop)
+                finally:
+                    self._stops = stops
+
+    def _handle(self, message: tuple[Any, ...]) -> None:
+        with self._marks.doing():
+            self._do(message)
+
+    def _do(self, message: tuple[Any, ...]) -> None:
+        kind, number, *rest = message
+        answer: Any = None
+        error: Exception | None = None
+        request = rest[0] if kind is Kind.ASK else None
+        if kind is Kind.REST or request is requests.disable:
+            self._offs += 1
+        try:
+            if kind is Kind.BUILD:
+                answer = self._build(*rest)
+            elif kind is Kind.RUN:
+                answer = self._begin()
+            elif kind is Kind.REST:
+                answer = self._rest()
+            elif self._loop is None:
+                self._stops = self._marks.stops
+                raise LoopEndedError("there is no robot")
+            elif request is requests.emergency_stop:
+                self._stop_where_asked()
+                answer = self._loop.machine.untold
+            else:
+                asked = Request(rest[0], rest[1])
+                asked.run(self._loop)
+                answer, error = asked.answer, asked.error
+        except Exception as caught:
+            error = caught
+        if error is not None and not isinstance(error, PkmError):
+            traceback.print_exception(error)
+        if number and self._running and kind is Kind.ASK:
+            enabled = request is requests.enable and not answer and error is None
+            self._answers.append(_Answer(number, answer, error, time.monotonic() + _ENABLED if enabled else 0.0))
+        elif number:
+            self._answer(number, answer, error)
+
+    def _answer(self, number: int, answer: Any, error: Exception | None) -> None:
+        try:
+            self._channel.send((Kind.ANSWER, number, answer, error))
+        except Exception as problem:  # of pickling
+            self._channel.send((Kind.ANSWER, number, None, PkmError(f"{error or problem}")))
+
+    def _build(
+        self, build: Callable[..., ControlLoop], arguments: tuple[Any, ...], priority: int
+    ) -> tuple[bool, float]:
+        self._loop = None
+        rehearsed = build(*arguments)
+        rehearse(rehearsed.follower, rehearsed.kinematics)
+        rehearsed.machine.rehearse()
+        loop = build(*arguments)
+        n, joints = len(loop.limits.names), len(loop.kinematics.joint_names)
+        self._rows, self._priority = Rows(self._memory, n, joints), priority
+        self._rows.clear()
+        loop.machine.unwanted, loop.machine.telling = lambda: self._unwanted, self._marks.doing
+        loop.on_output = lambda event: self._channel.send((Kind.OUTPUT, 0, loop.follower.time, event))
+        loop.on_payload = lambda payload: self._channel.send((Kind.PAYLOAD, 0, loop.follower.time, payload))
+        self._loop = loop
+        settle()
+        return loop.machine.real, 1.0 / loop.rate
+
+    def _begin(self) -> str:
+        assert self._loop is not None
+        problem = self._loop.configure()
+        self._running = not problem or self._loop.machine.real
+        if not self._running:
+            self._loop.machine.cleanup()
+        return problem
+
+    def _rest(self) -> str:
+        self._running = False
+        self._warned = self._loop.shut_down() if self._loop is not None else ""
+        return self._warned
+
+    def _run(self) -> None:
+        """Periods, until there are to be none."""
+        loop, rows = self._loop, self._rows
+        assert loop is not None
+        assert rows is not None
+        fixed = FixedRateLoop(loop.rate)
+        scheduling = LoopScheduling(self._priority, lambda text: self._channel.send((Kind.SAY, 0, text)), alone=True)
+        scheduling.request()
+        fixed.restart()
+        self._marks.beat()
+        try:
+            while self._running and not self.ending:
+                while self._running and (left := fixed.left) > 2.0 * _IDLE and self._channel.ready(left - _IDLE):
+                    self._listen()  # at once, where periods are long: a stop waits for nothing
+                    self._write(loop, rows, fixed, None)
+                periods = fixed.wait()
+                self._listen()
+                if not self._running:
+                    break
+                self._watch(loop, self._marks.silence)
+                loop.period(periods)
+                self._write(loop, rows, fixed, time.monotonic() - fixed.last_wake)
+        finally:
+            scheduling.release()
+            self._send_answers()
+
+    def _listen(self) -> None:
+        """Do what has been asked."""
+        self._stop_where_asked()
+        for message in self._channel.poll():
+            self._handle(message)
+        if self._channel.closed:
+            self.ending = True
+
+    def _write(self, loop: ControlLoop, rows: Rows, fixed: FixedRateLoop, work: float | None) -> None:
+        """Write a row, and tell what has changed; answers come after the row that shows what they tell.
+
+        Args:
+            loop: that had a period.
+            rows: where it goes.
+            fixed: the clock of the periods.
+            work: s of the period that has just passed; None: what was asked for between two of them has been done.
+        """
+        if loop.last is None:
+            return
+        now = situation_of(loop, fixed.last_wake)
+        texts = Texts(now.action.reason, loop.machine.fault, loop.machine.notice, loop.follower.force.lost)
+        rows.write(now, loop.follower.motion, loop.machine.lifecycle, texts, fixed.missed, work or 0.0)
+        self._marks.live()
+        followed = work is not None and not (now.mode is Mode.WAITING and now.readable)
+        self._send_answers(followed or loop.machine.lifecycle is not Lifecycle.ACTIVE)
+        self._tell(loop)
+
+    def _send_answers(self, followed: bool = True) -> None:
+        """Send what was answered; that drives are on, when the controller knows it: `followed`."""
+        answers, self._answers = self._answers, []
+        for one in answers:
+            if followed or time.monotonic() >= one.until:
+                self._answer(one.number, one.answer, one.error)
+            else:
+                self._answers.append(one)
+
+    def _watch(self, loop: ControlLoop, silence: float) -> None:
+        """End what moves where nobody could stop it any more, and turn the drives off where that lasts."""
+        if silence < _SILENCE[0]:
+            self._alone = False
+            return
+        reason = f"the process that commands the loop has not lived for {silence:.1f} s"
+        if not self._alone:
+            self._alone = True
+            loop.follower.stop(reason)
+        if silence > _SILENCE[1] and loop.machine.lifecycle is Lifecycle.ACTIVE:
+            loop.emergency_stop(f"{reason}: nobody could stop it")
+
+    def _tell(self, loop: ControlLoop) -> None:
+        """Send what has changed."""
+        motion = loop.follower.motion
+        if self._motion is not None and self._motion.outcome is not None:
+            over = self._motion
+            numbers = over.elapsed, over.position_error, over.rotation_error, over.samples, over.squares, over.largest
+            self._channel.send((Kind.MOTION, 0, over.number, over.outcome, over.reason, numbers))
+        self._motion = motion
+        self._channel.flush()
+
+
+def serve_alone(end: socket.socket, memory: mmap.mmap) -> NoReturn:
+    """In the child: be the process of a loop."""
+    code = 1
+    try:
+        os.setsid()  # what ends the other half with all its group leaves this one the time to turn the drives off
+        with contextlib.suppress(AttributeError, OSError):
+            ctypes.CDLL(None).prctl(_PR_SET_NAME, b"pkm loop", 0, 0, 0)
+        served = ServedLoop(Channel(end), memory)
+
+        def stop(*_: Any) -> None:
+            served.ending = True
+
+        for number in ending_signals.ENDING:
+            signal.signal(number, stop)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        served.serve()
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
