@@ -408,14 +408,12 @@ class ProcessGroup:
         return any(process.poll() == -signal.SIGINT for process in leaders)
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
-        """Signal handler: end the run at the next look; asked again, without waiting for a report.
-
-        What comes within a second is one wish: a launch hands on what the terminal has sent to all.
-        """
+        """Signal handler: end the run at the next look; asked again, without waiting for a report."""
         if number == signal.SIGHUP:
             leave_terminal()
         self._stopping = True
         now = time.monotonic()
+        # what comes within a second is one wish: a launch hands on what the terminal has sent to all
         if not self._asked or now - self._asked_at > _INSISTING:
             self._asked_at = self._asked_at or now
             self._asked += 1

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,9 @@ def test_who_is_ended_meanwhile_leaves_no_half_of_a_file(tmp_path: Path, number:
     file = tmp_path / "page.png"
     if before:
         file.write_text(before)
-    process = subprocess.Popen([sys.executable, "-c", WRITER, str(file)], stdout=subprocess.PIPE, text=True)
+    interrupted = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # which a shell's background job ignores
+    command = [sys.executable, "-c", WRITER, str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=interrupted)
     assert process.stdout is not None
     assert process.stdout.readline() == "half\n"
     process.send_signal(number)
