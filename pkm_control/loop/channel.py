@@ -10,11 +10,6 @@ import struct
 from enum import Enum
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
-
 LENGTH = struct.Struct("<q")
 _AT_ONCE = 1 << 16  # bytes that one period takes from the socket: a long motion comes in several
 
@@ -63,7 +58,7 @@ class Channel:
 
     def poll(self) -> list[Any]:
         """Take what has come, as much as one period may."""
-        if not self._incoming.poll(0):  # nearly always: to look takes a third of what it takes to try
+        if not self._incoming.poll(0):  # nearly always; to try would raise and catch an error
             return []
         self._receive(socket.MSG_DONTWAIT)
         found = []

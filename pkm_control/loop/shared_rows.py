@@ -22,9 +22,8 @@ from pkm_description.errors import shortened
 
 Array = NDArray[np.float64]
 
+LIVES = tuple(Lifecycle)
 _HEAD = 26  # numbers of a row before its vectors
-
-
 _BEAT, _ALIVE, _BUSY = 1, 2, 3  # places of times in memory
 _OFFS, _STOPS = 4, 5  # places of counts
 _MARKS = 64  # bytes
@@ -145,7 +144,6 @@ class Rows:
             "velocities": n,
             "efforts": n,
             "command": n,
-            "saturated": n,
             "joints": joints,
         }
         self._memory, self._head = memory, struct.Struct(f"<{_HEAD}d")
@@ -267,9 +265,6 @@ class Rows:
     def part(self, row: Array, name: str) -> Array:
         """A vector of a row."""
         return row[self._at[name]]
-
-
-LIVES = tuple(Lifecycle)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about short vectors, for loops that count microseconds: numpy takes ten times as long for them."""
+"""Questions about short vectors, for loops that count microseconds: a call of numpy costs more than they do."""
 
 from math import isfinite, sqrt
 
