@@ -16,7 +16,7 @@ from pkm_description import strict_yaml
 from pkm_description.errors import shortened
 
 _LARGEST = 60_000  # bytes: some 600 lines, which take a second or two
-_GREATEST = 1e12  # of numbers in lists, whose squares are numbers, too
+_GREATEST = 1e12  # of numbers, whose squares are numbers, too
 
 
 class _Short(reprlib.Repr):
@@ -83,7 +83,7 @@ class Section:
         return key in self._values
 
     def number(
-        self, key: str, default: float | None = None, bounds: tuple[float, float] = (-math.inf, math.inf)
+        self, key: str, default: float | None = None, bounds: tuple[float, float] = (-_GREATEST, _GREATEST)
     ) -> float:
         """Return a finite number within bounds; without a default it must be there.
 

@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 
 _SLOW = 0.98  # of the rate that was wanted: below, the computer did not keep up
 _AT_LIMITS = 0.2  # of the periods: a drive that is saturated in more is not what a plan within limits meets
+_STOOD = 0.5  # s: a slow computer does not keep a loop waiting for so long
 _LATE = 0.05  # of the deadlines: above, likewise
 _WHOLE = 0.99  # of its periods: less is a recording with gaps
 _EASY = 0.7  # of the rate that was reached: what the computer keeps
@@ -198,11 +199,16 @@ class Report:
         ]
 
     def _of_computer(self) -> list[str]:
-        """Return that the computer was too slow for the loop, where it was."""
-        if self.loop is None or not self.slow:
+        """That the loop stood still, or that the computer was too slow for it."""
+        if self.loop is None:
+            return []
+        ended = " That may be why the run ended early." if self.faults else ""
+        if self.loop.deviation_max > _STOOD:
+            still = f"The loop stood still for {self.loop.deviation_max:.1f} s"
+            return [f"{still}: something stopped it, or the computer.{ended}"]
+        if not self.slow:
             return []
         easy = max([rate for rate in _RATES if rate <= _EASY * self.loop.rate], default=_RATES[0])
-        ended = " That may be why the run ended early." if self.faults else ""
         pace = longer = ""  # where it caught up
         if self.loop.rate < _SLOW * self.run.rate:
             pace = f"ran at {self.loop.rate:.0f} Hz instead of {self.run.rate:.0f} Hz and "

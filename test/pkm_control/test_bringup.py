@@ -20,6 +20,7 @@ from pkm_control.command_line.measured import forget_measured, said_fault
 from pkm_control.run import bringup, prepare, runner
 from pkm_control.run.bringup import NodeSpec
 from pkm_control.run.runner import Forked, Gate, ProcessGroup, main, read_knobs, ros_arguments, write_parameters
+from pkm_control.run.start import NODES
 from pkm_description import DescriptionError, PkmError, load_mechanism, mechanism_from_urdf, robot_names
 from pkm_description.urdf import kept_files
 
@@ -53,7 +54,8 @@ def test_launch_files_start_the_robots_that_they_name() -> None:
 def test_executables_are_entry_points() -> None:
     setup = (Path(__file__).parents[2] / "setup.py").read_text()
     for node in ALL_NODES:
-        assert f'"{node.executable} = {node.module}:main"' in setup
+        assert f'"{node.executable} = pkm_control.run.start:node"' in setup
+        assert NODES[node.executable] == node.module
 
 
 def test_knobs_explain_themselves() -> None:
@@ -159,17 +161,22 @@ INTERRUPTED_IMPORT = """
 import os, signal, sys
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name == "pkm_control.run.runner":
-            os.kill(os.getpid(), signal.%s)
+        if name == "{module}":
+            os.kill(os.getpid(), signal.{number})
 sys.meta_path.insert(0, Interrupting())
-from pkm_control.run.start import main
-raise SystemExit(main())
+sys.argv[0] = "bin/kinematics_node"
+from pkm_control.run.start import {entry}
+raise SystemExit({entry}())
 """
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_who_ends_a_launch_while_libraries_are_loaded_ends_it_well(name: str) -> None:
-    ended = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT % name], capture_output=True, timeout=60.0)
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("entry", "module"), [("main", "pkm_control.run.runner"), ("node", "pkm_kinematics.ros.kinematics_node")]
+)
+def test_who_ends_a_launch_while_libraries_are_loaded_ends_it_well(entry: str, module: str, number: str) -> None:
+    program = INTERRUPTED_IMPORT.format(entry=entry, module=module, number=number)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60.0)
     assert (ended.returncode, ended.stderr) == (0, b"")
 
 

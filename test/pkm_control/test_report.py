@@ -49,6 +49,7 @@ def made_up(
     slower: float = 1.0,
     cut: int = 0,
     silent: bool = False,
+    stood: float = 0.0,
 ) -> Recording:
     recorder = Recorder(LIMITS, n)
     for k in range(n - cut):
@@ -61,7 +62,7 @@ def made_up(
         saturated = np.abs(efforts) > 9.9
         efforts *= 0.0 if silent else 1.0
         readings = np.array([np.sin(t), 0.0]), np.array([2.0, -0.5])
-        wake = 5.0 + slower * t if realtime else np.nan
+        wake = 5.0 + slower * t + (stood if 2 * k > n else 0.0) if realtime else np.nan
         recorder.add(t, wake, (reference, measured), readings, efforts, saturated)
     run = Run("made_up", "sway.csv", 1000.0, 2, 0.5, ("a note",), 1.7e9)
     return recorder.recording(run, missed=3, faults=("the test said so",))
@@ -150,6 +151,12 @@ def test_figures_of_a_run_cut_short_agree_with_each_other() -> None:
     assert "0.4 of 2 cycles in 0.2 s" in words
     assert "plan 120.0" in words
     assert "119" not in words
+
+
+def test_a_loop_that_stood_still_is_no_slow_computer() -> None:
+    remarks = Report.of(made_up(stood=2.0)).remarks()
+    assert len(remarks) == 1
+    assert remarks[0].startswith("The loop stood still for 2.0 s")
 
 
 def test_a_computer_that_is_too_slow_is_told_in_words(tmp_path: Path) -> None:

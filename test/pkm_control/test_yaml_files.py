@@ -187,6 +187,7 @@ def test_no_nonsense_at_any_key_is_more_than_an_error(read: Any, text: str, tmp_
         (read_machine, MACHINE, "rate: 50", "rate: fast", 3, "rate"),
         (read_machine, MACHINE, "offset: -0.1", "offset: a", 8, "actuators.right.offset"),
         (read_machine, MACHINE, "offset: 0.1,", "offset: a,", 5, "actuators.left.offset"),
+        (read_machine, MACHINE, "offset: 0.1,", "offset: 1e308,", 5, "actuators.left.offset"),
         (read_machine, MACHINE, "speed: 0.1", "speed: -1", 7, "actuators.left.homing.speed"),
         (read_force_file, FORCE, "stiffness: 1000", "stiffness: -1", 2, "task"),
         (read_force_file, FORCE, "creep: 0.001", "creep: -1", 8, "surroundings.planes.table.creep"),
