@@ -143,6 +143,8 @@ def performance_indices(
 
     Raises:
         AnalysisError: the part is empty, or a limit or the length is not positive.
+        ShapeError: an array of the wrong shape.
+        ModeError: no such working mode.
     """
     rows, L, speeds, (efforts, middle), K = _asked(kinematics, poses, limits, part, length, mode)
     n, _, f = K.shape

@@ -95,8 +95,7 @@ class Map(Pictured):
     def save(self, path: str | Path) -> Path:
         """Write a .glb layer for the browser page and RViz: one coloured sheet, or of a volume three and `surfaces`.
 
-        Raises:
-            AnalysisError: another extension, or other coordinates than two or three lengths.
+        `AnalysisError` for another extension, or other coordinates than two or three lengths.
         """
         robot, name, (low, high) = self.membership.robot, self.quantity.name, self.shown
         unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"

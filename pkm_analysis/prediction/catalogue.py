@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motors and gears from CSV tables with units in the header, `continuous [N m]`; errors name line and column."""
+"""Motors and gears from CSV tables with units in the header, as in `continuous [N m]`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Entry = TypeVar("Entry", Motor, Gear)
 
 
 def read_motors(path: str | Path) -> list[Motor]:
-    """Motors of a table with columns name, continuous, peak, speed, inertia."""
+    """Motors of a table with columns name, continuous, peak, speed, inertia; `AnalysisError` names line and column."""
     return _read(Path(path), Motor, _MOTOR, tuple(_MOTOR))
 
 
 def read_gears(path: str | Path) -> list[Gear]:
-    """Gears of a table with columns name, ratio, and optionally efficiency, inertia, peak, speed."""
+    """Gears: name, ratio, optionally efficiency, inertia, peak, speed; `AnalysisError` names line and column."""
     return _read(Path(path), Gear, _GEAR, ("ratio",))
 
 

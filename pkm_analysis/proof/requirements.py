@@ -127,8 +127,7 @@ class Inside(_WithoutSuspects):
 class NoSingularity:
     """No singularity of any type: 1, 2, of the constraints, or inside a limb.
 
-    With the actuators locked the closure equations determine all joints and the platform, and the rates of the
-    actuators are bounded.
+    With the actuators locked the closure equations determine all joints and the platform; actuator rates are bounded.
     """
 
     constraints = True

@@ -31,7 +31,7 @@ SHRINK = 0.995
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Box(Pictured):
-    """A box between corners (d,) [m, rad] in which all conditions hold, as `checked` at so many random points."""
+    """A box between corners (d,) [m, rad] in which all conditions hold; `checked` random points were tested."""
 
     _picture: ClassVar[str] = "largest_picture"
 
@@ -70,7 +70,7 @@ class Cylinder(Pictured):
     """An upright cylinder along the third coordinate in which all conditions hold; of two coordinates, a circle.
 
     `centre` (2,) and `radius` [m] of the circle; `bottom` and `top` in the third coordinate, 0 without one; `checked`
-    is the number of random points it was checked at.
+    random points were tested.
     """
 
     _picture: ClassVar[str] = "largest_picture"
