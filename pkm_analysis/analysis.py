@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot can do, and how well: the class that people use."""
+"""What a robot can do, and how well: the class that users start from."""
 
 from __future__ import annotations
 
@@ -28,22 +28,29 @@ from pkm_description import Mechanism
 from pkm_description.introduction import Introduced
 from pkm_kinematics import Kinematics
 
-ANY: Range = (-1.0, 1.0)  # a range that stands for one that is still to be found
+ANY: Range = (-1.0, 1.0)  # placeholder until the range is found
 
 
 class Analysis(Introduced):
-    """Questions about a robot as a whole.
+    """Questions about a robot as a whole: workspaces, maps, loci of singularities, regions, paths.
+
+    Arguments that methods share: `vary` names the task coordinates that vary, by default the robot's degrees of
+    freedom, of more than three the first three. `ranges` are their ends [m, rad] by name, the workspace's extent by
+    default; `hold` are values of the others [m, rad], home's by default. `requirements` are bounds such as "type2 > 0.2
+    rad/m", added to what limbs and joints allow. `joint_limits=False` and `platform_limits=False` ignore the limits in
+    the description. All methods raise `AnalysisError` for a faulty question, or one without an answer such as an empty
+    workspace.
 
     Args:
         robot: its description, or its kinematics.
-        mode: number of a working mode; home's where None.
-        stiffness: of its drives [N m/rad or N/m], which natural frequencies need.
-        sweeps: where questions about many poses are answered: on all cores by default, on a cluster with
-            `Sweeps(scheduler="tcp://host:8786")`.
-        sensors: largest errors of the drives' sensors, one for each or one for all [rad, m], which errors of pose need.
+        mode: number of a working mode; home's by default.
+        stiffness: of its drives [N m/rad or N/m], for natural frequencies.
+        sweeps: where many poses are computed, all cores by default; `Sweeps(scheduler="tcp://host:8786")` for a
+            cluster.
+        sensors: largest errors of the drives' sensors [rad, m], one for each or one for all, for errors of pose.
 
     Raises:
-        PkmError: it is neither.
+        PkmError: `robot` is neither.
         ModeError: no such working mode.
     """
 
@@ -65,35 +72,15 @@ class Analysis(Introduced):
 
     @cached_property
     def quantities(self) -> dict[str, Quantity]:
-        """What can be asked of a pose, by name, beside the positions of joints, which `quantity` knows too."""
+        """Quantities of a pose by name; joint positions come in addition, see `quantity`."""
         return quantities(self.robot, self.assumed)
 
     def quantity(self, name: str) -> Quantity:
-        """A quantity.
-
-        Args:
-            name: of `quantities`, `joint:NAME`, or in a direction, as `force:z`.
-
-        Returns:
-            The quantity.
-
-        Raises:
-            AnalysisError: there is none of that name.
-        """
+        """A quantity of `quantities`, a joint's position as `joint:NAME`, or one along a direction as `force:z`."""
         return find_quantity(self.robot, name, self.assumed)
 
     def requirement(self, text: str) -> Requirement:
-        """A bound on a quantity.
-
-        Args:
-            text: such as "type2 > 0.2 rad/m".
-
-        Returns:
-            The requirement.
-
-        Raises:
-            AnalysisError: it cannot be read, or has no unit, or a wrong one.
-        """
+        """A bound on a quantity, such as "type2 > 0.2 rad/m"."""
         return requirement(self.robot, text, self.assumed)
 
     def conditions(
@@ -104,20 +91,11 @@ class Analysis(Introduced):
         joint_limits: bool = True,
         platform_limits: bool = True,
     ) -> Membership:
-        """What a workspace is made of.
-
-        Args:
-            vary: task coordinates that vary; the robot's own freedoms where None, of more than three the first three.
-            hold: values of others [m, rad]; home's by default.
-            requirements: beside what limbs and joints allow.
-            joint_limits: False to do without limits of joints.
-            platform_limits: False to do without the limits that the description sets the platform.
-
-        Returns:
-            The conditions, over ranges that do not matter.
+        """The conditions of a workspace, over ranges that do not matter.
 
         Raises:
-            AnalysisError: no such coordinate, one held outside of its limits, or a requirement that cannot be read.
+            AnalysisError: a coordinate is unknown, named twice, or held outside its limits; or a requirement is
+                unreadable.
         """
         names = [c.name for c in self.robot.coordinates.free[:3]] if vary is None else list(vary)
         found = [self.robot.coordinates.find(name).name for name in names]
@@ -142,24 +120,12 @@ class Analysis(Introduced):
         tolerance: float | None = None,
         resolution: int | None = None,
     ) -> Workspace:
-        """Where the robot can be: of a robot with more than three freedoms, at the orientation that is held.
+        """The robot's workspace; with more than three degrees of freedom, at the orientation that is held.
 
         Args:
-            ranges: of coordinates [m, rad], by name; the workspace's own extent for those that are not named.
-            vary: task coordinates that vary, as in `conditions`.
-            hold: values of others [m, rad].
-            requirements: beside what limbs and joints allow, such as "type2 > 0.2 rad/m".
-            joint_limits: False to do without limits of joints.
-            platform_limits: False to do without the limits that the description sets the platform.
-            tolerance: how far the border may be off [m]; where None, a five-hundredth of the extent, or less so that
-                the error is about a hundredth of the size; twice that where poses take long.
-            resolution: nodes along each coordinate of the grid that parts of the workspace are found on.
-
-        Returns:
-            The workspace.
-
-        Raises:
-            AnalysisError: it is empty, has no end, or the question has a fault.
+            tolerance: largest error of the border [m]; None: 1/500 of the extent, or less so that the error is about
+                1/100 of the size; twice that where poses take long.
+            resolution: nodes along each coordinate of the grid on which parts of the workspace are found.
         """
         conditions = self.conditions(vary, hold, requirements, joint_limits, platform_limits)
         return workspace(conditions, ranges, tolerance, resolution)
@@ -175,23 +141,15 @@ class Analysis(Introduced):
         tolerance: float | None = None,
         resolution: int | None = None,
     ) -> Workspace:
-        """The workspace of positions of a robot that can be turned there.
+        """The workspace of positions, judged over orientations.
 
         Args:
-            kind: "reachable" or "inclusive", positions reached in one orientation at least, of all or of a range;
-                "total" or "dexterous", positions reached in every orientation of a range, or in all.
+            kind: "reachable" or "inclusive": at least one orientation is reached, of all or of a range; "total" or
+                "dexterous": every orientation is reached, of a range or of all.
             angles: ranges [rad] of the platform's angles, by name.
-            steps: values of each angle that are tried; the answer is as fine as these.
-            ranges: of the positions [m], by name.
-            requirements: beside what limbs and joints allow.
-            tolerance: how far the border may be off [m].
+            steps: values tried of each angle; they bound the precision of the answer.
+            tolerance: largest error of the border [m].
             resolution: nodes along each coordinate of the first grid.
-
-        Returns:
-            The workspace.
-
-        Raises:
-            AnalysisError: it is empty, or the question has a fault.
         """
         bounds = [self.requirement(one) if isinstance(one, str) else one for one in requirements]
         return workspace(over_orientations(self.robot, kind, angles, steps, bounds), ranges, tolerance, resolution)
@@ -206,22 +164,11 @@ class Analysis(Introduced):
         requirements: Iterable[str | Requirement] = (),
         resolution: int | None = None,
     ) -> Map:
-        """A quantity over a slice of the workspace, or a volume, with the loci of singularities there.
+        """A quantity over a slice or a volume of the workspace, with the loci of singularities there.
 
         Args:
-            quantity: its name, or one of your own.
-            ranges: of the coordinates that vary [m, rad], by name; as far as the workspace goes for others.
-            vary: one, two or three task coordinates; those that have a range, or the robot's first two freedoms, where
-                None.
-            hold: values of the others [m, rad]; home's by default.
-            requirements: beside what limbs and joints allow.
+            vary: one to three coordinates; by default those with a range, or the first two degrees of freedom.
             resolution: nodes along the longest coordinate.
-
-        Returns:
-            The map.
-
-        Raises:
-            AnalysisError: nothing is there to be mapped, or the question has a fault.
         """
         what = self.quantity(quantity) if isinstance(quantity, str) else quantity
         names = list(ranges or [c.name for c in self.robot.coordinates.free[:2]]) if vary is None else list(vary)
@@ -238,22 +185,12 @@ class Analysis(Introduced):
         poses: int = 1_000_000,
         seed: int | None = None,
     ) -> Statistics:
-        """Statistics of a quantity over very many poses, of which none is kept.
+        """Statistics of a quantity over very many poses, none of which is stored.
 
         Args:
-            quantity: its name, or one of your own.
-            ranges: of the coordinates that vary [m, rad], by name; as far as the workspace goes for others.
-            vary: task coordinates; the robot's freedoms where None, of more than three those that have a range.
-            hold: values of the others [m, rad]; home's by default.
-            requirements: beside what limbs and joints allow.
+            vary: by default the degrees of freedom, of more than three those with a range.
             poses: how many.
             seed: of random poses; None for a grid.
-
-        Returns:
-            The statistics.
-
-        Raises:
-            AnalysisError: no pose is inside, or the question has a fault.
         """
         what = self.quantity(quantity) if isinstance(quantity, str) else quantity
         names = list(ranges) if vary is None and ranges and len(ranges) > 3 else vary
@@ -275,16 +212,7 @@ class Analysis(Introduced):
         """Singularities of all types as surfaces over three coordinates, where the limbs reach.
 
         Args:
-            ranges: of the coordinates [m, rad], by name; as far as the workspace reaches for those that are not named.
-            vary: three task coordinates; as in `conditions` where None.
-            hold: values of others [m, rad].
             resolution: nodes along each coordinate.
-
-        Returns:
-            The loci.
-
-        Raises:
-            AnalysisError: other than three coordinates, or the robot reaches nothing there.
         """
         return loci(self.conditions(vary, hold), ranges, resolution)
 
@@ -302,22 +230,11 @@ class Analysis(Introduced):
     ) -> Regions:
         """The singularity-free regions of working modes, and which of them touch.
 
+        Bounds on margins among the requirements keep regions away from singularities.
+
         Args:
-            ranges: of coordinates [m, rad], by name; as far as the workspaces reach for those that are not named.
-            modes: numbers of working modes; this analysis' own where None.
-            vary: task coordinates that vary, as in `conditions`.
-            hold: values of others [m, rad].
-            requirements: beside what limbs and joints allow; bounds on margins keep regions away from singularities.
-            joint_limits: False to do without limits of joints.
-            platform_limits: False to do without the limits that the description sets the platform.
+            modes: numbers of working modes; this analysis' own by default. `ModeError` for an unknown one.
             resolution: nodes along each coordinate.
-
-        Returns:
-            The regions.
-
-        Raises:
-            AnalysisError: nowhere do all conditions hold, or the question has a fault.
-            ModeError: no such working mode.
         """
         numbers = [self.robot.mode or 0] if modes is None else list(modes)
         found = []
@@ -341,21 +258,14 @@ class Analysis(Introduced):
         joint_limits: bool = True,
         resolution: int | None = None,
     ) -> Path:
-        """A path from one pose to another in this working mode, without a singularity, that keeps chosen margins.
+        """A singularity-free path between two poses in this working mode, or the reason why there is none.
 
         Args:
-            start: task coordinates [m, rad] by name; home's for those of its freedoms that are not named.
-            end: the same.
-            margins: bounds that hold all along, such as "margin > 0.2".
-            ranges: where a path is looked for, by name; around both ends, with as much room again, where None.
-            joint_limits: False to do without limits of joints.
+            start: task coordinates [m, rad] by name; home's for degrees of freedom not named.
+            end: likewise.
+            margins: bounds that hold along the path, such as "margin > 0.2".
+            ranges: where to search [m, rad], by name; by default around both ends, with as much room again.
             resolution: nodes along each coordinate.
-
-        Returns:
-            The path, or why there is none.
-
-        Raises:
-            AnalysisError: an end that breaks a condition, or a question with a fault.
         """
         vary = [c.name for c in self.robot.coordinates.free]
         box, ends = box_of(self.robot.coordinates, vary, start, end, ranges or {})

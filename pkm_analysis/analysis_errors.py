@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of questions that have no answer as they were asked."""
+"""Errors of questions that cannot be answered as asked."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from pkm_description.errors import PkmError, shortened
 
 
 class AnalysisError(PkmError):
-    """A question about a robot that cannot be answered as it was asked: what is wrong with it, and what to ask instead.
-
-    Args:
-        about: the part of the question, such as "domain" or a requirement.
-        problem: what is wrong with it.
-        remedy: what to do.
-    """
+    """A question that cannot be answered as asked: the part it is about, what is wrong, and what to ask instead."""
 
     def __init__(self, about: str, problem: str, remedy: str) -> None:
         self.about = shortened(about)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a question is asked: which task coordinates of the robot vary, over which ranges, where the others are held.
+"""Where a question is asked: which task coordinates vary, over which ranges, where the others are held.
 
-Task coordinates are those of the robot's own description (`task.names`), called by the last part of their names: x y z
-of a Delta, with yaw pitch roll of a Gough-Stewart platform. A platform without a branch of its own has x y z [m] and
-yaw pitch roll [rad] counted from home, in the axes that it has there. Where the motion space turns with the pose, the
-coordinates that are named vary, the others follow.
+Task coordinates are those of the description (`task.names`), called by the last part of their names: x y z of a Delta,
+with yaw pitch roll of a Gough-Stewart platform. A platform without a branch of its own has x y z [m] and yaw pitch
+roll [rad] relative to home, in its axes there. In a configuration-dependent motion space the named coordinates vary
+and the others follow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy  # whose parts load when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
@@ -31,7 +31,7 @@ Range = tuple[float, float]
 UNLIMITED = 1e12  # rad or m
 SLACK = 1e-9  # m or rad beyond a limit: rounding
 MOST_NODES = 50_000_000  # of a grid
-INDEPENDENT = 1e-6  # of unit velocities
+INDEPENDENT = 1e-6  # of unit velocities: smaller singular values are zero
 
 
 @dataclass(frozen=True)
@@ -42,16 +42,12 @@ class Coordinate:
     label: str  # its last part: x, yaw
     unit: str  # m or rad
     home: float
-    lower: float  # what the description allows the platform, -inf where it says nothing
+    lower: float  # limits of the platform, -inf and inf without
     upper: float
 
 
 class TaskCoordinates:
-    """The task coordinates of a robot, and poses at them.
-
-    Args:
-        kinematics: of the robot.
-    """
+    """The task coordinates of a robot, and poses at them."""
 
     def __init__(self, kinematics: Kinematics) -> None:
         self.kinematics = kinematics
@@ -76,11 +72,11 @@ class TaskCoordinates:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How copies are made: what was found on the way is found anew."""
+        """Copies recompute what was cached."""
         return TaskCoordinates, (self.kinematics,)
 
     def lattice(self, names: tuple[str, ...]) -> Lattice:
-        """Where poses are followed from home along some of the coordinates, by name; one for all who ask."""
+        """The lattice along which poses are followed from home for given coordinates; one for all callers."""
         if names not in self._lattices:
             self._lattices.setdefault(names, Lattice(self.kinematics.engine, names))
         return self._lattices[names]
@@ -91,17 +87,7 @@ class TaskCoordinates:
         return tuple(c.label for c in self.all)
 
     def find(self, name: str) -> Coordinate:
-        """A coordinate by its name or its label.
-
-        Args:
-            name: such as x.
-
-        Returns:
-            The coordinate.
-
-        Raises:
-            AnalysisError: there is none.
-        """
+        """A coordinate by its name or its label, such as x; `AnalysisError` for an unknown one."""
         for coordinate in self.all:
             if name in (coordinate.name, coordinate.label):
                 return coordinate
@@ -110,7 +96,7 @@ class TaskCoordinates:
 
     @cached_property
     def free(self) -> tuple[Coordinate, ...]:
-        """The robot's own freedoms: as many coordinates as it has, that determine the others."""
+        """As many coordinates as the robot has degrees of freedom; they determine the others."""
         mobility = self.kinematics.mobility
         if self.kinematics.task.names and len(self.all) == mobility:
             return self.all
@@ -124,7 +110,7 @@ class TaskCoordinates:
         return tuple(self.all[k] for k in sorted(chosen))
 
     def _rates(self) -> Array:
-        """Rates (k, f) of the coordinates at home, of turning ones at the characteristic length."""
+        """Rates (k, f) of the coordinates at home, angles at the characteristic length."""
         engine = self.kinematics.engine
         choice = self.kinematics.modes.choose(engine.home_row)
         space = np.nan_to_num(engine.spaces_at(engine.home_row, choice)[0][0])
@@ -139,14 +125,7 @@ class TaskCoordinates:
         return np.asarray(local)
 
     def poses(self, values: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Poses at task coordinates.
-
-        Args:
-            values: (n, k), all of them, in order.
-
-        Returns:
-            Poses (n, 7); where they are known: everywhere.
-        """
+        """Poses (n, 7) at all task coordinates (n, k), in order; and where they are known: everywhere."""
         if self.kinematics.task.names:
             return self.kinematics.engine.poses_at(values), np.ones(len(values), dtype=bool)
         Rotation = scipy.spatial.transform.Rotation
@@ -157,14 +136,7 @@ class TaskCoordinates:
         return poses, np.ones(len(values), dtype=bool)
 
     def read(self, poses: Array) -> Array:
-        """Task coordinates of poses, the reverse of `poses`.
-
-        Args:
-            poses: (n, 7), in the motion space.
-
-        Returns:
-            (n, k), all of them, in order; angles in the turn that is nearest to home's.
-        """
+        """All task coordinates (n, k) of poses (n, 7) in the motion space; angles within half a turn of home."""
         engine = self.kinematics.engine
         if not self.kinematics.task.names:
             return np.stack(list(engine.stand_in(poses).values()), axis=1) if len(poses) else np.empty((0, 6))
@@ -177,16 +149,7 @@ class TaskCoordinates:
 
 
 def check_resolution(about: str, resolution: int | None, dimension: int) -> None:
-    """Raise where a grid of so many nodes along each of its coordinates is none, or too large.
-
-    Args:
-        about: what asks for it.
-        resolution: nodes along a coordinate; None where the asker chooses.
-        dimension: how many coordinates.
-
-    Raises:
-        AnalysisError: it is.
-    """
+    """Raise `AnalysisError` for a grid with too few or too many nodes per coordinate; None passes."""
     if resolution is not None and resolution < 2:
         raise AnalysisError(about, f"{resolution} nodes along a coordinate are no grid", "give two at least")
     if resolution is not None and float(resolution) ** dimension > MOST_NODES:
@@ -195,16 +158,11 @@ def check_resolution(about: str, resolution: int | None, dimension: int) -> None
 
 
 class Domain:
-    """Points of some task coordinates, the others held or following.
+    """Points of some task coordinates; the others are held, or follow.
 
-    Args:
-        coordinates: of the robot.
-        ranges: lower and upper end [m, rad] of each coordinate that varies, by name or label.
-        held: values of coordinates that do not, by name or label; home's by default.
-
-    Raises:
-        AnalysisError: a name that is none, a range that is empty, a coordinate that both varies and is held, more
-            coordinates than the robot has freedoms.
+    `ranges` [m, rad] of those that vary and values `held` of others, home's by default, are by name or label.
+    `AnalysisError` for an unknown name, an empty range, a coordinate both varied and held, or more of them than degrees
+    of freedom.
     """
 
     def __init__(
@@ -230,7 +188,7 @@ class Domain:
         return {c.name: given.get(c.name, c.home) for c in self.task.all if c not in self.coordinates}
 
     def _follow(self, given: dict[str, float]) -> dict[str, float]:
-        """Values of as many coordinates as the robot then has freedoms; the others follow."""
+        """Values of as many coordinates as the robot has degrees of freedom; the others follow."""
         mobility = self.task.kinematics.mobility
         taken = len(self.coordinates) + len(given)
         if taken > mobility:
@@ -240,11 +198,7 @@ class Domain:
         return {**given, **{c.name: c.home for c in rest[: mobility - taken]}}
 
     def check_held(self) -> None:
-        """See that no coordinate is held where the description does not let the platform be.
-
-        Raises:
-            AnalysisError: one is.
-        """
+        """Raise `AnalysisError` where a coordinate is held outside the platform's limits."""
         for name, value in self.held.items():
             c = self.task.find(name)
             if not c.lower - SLACK <= value <= c.upper + SLACK:
@@ -255,22 +209,22 @@ class Domain:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Short names of what varies."""
+        """Short names of the coordinates that vary."""
         return tuple(c.label for c in self.coordinates)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """m or rad, of what varies."""
+        """m or rad, of the coordinates that vary."""
         return tuple(c.unit for c in self.coordinates)
 
     @property
     def dimension(self) -> int:
-        """How many coordinates vary."""
+        """Number of coordinates that vary."""
         return len(self.coordinates)
 
     @cached_property
     def closes(self) -> tuple[bool, ...]:
-        """Which coordinates go round: angles with a whole turn to go, after which the platform is where it was."""
+        """Which coordinates are periodic: angles whose range is a whole turn, back to the same pose."""
         middle = 0.5 * (self.lower + self.upper)
         found = []
         for k, unit in enumerate(self.units):
@@ -284,46 +238,27 @@ class Domain:
         return tuple(found)
 
     def within(self, ranges: Mapping[str, Range], held: Mapping[str, float] | None = None) -> Domain:
-        """A part of it: other ranges, some of its coordinates held.
-
-        Args:
-            ranges: of the coordinates that go on varying.
-            held: values of others.
-
-        Returns:
-            The domain.
-        """
+        """A part of the domain: other ranges [m, rad], and some coordinates held."""
         vary = {self.task.find(name).name for name in ranges}
         kept = {name: value for name, value in self.held.items() if name not in vary}
         return Domain(self.task, ranges, {**kept, **{self.task.find(name).name: v for name, v in (held or {}).items()}})
 
     def check_surface(self) -> None:
-        """Raise where the border of what is over it is no surface, which a mesh could be of.
-
-        Raises:
-            AnalysisError: other than three coordinates vary.
-        """
+        """Raise `AnalysisError` unless three coordinates vary: only then a border is a surface."""
         if self.dimension != 3:
             raise AnalysisError("mesh", f"the border is no surface in {self.dimension} coordinates", "vary three")
 
     def grid(self, shape: Iterable[int]) -> list[Array]:
-        """Values of each coordinate at the nodes of a grid.
-
-        Args:
-            shape: nodes along each coordinate.
-
-        Returns:
-            An array for each.
-        """
+        """Values of each coordinate at the nodes of a grid."""
         return [np.linspace(a, b, n) for a, b, n in zip(self.lower, self.upper, shape, strict=True)]
 
     def inside(self, points: Array) -> NDArray[np.bool_]:
-        """Which points (n, d) are within the ranges, rounding allowed for."""
+        """Which points (n, d) are within the ranges, up to rounding."""
         slack = 1e-12 * (self.upper - self.lower)
         return np.asarray(((points >= self.lower - slack) & (points <= self.upper + slack)).all(axis=1))
 
     def values(self, points: Array) -> Array:
-        """All task coordinates (n, k) at points (n, d); NaN where they follow."""
+        """All task coordinates (n, k) at points (n, d); NaN for those that follow."""
         values = np.full((len(points), len(self.task.all)), np.nan)
         column = {c.name: k for k, c in enumerate(self.task.all)}
         for name, value in self.held.items():
@@ -333,14 +268,7 @@ class Domain:
         return values
 
     def poses(self, points: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Poses of points.
-
-        Args:
-            points: (n, d) [m, rad].
-
-        Returns:
-            Poses (n, 7), home's where there is none, and where there is one.
-        """
+        """Poses (n, 7) of points (n, d) [m, rad], home where none exists; and which exist."""
         if not self._turning:
             if all(unit == "m" for unit in self.units):
                 start, along = self._straight
@@ -356,19 +284,12 @@ class Domain:
 
     @cached_property
     def _straight(self) -> tuple[Array, Array]:
-        """Where slides alone vary: the pose (7,) with all of them at zero, and where each leads per metre (d, 3)."""
+        """For prismatic coordinates alone: the pose (7,) with all at zero, and their directions (d, 3)."""
         poses, _ = self.task.poses(self.values(np.vstack([np.zeros(self.dimension), np.eye(self.dimension)])))
         return poses[0], poses[1:, :3] - poses[0, :3]
 
     def in_words(self, but: Iterable[Coordinate] = ()) -> str:
-        """What varies, and what is held, but for some coordinates.
-
-        Args:
-            but: of which nothing is said.
-
-        Returns:
-            Names, ranges and values, with units.
-        """
+        """Names, ranges and values of what varies and what is held, with units, except for `but`."""
         unsaid = {c.name for c in but}
         vary = ", ".join(
             f"{c.label} {measure(low)} to {measure(high)} {c.unit}"
@@ -383,7 +304,7 @@ class Domain:
 
 
 def through(coordinate: Coordinate, low: float, high: float) -> float:
-    """Where a range is cut to be shown: at home where that is inside of it, else in the middle."""
+    """Where a range is cut to be drawn: at home if that is inside, else in the middle."""
     return coordinate.home if low < coordinate.home < high else 0.5 * (low + high)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Poses of robots whose motion space turns, followed from home through the cells of a lattice.
+"""Poses in a configuration-dependent motion space, followed from home through the cells of a lattice.
 
-Some task coordinates are given, the others follow along the way from home. Points that lie together go most of that
-way together: it leads through the middles of cells of a lattice about home, each of which is reached once.
+Some task coordinates are given, the others follow along the way from home. Nearby points share most of that way:
+it leads through the centres of cells of a lattice about home, each of which is reached once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,10 @@ Cell = tuple[int, ...]
 
 
 class Lattice:
-    """Configurations at the middles of cells, found when they are first needed. May be asked in several threads.
+    """Configurations at the centres of cells, found on demand. Thread-safe.
 
-    What is found does not depend on what was asked before: a cell is reached from the one before it on the straight
-    line from home, and a point from the middle of its cell, or, where that has no configuration, of the one before.
-
-    Args:
-        engine: of the robot.
-        names: task coordinates that are given.
+    Results do not depend on earlier queries: a cell is reached from the one before it on the straight line from home,
+    and a point from the centre of its cell, or, where that has no configuration, of the one before.
     """
 
     def __init__(self, engine: Engine, names: Sequence[str]) -> None:
@@ -49,14 +45,7 @@ class Lattice:
         self._turn = threading.Lock()
 
     def poses(self, values: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Poses at values of the given coordinates.
-
-        Args:
-            values: (n, k) [m, rad], in the order of the names.
-
-        Returns:
-            Poses (n, 7), home's where there is none, and where there is one.
-        """
+        """Poses (n, 7) at values (n, k) [m, rad] of the named coordinates, home where none exists; and which exist."""
         away = values - self._origin
         away[:, self._turns] = np.angle(np.exp(1j * away[:, self._turns]))
         cells = np.rint(away / self._steps).astype(np.int64)
@@ -77,12 +66,12 @@ class Lattice:
         return poses, known
 
     def _start(self, cell: Cell) -> Array | None:
-        """Joint positions that a point of a cell is reached from; None where it is out of reach."""
+        """Joint positions from which points of a cell are reached; None where it is out of reach."""
         here = self._reached[cell]
         return here if here is not None or not any(cell) else self._reached[_before(cell)]
 
     def _reach(self, cells: Iterable[Cell]) -> None:
-        """Find the configurations of cells and of those before them, all that are as far from home at once."""
+        """Find the configurations of cells and of those before them, all at one distance from home together."""
         waiting: set[Cell] = set()
         for cell in cells:
             while cell not in self._reached and cell not in waiting:
@@ -106,6 +95,6 @@ def _far(cell: Cell) -> int:
 
 
 def _before(cell: Cell) -> Cell:
-    """The cell before one on the straight line from home."""
+    """The cell before this one on the straight line from home."""
     far = _far(cell)
     return tuple(int(np.rint(k * (far - 1) / far)) for k in cell)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a package that are imported when they are asked for: a wrong command line shall not wait for solvers."""
+"""Lazy imports of a package's names: a wrong command line should not wait for solvers to be imported."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from typing import Any
 
 
 def late(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package (PEP 562).
-
-    Args:
-        package: its name.
-        modules: for each of its names the module that has it.
-
-    Returns:
-        What imports that module.
-    """
+    """The `__getattr__` of a package (PEP 562), from each of its names to the module that defines it."""
 
     def find(name: str) -> Any:
         if name not in modules:

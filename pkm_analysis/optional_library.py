@@ -10,19 +10,7 @@ from pkm_analysis.analysis_errors import AnalysisError
 
 
 def optional_library(module: str, package: str, purpose: str) -> Any:
-    """A module of a library that may be missing.
-
-    Args:
-        module: that is imported.
-        package: by which pip knows the library.
-        purpose: what needs it.
-
-    Returns:
-        The module.
-
-    Raises:
-        AnalysisError: it is not installed.
-    """
+    """Import a module; `AnalysisError` names the pip package and the purpose where it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

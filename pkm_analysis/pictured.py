@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that can be drawn. What draws them knows them, not they it, and matplotlib is imported when one is drawn."""
+"""Results that can be drawn; the drawing modules know them, not vice versa, and import matplotlib on demand."""
 
 from __future__ import annotations
 
@@ -19,17 +19,7 @@ class Pictured(Introduced):
     _picture: ClassVar[str]  # module in `pkm_analysis.drawing` whose function of the same name draws it
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw it.
-
-        Args:
-            path: of a file to write, .png, .svg or .pdf.
-
-        Returns:
-            A figure of matplotlib.
-
-        Raises:
-            AnalysisError: the file's ending is another.
-        """
+        """Draw the result, and write it if `path` is given: .png, .svg or .pdf, else `AnalysisError`."""
         module = importlib.import_module(f"pkm_analysis.drawing.{self._picture}")
         figure: Figure = getattr(module, self._picture)(self)
         if path is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot that questions are asked about: its solvers, its task coordinates, the working mode that is meant."""
+"""The robot that questions are about: its solvers, its task coordinates, the working mode in question."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pkm_description.mechanism import Array
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
 
-CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses that are not worth a second core
+CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses too few for a second core
 
 
 class Robot:
@@ -30,11 +30,11 @@ class Robot:
 
     Args:
         robot: its description, or its kinematics.
-        mode: number of a working mode; home's, with joints in the turns that they make from there, where None.
-        sweeps: where questions about many poses are answered, on all cores by default.
+        mode: number of a working mode; None: home's, with joints in the turns that they make from there.
+        sweeps: where many poses are computed, on all cores by default.
 
     Raises:
-        PkmError: it is neither.
+        PkmError: `robot` is neither.
         ModeError: no such working mode.
     """
 
@@ -46,36 +46,28 @@ class Robot:
         self.coordinates = TaskCoordinates(self.kinematics)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process it is built once, however often it comes."""
+        """In another process it is built once, however often it is sent."""
         return _built, (self.question, self.meshes, self.kinematics, self.mode)
 
     @cached_property
     def meshes(self) -> str:
-        """A hash of the meshes of its bodies, as their files were when it was first asked for."""
+        """A hash of the mesh files of its bodies, as they were at the first call."""
         return meshes_stamp(self.mechanism)
 
     @cached_property
     def question(self) -> str:
-        """A hash of what it is: description, meshes, tables, working mode."""
+        """A hash of description, meshes, tables and working mode."""
         seal = hashlib.sha256(f"{self.mode} {self.meshes} {self.mechanism.urdf}".encode())
         for table in self.kinematics.engine.model.arrays().values():
             seal.update(table.tobytes())
         return seal.hexdigest()
 
     def numbers(self, poses: Array, wanted: Sequence[int]) -> Array:
-        """Numbers of many poses, as one sweep.
-
-        Args:
-            poses: (n, 7), finite with unit quaternions, in the motion space.
-            wanted: as for `PoseEvaluator.numbers`.
-
-        Returns:
-            (len(wanted), n), as there.
-        """
+        """`PoseEvaluator.numbers` (len(wanted), n) of many poses (n, 7) in the motion space, as one sweep."""
         size = CHUNK if self.evaluator.quick else SLOW_CHUNK
         if len(poses) <= size:
             return self.evaluator.numbers(poses, wanted)
-        self.evaluator.numbers(poses[:1], wanted)  # code is made once
+        self.evaluator.numbers(poses[:1], wanted)  # compile once, before the threads
         call = partial(PoseEvaluator.numbers, self.evaluator, wanted=tuple(wanted))
         chunks = (poses[at] for at in slices(len(poses), size))
         found = self.sweeps.map(call, chunks, f"{len(poses)} poses", -(-len(poses) // size))
@@ -83,26 +75,22 @@ class Robot:
 
     @property
     def mechanism(self) -> Mechanism:
-        """Its description."""
+        """The description."""
         return self.kinematics.mechanism
 
     @property
     def name(self) -> str:
-        """As in the description."""
+        """Name in the description."""
         return self.mechanism.name
 
     @cached_property
     def dynamics(self) -> Dynamics:
-        """Its dynamics."""
+        """The dynamics solver."""
         return Dynamics(self.kinematics)
 
     @cached_property
     def clearance(self) -> Clearance:
-        """Distances between its bodies.
-
-        Raises:
-            AnalysisError: there are none to be told, or meshes have changed since the question was asked.
-        """
+        """Distances between its bodies; `AnalysisError` without any, or if mesh files changed since `meshes`."""
         if meshes_stamp(self.mechanism) != self.meshes:
             problem = "its files are not those that the question was asked with"
             raise AnalysisError(f"meshes of {self.name}", problem, "have the same ones on all computers, and ask again")
@@ -110,12 +98,12 @@ class Robot:
 
     @property
     def actuator_unit(self) -> str:
-        """Unit of the drives' positions, "m or rad" where there are both."""
+        """Unit of the drives' positions, "m or rad" where both occur."""
         units = {self.kinematics.engine.names.units[name] for name in self.kinematics.actuated_names}
         return units.pop() if len(units) == 1 else "m or rad"
 
 
-_ROBOTS: dict[str, Robot] = {}  # that came from other processes
+_ROBOTS: dict[str, Robot] = {}  # received from other processes
 _MOST = 4
 
 

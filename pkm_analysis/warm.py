@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What analyses of a robot need compiled, called once. `pkm warm ROBOT --for analysis` finds this module by name."""
+"""Warms up the compiled code of the analyses. `pkm warm ROBOT --for analysis` finds this module by name."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ NARROW = 1e-6  # m and rad: of the box that is proved
 
 
 def warm(mechanism: Mechanism) -> None:
-    """Call every compiled path of the analyses on one robot.
-
-    Args:
-        mechanism: the robot.
-    """
+    """Call every compiled path of the analyses once, for one robot."""
     robot = Robot(mechanism, sweeps=Sweeps(1))
     kinematics = robot.kinematics
     poses = np.tile(kinematics.home, (2, 1))

@@ -18,13 +18,7 @@ from pkm_description.urdf.visuals import Visual, collisions_of, visuals_of
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """Links that are fixed to each other, and what they take up.
-
-    Attributes:
-        name: of the link with most shapes.
-        link: whose frame the shapes are in.
-        shapes: with frames in that link's.
-    """
+    """Links fixed to each other, named after the one with most shapes; the shapes are in the frame of `link`."""
 
     name: str
     link: str
@@ -32,15 +26,7 @@ class Body:
 
 
 def bodies_of(mechanism: Mechanism) -> tuple[list[Body], set[frozenset[str]], str]:
-    """A robot's bodies.
-
-    Args:
-        mechanism: the robot.
-
-    Returns:
-        Bodies that have shapes; names of pairs that joints tie together, across bodies with neither shape nor mass, if
-            any; and where the shapes are from, in words.
-    """
+    """Bodies with shapes, names of pairs that joints connect (also across other links), and the source of shapes."""
     shapes, left_out, source = _shapes(mechanism)
     if left_out:
         source += f"; without {len(left_out)} that cannot be used: {left_out[0]}"
@@ -78,7 +64,7 @@ def bodies_of(mechanism: Mechanism) -> tuple[list[Body], set[frozenset[str]], st
 
 
 def _shapes(mechanism: Mechanism) -> tuple[list[Visual], list[str], str]:
-    """Shapes of the links, those that cannot be used, and where they are from."""
+    """Shapes of the links, names of unusable ones, and their source in words."""
     shapes, left_out = collisions_of(mechanism)
     if shapes:
         return shapes, left_out, "collision geometry"
@@ -86,14 +72,7 @@ def _shapes(mechanism: Mechanism) -> tuple[list[Visual], list[str], str]:
 
 
 def meshes_stamp(mechanism: Mechanism) -> str:
-    """A hash of the files of meshes that clearances are computed from: the description has only their names.
-
-    Args:
-        mechanism: the robot.
-
-    Returns:
-        The hash; empty where there are no meshes.
-    """
+    """A hash of the mesh files, of which the description has only names; empty without meshes."""
     files = sorted({str(shape.mesh) for shape in _shapes(mechanism)[0] if shape.shape == "mesh"})
     seal = hashlib.sha256()
     for file in files:
@@ -102,7 +81,7 @@ def meshes_stamp(mechanism: Mechanism) -> str:
 
 
 def _tied(ties: list[tuple[str, str]], solid: set[str]) -> set[frozenset[str]]:
-    """Pairs of solid bodies that joints tie together, across others, such as the cross of a universal joint."""
+    """Pairs of solid bodies that joints connect, across others such as the cross of a universal joint."""
     near: dict[str, set[str]] = {}
     for a, b in ties:
         near.setdefault(a, set()).add(b)
@@ -123,7 +102,7 @@ def _tied(ties: list[tuple[str, str]], solid: set[str]) -> set[frozenset[str]]:
 
 
 def capsule_around(shape: Visual) -> Array:
-    """Ends and radius (7,) of a capsule, in the body's frame, that a shape is within."""
+    """Ends and radius (7,) of a capsule that encloses a shape, in the body's frame."""
     middle, half, radius = np.zeros(3), np.zeros(3), 0.0
     if shape.shape == "sphere":
         radius = float(shape.size[0])
@@ -142,14 +121,14 @@ def capsule_around(shape: Visual) -> Array:
 
 
 def vertices_of(shape: Visual) -> tuple[Array, Array]:
-    """Corners (n, 3) [m] of a mesh in its own frame, and triangles (k, 3)."""
+    """Vertices (n, 3) [m] of a mesh in its own frame, and triangles (k, 3)."""
     trimesh = optional_library("trimesh", "trimesh", "clearances of meshes")
     mesh = trimesh.load(str(shape.mesh), force="mesh")
     return np.asarray(mesh.vertices) * shape.size, np.asarray(mesh.faces)
 
 
 def pairs_of(bodies: list[Body], tied: set[frozenset[str]]) -> list[tuple[int, int]]:
-    """Numbers of all pairs of bodies but those that joints tie together."""
+    """Indices of all pairs of bodies except those that joints connect."""
     return [
         (i, j)
         for i, j in itertools.combinations(range(len(bodies)), 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The least distance between a robot's bodies, and which two of them it is between."""
+"""The least distance between a robot's bodies, and the pair that has it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
-import scipy  # whose parts load when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
@@ -23,23 +23,17 @@ from pkm_description.mechanism import Array, Joint
 from pkm_description.picture import link_poses
 from pkm_kinematics import Kinematics
 
-ROWS = 1 << 10  # poses whose bounds are held at once
+ROWS = 1 << 10  # poses whose bounds are in memory at once
 TOUCHING = 1e-6  # m
 
 
 class Clearance(Introduced):
-    """Distances between the bodies of a robot.
+    """Distances between the bodies of a robot; `AnalysisError` without coal, or two bodies that can meet.
 
-    Bodies are links that are fixed to each other, with their collision geometry, or, where the description has none,
-    their visuals. Left out are pairs that a joint ties together and pairs that touch at home, as parts do that run in
-    each other; both are listed. First the capsules around shapes are compared; where these are not far enough
-    apart, the shapes themselves.
-
-    Args:
-        kinematics: of the robot.
-
-    Raises:
-        AnalysisError: it has fewer than two bodies with shapes that can meet, or coal is not installed.
+    Bodies are links fixed to each other, with their collision geometry, or, where the description has none, their
+    visuals. Excluded are pairs that a joint connects and pairs that touch at home, such as parts that run in each
+    other; both are listed. Capsules around the shapes are compared first; the shapes themselves where these are not far
+    enough apart.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:
@@ -106,17 +100,10 @@ class Clearance(Introduced):
         return min(self.exact.between(s, first, t, second) for s, t, _ in self._shape_pairs[at:stop])
 
     def placed(self, poses: Array, joints: Array) -> tuple[Array, Array]:
-        """Where bodies are.
+        """Rotations (n, b, 3, 3) and positions (n, b, 3) of bodies in the base frame, for platform poses (n, 7).
 
-        Args:
-            poses: of the platform (n, 7).
-            joints: positions (len(needs), n) of the limbs' joints [rad, m], in the order of `needs`.
-
-        Returns:
-            Rotations (n, b, 3, 3) and places (n, b, 3) in the base frame.
-
-        Raises:
-            AnalysisError: a body hangs on the platform's own branch.
+        `joints` (len(needs), n) [rad, m] are as in `needs`. `AnalysisError` where a body is on the platform's own
+        branch.
         """
         mechanism = self.kinematics.mechanism
         n = len(poses)
@@ -144,16 +131,10 @@ class Clearance(Introduced):
         )
 
     def of(self, poses: Array, joints: Array, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
-        """Least distances.
+        """Least distances (n,) [m], not positive in contact, and the pairs (n,) that have them, indices of `names`.
 
-        Args:
-            poses: of the platform (n, 7).
-            joints: as for `placed`.
-            bound: of which it is to be known on which side distances are: they are exact where it is infinite.
-
-        Returns:
-            Distances (n,) [m], not greater than zero where bodies touch; the pairs (n,) that they are between, numbers
-                of `names`.
+        `poses` (n, 7) and `joints` are as for `placed`. With a finite `bound`, distances are only on the right side of
+        it.
         """
         values, pair = np.empty(len(poses)), np.zeros(len(poses), dtype=np.int64)
         for at in slices(len(poses), ROWS):
@@ -172,7 +153,7 @@ class Clearance(Introduced):
         return values, pair
 
     def _nearest(self, lower: Array, rotations: Array, places: Array, bound: float) -> tuple[float, int]:
-        """Least exact distance at one pose, shapes with the least bounds first; the first that is below the bound."""
+        """Least exact distance at one pose, smallest bounds first; the first one found below the bound."""
         best, pair = np.inf, 0
         first = int(lower.argmin())
         for k in itertools.chain([first], (k for k in _ascending(lower) if k != first)):
@@ -189,7 +170,7 @@ class Clearance(Introduced):
 
 
 def _ascending(values: Array) -> Iterator[int]:
-    """Numbers of values (n,) in ascending order, sorted when the first is asked for."""
+    """Indices of values (n,) in ascending order; sorted on first use."""
     yield from (int(k) for k in np.argsort(values))
 
 
@@ -202,7 +183,7 @@ def _ball(capsules: Array) -> Array:
 
 
 def _moved(parent: tuple[Array, Array], joint: Joint, values: dict[str, Array]) -> tuple[Array, Array]:
-    """Frames of a joint's child for positions of its freedoms, (n,) each."""
+    """Frames of a joint's child at joint positions (n,) each."""
     turn, place = parent[0] @ joint.origin[:3, :3], parent[1] + parent[0] @ joint.origin[:3, 3]
     for freedom in freedoms(joint):
         axis, value = freedom.axis, values[freedom.name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distances of two shapes, by the collision library coal: the one module that knows it."""
+"""Distances of two shapes by the collision library coal; no other module uses it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,7 @@ from pkm_description.urdf.visuals import Visual
 
 
 class ExactDistances:
-    """Distances of shapes of bodies.
-
-    Args:
-        bodies: whose shapes they are.
-
-    Raises:
-        AnalysisError: coal is not installed.
-    """
+    """Distances between the shapes of bodies; `AnalysisError` where coal is not installed."""
 
     def __init__(self, bodies: list[Body]) -> None:
         self._coal = optional_library("coal", "coal", "clearances between bodies")
@@ -45,17 +38,7 @@ class ExactDistances:
         return mesh
 
     def between(self, i: int, first: tuple[Array, Array], j: int, second: tuple[Array, Array]) -> float:
-        """Distance of two shapes.
-
-        Args:
-            i: number of a shape, body by body.
-            first: rotation (3, 3) and place (3,) of its body.
-            j: of another.
-            second: of the other's body.
-
-        Returns:
-            Metres; not greater than zero where they touch.
-        """
+        """Distance [m] of shapes i and j on bodies at (rotation, position); not positive in contact."""
         coal = self._coal
         result = coal.DistanceResult()
         placed = []

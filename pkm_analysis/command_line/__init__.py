@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pkm analyse ROBOT [TASK]`: one module for each task, imported when it is asked for."""
+"""The command `pkm analyse ROBOT [TASK]`: one module per task, imported on demand."""

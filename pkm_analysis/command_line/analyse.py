@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pkm analyse ROBOT [TASK]`: what a robot can do, and how well.
 
-Each task is the `main` of a module, imported when it is asked for, whose first argument is the robot; the module's
-`parser` tells its options.
+Each task is the `main` of a module, imported on demand, with the robot as first argument; its `parser` has the options.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pkm_description.load import xacro_arguments
 if TYPE_CHECKING:
     from pkm_analysis.sweeps import Sweeps
 
-OVERVIEW = ("type2", "condition")  # what is mapped where nothing was asked for
+OVERVIEW = ("type2", "condition")  # mapped by default
 
 TASKS = {  # word: module, and what it does
     "workspace": (
@@ -64,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: the exit code of the task; 1 where the robot cannot be used, 2 for a wrong command line."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    task = next((word for word in words[:2] if word in TASKS), None)  # `analyse workspace delta` is understood as well
+    task = next((word for word in words[:2] if word in TASKS), None)  # `analyse workspace delta` works as well
     if task is not None:
         words.remove(task)
         return int(importlib.import_module(TASKS[task][0]).main(words))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How every task answers: while it lasts how far it is, then in words, as JSON, as a picture, and as a page."""
+"""How every task answers: progress first, then words, JSON, a picture, a page."""
 
 from __future__ import annotations
 
@@ -26,21 +26,15 @@ if TYPE_CHECKING:
     from pkm_analysis.sweeps import Sweeps
 
 REPORTS = Path("reports")
-PRINTED = "-"  # stands for a file
+PRINTED = "-"  # instead of a file: print
 PAGES = (".html", ".htm")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a task found.
+    """What a task found: results to print and show on the page, the page's title, and the exit status.
 
-    Attributes:
-        robot: its name.
-        title: of the page, beside the robot's name.
-        results: that are printed, and shown on the page.
-        numbers: for JSON; those of the result where there is one alone.
-        more: lines to print beside.
-        status: exit status.
+    `numbers` are for JSON, by default those of the only result; `more` are additional lines to print.
     """
 
     robot: str
@@ -52,7 +46,7 @@ class Found:
 
 
 def add_output(p: argparse.ArgumentParser) -> None:
-    """Give a parser where the work is done, and where the answer goes."""
+    """Add the options for where the work is done and where the answer goes."""
     text = "address of a Dask scheduler that you trust, such as tcp://host:8786, whose workers do what takes long"
     p.add_argument("--scheduler", metavar="ADDRESS", help=text)
     text = "file for finished chunks of work: the same command goes on from there after it was stopped"
@@ -64,26 +58,16 @@ def add_output(p: argparse.ArgumentParser) -> None:
 
 
 def add_picture(p: argparse.ArgumentParser) -> None:
-    """Give a parser the file of a picture."""
+    """Add the option for a picture file."""
     p.add_argument("--picture", metavar="FILE", help="picture as .png, .svg or .pdf")
 
 
 def answered(word: str, given: argparse.Namespace, answer: Callable[[Sweeps], Found], no_answer: int = 1) -> int:
-    """Run a task, and say what it found, or what is wrong where it has no answer.
-
-    Args:
-        word: of the task; empty for none.
-        given: its arguments.
-        answer: what it does.
-        no_answer: exit status where there is none.
-
-    Returns:
-        The exit status.
-    """
+    """Run a task and print the answer, or what is wrong; the exit status, `no_answer` for a task without one."""
     said: list[Callable[[], str]] = []
     try:
         _check_words(given)
-        making = importlib.import_module("pkm_kinematics.making").making  # solvers, for a question without such faults
+        making = importlib.import_module("pkm_kinematics.making").making  # import solvers only after these checks
         with making(f"analysing {given.robot}", lambda: said[0]() if said else ""):
             sweeps = chunks.Sweeps(scheduler=given.scheduler, journal=given.journal)
             said.append(sweeps.in_words)
@@ -115,7 +99,7 @@ def answered(word: str, given: argparse.Namespace, answer: Callable[[Sweeps], Fo
 
 
 def _check_words(given: argparse.Namespace) -> None:
-    """Raise where the robot, a quantity, a coordinate or a file's ending is none, before anything heavy is imported."""
+    """Raise for an unknown robot, quantity, coordinate or extension before anything heavy is imported."""
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
     asked = vars(given)
     proof = "most_boxes" in asked
@@ -145,7 +129,7 @@ def _written(path: Path, text: str) -> None:
 
 
 def _page(given: argparse.Namespace, word: str, found: Found) -> Path | None:
-    """Write the page."""
+    """Write the page; none where JSON is printed and no page was asked for."""
     if given.report is None and given.json == PRINTED:
         return None
     asked = REPORTS if given.report is None else given.report
@@ -159,7 +143,7 @@ def _page(given: argparse.Namespace, word: str, found: Found) -> Path | None:
 
 
 def _strict(value: Any) -> Any:
-    """JSON has neither infinities nor NaN."""
+    """Replace infinities and NaN, which JSON lacks."""
     if isinstance(value, dict):
         return {key: _strict(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pkm_analysis.prediction import Choice, Gear
     from pkm_analysis.sweeps import Sweeps
 
-MOTIONS = "pkm_control.motion.files.sampled_motion"  # what reads and plans motion files, found by name: see its page
+MOTIONS = "pkm_control.motion.files.sampled_motion"  # reads and plans motion files; imported by name
 EXCEEDED = 3
-SHOWN = 3  # choices for a joint that are printed
+SHOWN = 3  # choices printed per joint
 
 
 def parser() -> argparse.ArgumentParser:
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise AnalysisError("--continuous", f"these are {len(given.continuous)} efforts", f"give 1 or {drives}")
         payload = Inertial(mass=given.payload) if given.payload else None
         motion = importlib.import_module(MOTIONS).sampled_motion(robot.dynamics, given.motion, payload, given.closed)
-        pushed = motion.wrench is not None  # the file says what is carried
+        pushed = motion.wrench is not None  # the file defines the load
         found = prediction.predict(
             robot.dynamics, *motion[:4], payload=None if pushed else payload, wrench=motion.wrench
         )

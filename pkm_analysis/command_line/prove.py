@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _outside(given: argparse.Namespace, robot: Robot, found: Proof) -> list[str]:
-    """What stops the robot at the point of a proof, in a line; none where points find nothing that does."""
+    """One line on what stops the robot at the point of a proof; none where point tests find nothing."""
     at = found.by_name()
     conditions = pkm_analysis.Analysis(robot.kinematics, given.mode or None).conditions(
         [c.name for c in robot.coordinates.free]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that tasks share: of which robot a question is asked, where, and on which conditions."""
+"""Options that tasks share: which robot, where, under which conditions."""
 
 from __future__ import annotations
 
@@ -24,16 +24,7 @@ if TYPE_CHECKING:
 
 
 def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
-    """The parser of a task.
-
-    Args:
-        task: its word.
-        description: what it does.
-        epilog: what comes after the options.
-
-    Returns:
-        The parser, with the options that tasks share.
-    """
+    """The parser of a task, with the options that tasks share."""
     p = argparse.ArgumentParser(
         prog=f"pkm analyse ROBOT {task}",
         usage=f"pkm analyse ROBOT {task} [options]",
@@ -58,30 +49,19 @@ def parser(task: str, description: str, epilog: str = "") -> argparse.ArgumentPa
 
 
 def add_assumed(p: argparse.ArgumentParser) -> None:
-    """Give a parser what is assumed of the drives."""
+    """Add the options for what is assumed of the drives."""
     p.add_argument("--stiffness", type=float, metavar="K", help="of the drives [N m/rad or N/m], for natural_frequency")
     add_sensor_error(p)
 
 
 def add_sensor_error(p: argparse.ArgumentParser) -> None:
-    """Give a parser the errors of the drives' sensors."""
+    """Add the option for the errors of the drives' sensors."""
     text = "largest error of the drives' sensors, such as 0.01 deg, for position_error and turning_error"
     p.add_argument("--sensor-error", nargs="+", metavar=("NUMBER", "UNIT"), help=text)
 
 
 def sensor_errors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:
-    """Errors of the drives' sensors.
-
-    Args:
-        robot: whose.
-        words: a number and its unit, or one word of both.
-
-    Returns:
-        One for all [rad, m], or none.
-
-    Raises:
-        AnalysisError: it cannot be read, or its unit is missing or wrong.
-    """
+    """One error [rad, m] for all sensors, or none; `words` are a number and its unit, or one word of both."""
     if not words:
         return ()
     text = " ".join(words)
@@ -95,18 +75,7 @@ def sensor_errors(robot: Robot, words: list[str] | None) -> tuple[float, ...]:
 
 
 def asked(given: argparse.Namespace, sweeps: Sweeps) -> Analysis:
-    """The robot of a command line.
-
-    Args:
-        given: the arguments.
-        sweeps: where the work is done.
-
-    Returns:
-        Its analysis.
-
-    Raises:
-        PkmError: it cannot be used.
-    """
+    """The analysis of the robot on the command line."""
     mechanism = load_mechanism(given.robot, xacro_arguments(given.xacro_args))
     analysis = pkm_analysis.Analysis(mechanism, given.mode, given.stiffness, sweeps)
     sensors = sensor_errors(analysis.robot, given.sensor_error)
@@ -115,58 +84,24 @@ def asked(given: argparse.Namespace, sweeps: Sweeps) -> Analysis:
 
 
 def where(analysis: Analysis, given: argparse.Namespace, slices: bool = False) -> dict[str, Any]:
-    """The domain and the conditions of a command line, as `Analysis` takes them.
-
-    Args:
-        analysis: of the robot.
-        given: the arguments.
-        slices: True where coordinates that have a range vary alone, as in a map.
-
-    Returns:
-        Arguments by name.
-
-    Raises:
-        AnalysisError: one cannot be read.
-    """
+    """Domain and conditions as arguments of `Analysis`; with `slices` only coordinates with a range vary."""
     ranges = ranges_of(analysis, given.range)
     hold = values_of(analysis, given.hold)
     vary = given.vary.split(",") if given.vary else list(ranges) or None
     if not given.vary and not slices:
         usual = [c.name for c in analysis.robot.coordinates.free[:3]]
-        if set(usual).issuperset(ranges):  # a range of one leaves the others free, but for what is held
+        if set(usual).issuperset(ranges):  # one range leaves the others free unless held
             vary = [name for name in usual if name not in hold] if hold.keys() & set(usual) else None
     return {"ranges": ranges, "vary": vary, "hold": hold, "requirements": given.require, "resolution": given.resolution}
 
 
 def ranges_of(analysis: Analysis, texts: Iterable[str]) -> dict[str, Range]:
-    """Ranges of coordinates.
-
-    Args:
-        analysis: of the robot.
-        texts: each NAME=LOWER:UPPER, with or without units.
-
-    Returns:
-        Ranges [m, rad] by name.
-
-    Raises:
-        AnalysisError: one cannot be read.
-    """
+    """Ranges [m, rad] by name from texts NAME=LOWER:UPPER, units optional."""
     found = (read_range(analysis.robot.coordinates, text) for text in texts)
     return {c.name: ends for c, ends in found}
 
 
 def values_of(analysis: Analysis, texts: Iterable[str]) -> dict[str, float]:
-    """Values of coordinates.
-
-    Args:
-        analysis: of the robot.
-        texts: each NAME=VALUE, with or without a unit.
-
-    Returns:
-        Values [m, rad] by name.
-
-    Raises:
-        AnalysisError: one cannot be read.
-    """
+    """Values [m, rad] by name from texts NAME=VALUE, unit optional."""
     found = (read_value(analysis.robot.coordinates, text) for text in texts)
     return {c.name: value for c, value in found}

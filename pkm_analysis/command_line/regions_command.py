@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pkm_analysis.analysis import Analysis
     from pkm_analysis.sweeps import Sweeps
 
-MANY = 8  # working modes that `--modes all` takes at most
+MANY = 8  # most working modes of `--modes all`
 
 
 def parser() -> argparse.ArgumentParser:

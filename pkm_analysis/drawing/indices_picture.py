@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indices as a picture: each over the poses, its worst value marked, its mean told."""
+"""Indices as a picture: each over the poses, with its worst value marked and its mean stated."""
 
 from __future__ import annotations
 
@@ -23,14 +23,7 @@ ACROSS = 3
 
 
 def indices_picture(found: PerformanceIndices) -> Figure:
-    """Draw indices: in colour over two coordinates that vary, as a curve over one, else the share of poses below.
-
-    Args:
-        found: at one or more poses.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw indices: in colour over two coordinates, as a curve over one, else as the share of poses below."""
     worst = found.worst()
     varying = [k for k in range(found.coordinates.shape[1]) if np.ptp(found.coordinates[:, k]) > STILL]
     down = -(-max(len(worst), 1) // ACROSS)

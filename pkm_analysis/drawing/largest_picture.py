@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest box or cylinder as a picture: planes through its middle, the workspace there, the robot."""
+"""The largest box or cylinder as a picture: planes through its centre, the workspace there, the robot."""
 
 from __future__ import annotations
 
@@ -21,14 +21,7 @@ NODES, SLOW_NODES = 121, 25  # along each side of a plane
 
 
 def largest_picture(found: Box | Cylinder) -> Figure:
-    """Draw a box or a cylinder within the workspace that it was found in.
-
-    Args:
-        found: that is drawn.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw a box or a cylinder within its workspace."""
     domain = found.membership.domain
     flat = domain.dimension == 2
     figure = sheet(7.2 if flat else 15.0, 6.6 if flat else 6.0)

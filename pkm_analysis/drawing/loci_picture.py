@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surfaces of singularities as a picture: where three planes through home, or the middle, meet them."""
+"""Surfaces of singularities as a picture: their sections with three planes through home, or the middle."""
 
 from __future__ import annotations
 
@@ -19,14 +19,7 @@ __all__ = ["loci_picture", "write"]
 
 
 def loci_picture(found: Loci) -> Figure:
-    """Draw loci.
-
-    Args:
-        found: that are drawn.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw loci."""
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 

@@ -38,15 +38,7 @@ LEVELS = 12
 
 
 def map_picture(found: Map) -> Figure:
-    """Draw a map.
-
-    Args:
-        found: of one or two coordinates, or of three: then as surfaces of a few values, whole and cut open, and slices
-            through home, the least and the largest value.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw a map; of three coordinates, isosurfaces, whole and cut open, and slices."""
     unit = "" if found.quantity.unit == "1" else f" [{found.quantity.unit}]"
     dimension = len(found.axes)
     figure = sheet(*{1: (8.8, 4.2), 2: (8.8, 8.0), 3: (20.0, 13.0)}[dimension])
@@ -67,7 +59,7 @@ def map_picture(found: Map) -> Figure:
 
 
 def _volume(figure: Figure, found: Map, unit: str) -> None:
-    """Surfaces of a few values, and nine slices: through home or the middle, the least value, and the largest."""
+    """Isosurfaces of a few values, and nine slices: through home or the middle, the least and the largest value."""
     coordinates = found.domain.coordinates
     middle = [through(c, float(axis[0]), float(axis[-1])) for c, axis in zip(coordinates, found.axes, strict=True)]
     grid = figure.add_gridspec(6, 4, width_ratios=(1.5, 1.0, 1.0, 1.0))
@@ -91,10 +83,7 @@ def _volume(figure: Figure, found: Map, unit: str) -> None:
 
 
 def _surfaces(axes: Axes, found: Map, *, whole: bool) -> None:
-    """Surfaces of one value each along parallel rays, seen through; the near half cut away where not whole.
-
-    Three lengths with the robot to scale; coordinates that turn the platform by the ranges of each, without it.
-    """
+    """Isosurfaces in parallel projection, cut open unless `whole`; the robot to scale only with three lengths."""
     from matplotlib.collections import PolyCollection
 
     coordinates = found.domain.coordinates
@@ -145,7 +134,7 @@ def _values(found: Map) -> str:
 
 
 def round_levels(low: float, high: float) -> Array:
-    """Round values (k,) of contours between two values, about `LEVELS` of them."""
+    """About `LEVELS` round contour values (k,) between two values."""
     from matplotlib.ticker import MaxNLocator
 
     levels = np.asarray(MaxNLocator(LEVELS, steps=[1, 2, 5, 10]).tick_values(low, high))
@@ -153,7 +142,7 @@ def round_levels(low: float, high: float) -> Array:
 
 
 def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
-    """Draw the part of the grid that is chosen along each axis; return what has the colours."""
+    """Draw the part of the grid that is chosen along each axis; return the coloured mesh."""
     varying = [k for k, part in enumerate(chosen) if isinstance(part, slice)]
     x, y = (found.axes[k] for k in varying)
     shown = [found.domain.coordinates[k] for k in varying]
@@ -189,7 +178,7 @@ def _crosses(locus: Array) -> bool:
 
 
 def _key(figure: Figure, axes: list[Axes], found: Map, unit: str, mesh: Any) -> Colorbar:
-    """What colours, curves and marks mean; return the bar of colours."""
+    """Draw the legend of colours, curves and marks; return the colour bar."""
     from matplotlib.lines import Line2D
 
     (least, _), (most, _), (low, high) = found.least, found.most, found.shown

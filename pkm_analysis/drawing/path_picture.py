@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A path as a picture: where it goes, and the margins along it."""
+"""A path as a picture: its way, and the margins along it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,7 @@ __all__ = ["path_picture", "write"]
 
 
 def path_picture(found: Path) -> Figure:
-    """Draw a path, or its two ends where there is none.
-
-    Args:
-        found: that is drawn.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw a path, or its two ends where there is none."""
     asked = found.graph.membership.requirements if found.found else ()
     figure = sheet(11.0, 5.6 + 1.6 * len(asked))
     panels = figure.add_gridspec(1 + len(asked), 2, height_ratios=[3.0, *[1.0] * len(asked)])
@@ -60,7 +53,7 @@ def _trace(axes: Axes, found: Path) -> None:
 
 
 def _bounded(axes: Axes, found: Path, one: Requirement) -> None:
-    """What a requirement bounds along the path, and the bound."""
+    """Draw the quantity that a requirement bounds along the path, and the bound."""
     gone, poses = _way(found)
     unit = "" if one.quantity.unit == "1" else f" [{one.quantity.unit}]"
     axes.plot(gone, one.quantity.of(found.graph.membership.robot, poses), color=COLOURS[0])
@@ -71,7 +64,7 @@ def _bounded(axes: Axes, found: Path, one: Requirement) -> None:
 
 
 def _way(found: Path) -> tuple[Array, Array]:
-    """How far samples (n,) of the path are along it [m], and their poses (n, 7)."""
+    """Arc lengths [m] and poses (n, 7) of the path's samples (n,)."""
     graph = found.graph
     points = found.samples()
     gone = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points * graph.scale, axis=0), axis=1))])

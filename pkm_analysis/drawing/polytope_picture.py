@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A polytope of velocities or of forces as a picture: its shadows, the balls inside and around it, the ellipsoid."""
+"""A polytope of velocities or of forces as a picture: projections, inner and outer balls, the ellipsoid."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import pi
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy  # whose parts load when they are first used
+import scipy  # submodules load on first use
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.drawing.sheet import COLOURS, INK, sheet, write
@@ -25,17 +25,7 @@ __all__ = ["polytope_picture", "write"]
 
 
 def polytope_picture(found: VelocityPolytope | ForcePolytope) -> Figure:
-    """Draw the shadows of a polytope on the planes of two of its directions each.
-
-    Args:
-        found: that is drawn.
-
-    Returns:
-        A figure of matplotlib.
-
-    Raises:
-        AnalysisError: it has no end: the actuators do not hold the platform.
-    """
+    """Draw projections on planes of two directions each; `AnalysisError` where the polytope is unbounded."""
     velocities = isinstance(found, VelocityPolytope)
     what, unit, symbol = ("velocities", "m/s", "v") if velocities else ("forces", "N", "f")
     corners = found.vertices if isinstance(found, VelocityPolytope) else _corners(found)
@@ -71,7 +61,7 @@ def polytope_picture(found: VelocityPolytope | ForcePolytope) -> Figure:
 
 
 def _corners(found: ForcePolytope) -> Array:
-    """Sums (2^m, f) of the forces of all actuators at their limits: its vertices are among them."""
+    """Sums (2^m, f) of the forces of all actuators at their limits: they include its vertices."""
     return found.centre + np.array(list(product((1.0, -1.0), repeat=len(found.generators)))) @ found.generators
 
 
@@ -81,7 +71,7 @@ def _shadow(axes: Axes, points: Array, inner: float, outer: float) -> None:
     try:
         outline = points[scipy.spatial.ConvexHull(points).vertices]
         axes.fill(*outline.T, facecolor="#dfe9f3", edgecolor=COLOURS[0], lw=1.8, zorder=2, label="the polytope")
-    except scipy.spatial.QhullError:  # flat: a line is its shadow
+    except scipy.spatial.QhullError:  # flat: its projection is a line
         axes.plot(*points.T, color=COLOURS[0], lw=1.8, zorder=2, label="the polytope")
     for radius, colour, text in ((inner, COLOURS[2], "in every direction"), (outer, COLOURS[9], "at most")):
         axes.add_patch(Circle((0.0, 0.0), radius, fill=False, edgecolor=colour, lw=1.3, ls="--", zorder=3, label=text))
@@ -90,7 +80,7 @@ def _shadow(axes: Axes, points: Array, inner: float, outer: float) -> None:
 
 
 def _ellipse(axes: Axes, rows: Array, pair: tuple[int, int]) -> None:
-    """The shadow of the largest ellipsoid inside, where there is one and the solver for it."""
+    """The projection of the largest inner ellipsoid, if it exists and the solver is installed."""
     try:
         semi_axes, columns = largest_ellipsoid(rows)
     except AnalysisError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a motion asks for, as a picture: efforts, speeds and power over time, and how much of each limit is used."""
+"""What a motion requires, as a picture: efforts, speeds and power over time, and the use of each limit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,7 @@ BEYOND = "#d62728"
 
 
 def prediction_picture(found: Prediction) -> Figure:
-    """Draw a prediction.
-
-    Args:
-        found: of a motion.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw a prediction."""
     figure = sheet(9.6, 9.0)
     effort, speed, power, use = figure.subplots(4, 1, height_ratios=(3, 3, 3, 0.7 + 0.32 * len(found.names)))
     units = sorted(set(found.units), reverse=True)
@@ -60,7 +53,7 @@ def _lines(axes: Axes, found: Prediction, values: Array, limits: Array | None, t
 
 
 def _bars(axes: Axes, found: Prediction) -> None:
-    """Share of the limits that is used; of limits that there are."""
+    """Draw the share used of each limit that exists."""
     rows = np.arange(len(found.names))
     for shift, values, word, shade in (
         (-0.2, found.effort_use, "effort", 0.95),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proof as a picture: slices of the boxes that were proved and of those that were not; a path as a bar."""
+"""A proof as a picture: slices of proved and unproved boxes; a path as a bar."""
 
 from __future__ import annotations
 
@@ -21,18 +21,11 @@ __all__ = ["proof_picture", "write"]
 
 PROVED, OPEN, REFUTED, UNSEEN = "#8fc9a0", "#f0b44c", "#d62728", "#e8ecf0"
 MOST_SLICES = 3
-WIDTH = 96  # letters of a line of the title
+WIDTH = 96  # characters of a line of the title
 
 
 def proof_picture(found: Proof) -> Figure:
-    """Draw a proof.
-
-    Args:
-        found: of a box or of a path.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw a proof of a box or of a path."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -56,12 +49,12 @@ def proof_picture(found: Proof) -> Figure:
 
 
 def parameters_of(part: Part, point: Array) -> Array:
-    """Parameters (k,) of the point of a domain that is nearest to task coordinates (c,)."""
+    """Parameters (k,) of the domain's point nearest to task coordinates (c,)."""
     return np.asarray(np.linalg.lstsq(part.domain.directions, point - part.domain.origin, rcond=None)[0])
 
 
 def _pivot(found: Proof) -> Array:
-    """Through which parameters slices go: where it was refuted, else the undecided box nearest to the middle."""
+    """Parameters that slices pass through: the refuting point, else the undecided box nearest to the middle."""
     (part,) = found.parts
     if found.point is not None:
         return parameters_of(part, found.point)
@@ -102,12 +95,12 @@ def _slice(axes: Axes, found: Proof, pair: tuple[int, int]) -> None:
 
 
 def _names(found: Proof, part: Part) -> list[str]:
-    """What the parameters of a box are called, with units."""
+    """Names of a box's parameters, with units."""
     return [f"{found.names[k]} [{found.units[k]}]" for k in part.domain.directions.argmax(axis=0)]
 
 
 def _bar(axes: Axes, found: Proof) -> None:
-    """One parameter: a bar along it, and for paths the coordinates above."""
+    """One parameter: a bar along it, for paths with the coordinates above."""
     path = len(found.parts) > 1 or np.count_nonzero(found.parts[0].domain.directions) > 1
     start = 0.0
     for part in found.parts:
@@ -135,10 +128,7 @@ def _bar(axes: Axes, found: Proof) -> None:
 
 
 def _along(boxes: Array) -> Array:
-    """Boxes (n, k, 2) of a part's parameters as stretches (n, 2) of the way along it.
-
-    A rounded corner has two: what is left of the way before it, and what is done of the way after it.
-    """
+    """Boxes (n, k, 2) as intervals (n, 2) of the way; a corner's parameters: rest before it, progress after it."""
     if boxes.shape[1] == 1:
         return boxes[:, 0]
     left, done = boxes[:, 0], boxes[:, 1]

@@ -20,14 +20,7 @@ PANELS = 6  # modes shown at most
 
 
 def regions_picture(found: Regions) -> Figure:
-    """Draw regions.
-
-    Args:
-        found: of one coordinate or more; of three, slices through home where one mode was asked for.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw regions of any dimension; of three coordinates in one mode, slices through home."""
     dimension = found.graph.domain.dimension
     modes = list(found.graphs)[:PANELS]
     cuts = _cuts(dimension) if len(modes) == 1 else _cuts(dimension)[:1]
@@ -46,7 +39,7 @@ def regions_picture(found: Regions) -> Figure:
 
 
 def _cuts(dimension: int) -> list[tuple[int, ...]]:
-    """Coordinates that are shown, for each panel."""
+    """Coordinates shown in each panel."""
     if dimension < 3:
         return [tuple(range(dimension))]
     return [(0, 1), (0, 2), (1, 2)]

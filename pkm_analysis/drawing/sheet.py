@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all pictures share: sheets that need no screen, axes with units, the robot's outline to scale."""
+"""What all pictures share: figures that need no screen, axes with units, the robot's outline to scale."""
 
 from __future__ import annotations
 
@@ -27,15 +27,7 @@ LIGHT = np.array([0.35, -0.5, 0.79])
 
 
 def sheet(width: float, height: float) -> Figure:
-    """An empty figure.
-
-    Args:
-        width: in inches.
-        height: in inches.
-
-    Returns:
-        A figure of matplotlib that needs no screen.
-    """
+    """An empty figure of matplotlib, size in inches, that needs no screen."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -45,18 +37,7 @@ def sheet(width: float, height: float) -> Figure:
 
 
 def write(figure: Figure, path: str | Path) -> Path:
-    """Write a figure.
-
-    Args:
-        figure: that is written.
-        path: whose ending says how: .png, .svg or .pdf.
-
-    Returns:
-        The path.
-
-    Raises:
-        AnalysisError: another ending.
-    """
+    """Write a figure as .png, .svg or .pdf; `AnalysisError` for another extension."""
     path = Path(path)
     check_ending("picture", path, PICTURES)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +54,7 @@ def png(figure: Figure) -> bytes:
 
 
 def directions(coordinates: Sequence[Coordinate], task: TaskCoordinates) -> Array | None:
-    """Directions (2, 3) in the base frame along which two coordinates slide the platform; None where one turns it."""
+    """Directions (2, 3) in the base frame of two prismatic coordinates; None where one rotates the platform."""
     if any(c.unit != "m" for c in coordinates):
         return None
     home = np.array([c.home for c in task.all])
@@ -86,14 +67,7 @@ def directions(coordinates: Sequence[Coordinate], task: TaskCoordinates) -> Arra
 
 
 def draw_robot(axes: Axes, mechanism: Mechanism, along: Array, offset: Array) -> None:
-    """Draw a robot at home, to scale, seen across the plane of two coordinates.
-
-    Args:
-        axes: whose units are the coordinates' [m].
-        mechanism: the robot.
-        along: (2, 3) directions of the coordinates in the base frame.
-        offset: (2,) added to places along these to get the coordinates.
-    """
+    """Draw a robot at home, to scale, on base directions `along` (2, 3); `offset` (2,) [m] is added to positions."""
     from matplotlib.collections import PolyCollection
 
     polygons, colours = facets(mechanism)
@@ -109,13 +83,13 @@ def draw_robot(axes: Axes, mechanism: Mechanism, along: Array, offset: Array) ->
 
 
 def offset_of(coordinates: Sequence[Coordinate], task: TaskCoordinates, along: Array) -> Array:
-    """What is added (2,) to places along two directions to get the values of two coordinates."""
+    """Offsets (2,) from positions along two directions to values of two coordinates."""
     home = task.kinematics.engine.home[:3]
     return np.array([c.home for c in coordinates]) - along @ home
 
 
 def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
-    """Name the axes, with units, and keep lengths true."""
+    """Label the axes, with units, and use equal scales for lengths."""
     axes.set_xlabel(f"{coordinates[0].label} [{coordinates[0].unit}]")
     if len(coordinates) > 1:
         axes.set_ylabel(f"{coordinates[1].label} [{coordinates[1].unit}]")
@@ -126,29 +100,14 @@ def label(axes: Axes, coordinates: Sequence[Coordinate]) -> None:
 
 
 def frame_of(domain: Domain) -> tuple[Array, Array]:
-    """How three coordinates that are lengths lie in the base frame.
-
-    Args:
-        domain: of the coordinates.
-
-    Returns:
-        Their directions (3, 3), and the values (3,) at the base's origin: `(points - values) @ directions` are places.
-    """
+    """Base directions (3, 3) of three lengths, and their values at the origin: `(points - values) @ directions`."""
     pairs = [directions([c, c], domain.task) for c in domain.coordinates]
     frame = np.array([pair[0] for pair in pairs if pair is not None])
     return frame, np.array([c.home for c in domain.coordinates]) - frame @ domain.task.kinematics.engine.home[:3]
 
 
 def frame_view(axes: Axes, view: View, frame: Array, names: Sequence[str], *, scale: bool = True) -> None:
-    """Finish axes on which something is seen along parallel rays.
-
-    Args:
-        axes: on which it is drawn.
-        view: from where it is seen.
-        frame: directions (3, 3) of the coordinates, that get arrows.
-        names: of the coordinates.
-        scale: whether lengths are true, and a bar says so.
-    """
+    """Finish axes of a parallel projection, with arrows of directions (3, 3), and a scale bar if to `scale`."""
     half = 0.5 * view.size
     axes.set_xlim(view.middle[0] - half, view.middle[0] + half)
     axes.set_ylim(view.middle[1] - half, view.middle[1] + half)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of a quantity as a picture: the histogram, and how much of it is below each value."""
+"""Statistics of a quantity as a picture: the histogram and the cumulative distribution."""
 
 from __future__ import annotations
 
@@ -18,14 +18,7 @@ __all__ = ["statistics_picture", "write"]
 
 
 def statistics_picture(found: Statistics) -> Figure:
-    """Draw statistics.
-
-    Args:
-        found: of a quantity.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw statistics."""
     figure = sheet(8.8, 5.4)
     axes = figure.subplots()
     unit = "" if found.quantity.unit == "1" else f" [{found.quantity.unit}]"

@@ -34,18 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["workspace_picture", "write"]
 
-SHOWN = 9  # kinds of stops with a colour of their own
+SHOWN = 9  # kinds of stops with their own colour
 
 
 def workspace_picture(found: Workspace) -> Figure:
-    """Draw a workspace.
-
-    Args:
-        found: of one, two or three coordinates.
-
-    Returns:
-        A figure of matplotlib.
-    """
+    """Draw a workspace of one to three coordinates."""
     colours, legend = _colours(found)
     if found.domain.dimension == 3:
         figure = sheet(11.0, 9.4)
@@ -67,7 +60,7 @@ def workspace_picture(found: Workspace) -> Figure:
 
 
 def _colours(found: Workspace) -> tuple[dict[int, str], list[tuple[str, str]]]:
-    """Colour of each code, and what the legend says."""
+    """Colour of each code, and the entries of the legend."""
     known = {found.membership.stop(int(c)): int(c) for c in np.unique(found.stops) if c}
     colours: dict[int, str] = {}
     legend = []
@@ -92,7 +85,7 @@ def _legend(figure: Figure, legend: list[tuple[str, str]]) -> None:
 
 
 def _facet_codes(found: Workspace) -> NDArray[np.int32]:
-    """A code for each facet: the one most of its corners have."""
+    """A code for each facet: that of most of its corners."""
     codes = found.stops[found.simplices]
     if codes.shape[1] == 3:
         return np.where(codes[:, 1] == codes[:, 2], codes[:, 1], codes[:, 0])
@@ -109,7 +102,7 @@ def _shades(colours: dict[int, str], codes: NDArray[np.int32], light: Array) -> 
 
 
 def _view(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
-    """The border and the robot along parallel rays."""
+    """The border and the robot in parallel projection."""
     from matplotlib.collections import PolyCollection
 
     frame, offset = frame_of(found.domain)
@@ -119,7 +112,7 @@ def _view(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
     triangles = points[found.simplices]
     normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
-    away = normal @ view.back < 0.0  # the far half alone, so that one looks into it and sees the robot
+    away = normal @ view.back < 0.0  # only the far half, which leaves the robot visible
     seen = view.seen(triangles)
     shade = 0.72 + 0.28 * np.abs(normal @ LIGHT)
     rgb = _shades(colours, _facet_codes(found), shade)
@@ -148,7 +141,7 @@ def _view(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
 
 
 def _shadow(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
-    """The border seen along the third coordinate, for coordinates that are no three lengths."""
+    """The border projected along the third coordinate, unless all three are lengths."""
     points = found.corners[:, :2]
     rgb = _shades(colours, _facet_codes(found), np.ones(len(found.simplices)))
     from matplotlib.collections import PolyCollection
@@ -161,16 +154,7 @@ def _shadow(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
 
 
 def cut_at(found: Workspace, axis: int, value: float) -> tuple[Array, NDArray[np.int32]]:
-    """Where a plane meets the border.
-
-    Args:
-        found: of three coordinates.
-        axis: of the coordinate that is constant on the plane.
-        value: of it [m, rad].
-
-    Returns:
-        Segments (k, 2, 2) of the two other coordinates, and the codes (k,) of what stops the robot there.
-    """
+    """Segments (k, 2, 2) and stop codes (k,) where coordinate `axis` has a value [m, rad] on the border."""
     height = found.corners[:, axis] - value
     height = np.where(height == 0.0, 1e-15, height)
     above = height[found.simplices] > 0.0
@@ -232,7 +216,7 @@ def _flat(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
 
 
 def _rings(sides: NDArray[np.int64]) -> list[list[int]]:
-    """Closed polygons of sides (k, 2), each corner being the start of one and the end of one."""
+    """Closed polygons of sides (k, 2), each corner the start of one side and the end of one."""
     after = dict(sides.tolist())
     rings = []
     while after:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of many poses, each by the quickest way that the robot has."""
+"""Numbers of many poses, by the fastest way that the robot allows."""
 
 from __future__ import annotations
 
@@ -23,20 +23,15 @@ from pkm_kinematics.kernels.model_and_data import Model
 from pkm_kinematics.solve.constraints import scaling
 from pkm_kinematics.status import closes
 
-CHUNK = 4096  # poses whose numbers stay in the processor's cache
+CHUNK = 4096  # poses whose numbers fit the processor's cache
 MARGINS = range(TYPE1, WIDTH)  # numbers that need velocities
-OPEN = -1e-9  # REACH of a pose that iteration does not reach, by how little ever
+OPEN = -1e-9  # REACH of a pose that iteration does not reach, however close
 
 
 class PoseEvaluator:
-    """Numbers of `pose_quantities` for poses of a robot in one working mode. Calls may run in several threads at once.
+    """Numbers of `pose_quantities` for poses of a robot in one working mode. Thread-safe.
 
-    Args:
-        kinematics: of the robot.
-        mode: number of a working mode; None for home's, with joints in the turns that they make on the way from home.
-
-    Raises:
-        ModeError: no such working mode.
+    Without a mode it is home's, with joints in the turns that they make on the way from home. Raises `ModeError`.
     """
 
     def __init__(self, kinematics: Kinematics, mode: int | None = None) -> None:
@@ -54,11 +49,11 @@ class PoseEvaluator:
         self._model: Model = engine.model.replace(subspace=self._frame.basis, blocks=blocks)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How copies are made: compiled code is made anew."""
+        """Copies compile their code anew."""
         return PoseEvaluator, (self.kinematics, self.mode)
 
     def _in_range(self, joints: Array) -> Array:
-        """Joints in the middle of their ranges where they are limited: then the turn that fits is the nearest."""
+        """Limited joints in the middle of their ranges: the turn within limits is then the nearest."""
         lower, upper = self.kinematics.engine.limits
         limited = np.isfinite(lower) & np.isfinite(upper) & self.kinematics.engine.turned_freely
         return np.where(limited, 0.5 * (lower + upper), joints)
@@ -85,18 +80,13 @@ class PoseEvaluator:
 
     @cached_property
     def quick(self) -> bool:
-        """True where straight-line code does the work."""
+        """Whether straight-line code is used."""
         return self.kinematics.straight and self._code((REACH,)) is not None
 
     def numbers(self, poses: Array, wanted: Sequence[int]) -> Array:
-        """Numbers of poses.
+        """Numbers (len(wanted), n) of poses (n, 7) in the motion space; where REACH is negative, others mean nothing.
 
-        Args:
-            poses: (n, 7), finite with unit quaternions, in the motion space.
-            wanted: of `pose_quantities`; WIDTH + k for the position of joint k.
-
-        Returns:
-            (len(wanted), n). Where REACH is negative, the others mean nothing.
+        `wanted` are those of `pose_quantities`, or WIDTH + k for the position of joint k. Unit quaternions, finite.
         """
         asked = (REACH, *(k for k in wanted if k != REACH))
         out = self._numbers(poses, asked)
@@ -106,7 +96,7 @@ class PoseEvaluator:
         return np.array([row[k] for k in wanted]) if tuple(wanted) != asked else out
 
     def _numbers(self, poses: Array, asked: tuple[int, ...]) -> Array:
-        """`numbers`, REACH first, the determinant's sign as it is."""
+        """`numbers`, REACH first, with the determinant's own sign."""
         code = self._code(asked) if self.kinematics.straight else None
         if code is None:
             return self.by_kernels(poses, asked)
@@ -136,15 +126,7 @@ class PoseEvaluator:
         return self._codes[asked]
 
     def by_kernels(self, poses: Array, asked: tuple[int, ...]) -> Array:
-        """The same as `numbers` for any robot: solved, then judged pose by pose.
-
-        Args:
-            poses: (n, 7).
-            asked: which numbers.
-
-        Returns:
-            (len(asked), n), the determinant's sign as it is.
-        """
+        """`_numbers` for any robot: solved, then evaluated pose by pose."""
         engine, n = self.kinematics.engine, len(poses)
         poses = np.ascontiguousarray(poses)
         solution = self.kinematics.inverse(poses, mode=self.mode)
@@ -165,10 +147,7 @@ class PoseEvaluator:
         return np.array([out[:, k] if k < WIDTH else joints[:, k - WIDTH] for k in asked])
 
     def _turned_as_home(self, space: Array) -> Array:
-        """A basis (6, f) of a motion space, turned so that its projection on home's has a positive determinant.
-
-        Bases of spaces that turn with the pose have no sense of their own, and determinants take theirs.
-        """
+        """A basis (6, f) oriented as home's: configuration-dependent spaces have no orientation of their own."""
         home = self._frame.basis[:, : self._frame.freedoms] * scaling(self.kinematics.characteristic_length)[:, None]
         shadow = home.T @ (space * scaling(self.kinematics.characteristic_length)[:, None])
         if np.linalg.det(shadow) >= 0.0:
@@ -176,7 +155,7 @@ class PoseEvaluator:
         return space * np.where(np.arange(space.shape[1]) == 0, -1.0, 1.0)
 
     def _turning(self, poses: Array, joints: Array, found: NDArray[np.bool_], out: Array) -> None:
-        """Margins where the motion space turns: a frame for each pose."""
+        """Margins in a configuration-dependent motion space: one frame per pose."""
         engine = self.kinematics.engine
         choice = self.kinematics.modes.choose(poses, np.ascontiguousarray(joints))
         spaces, scratch, data = engine.spaces_at(poses, choice)[0], np.zeros(SCRATCH), engine.data()

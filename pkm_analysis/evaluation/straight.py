@@ -21,18 +21,10 @@ SCRATCH = (8, 14, 14)  # of `pose_quantities`
 def straight_quantities(
     kinematics: Kinematics, model: Model, branch: int, seed: Array, frame: TwistFrame, wanted: tuple[int, ...]
 ) -> VectorCode | None:
-    """Code that gives numbers of `pose_quantities`, and joint positions, for columns of poses.
+    """Code for numbers `wanted`, as of `PoseEvaluator`, over columns of poses, for a `straight` robot.
 
-    Args:
-        kinematics: of the robot, one that is `straight`.
-        model: of the robot, with the frame for a subspace.
-        branch: of the closed forms.
-        seed: joint positions (n_joints,) at home in that branch.
-        frame: of twists.
-        wanted: which numbers, WIDTH + k standing for the position of joint k.
-
-    Returns:
-        The code; None where home itself has no regular configuration to record at.
+    The model has the frame as its subspace; `seed` (n_joints,) are joint positions at home in that branch of the closed
+    forms. None where home has no regular configuration to record at.
     """
     tape, data = Tape(), kinematics.engine.data()
     take_seed(model, data, np.array(seed))

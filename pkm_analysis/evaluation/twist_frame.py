@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twists in which margins are counted: unit velocities of the platform, and unit velocities that the limbs block."""
+"""Twists that margins refer to: unit velocities of the platform, and unit velocities that the limbs block."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pkm_kinematics.kernels.model_and_data import Data, Model
 from pkm_kinematics.solve.constraints import limb_constraints, scaling
 from pkm_kinematics.solve.engine import Engine
 
-INDEPENDENT = 1e-6  # of unit wrenches: singular values below are none
+INDEPENDENT = 1e-6  # of unit wrenches: smaller singular values are zero
 
 
 class TwistFrame(NamedTuple):
@@ -25,17 +25,9 @@ class TwistFrame(NamedTuple):
 
 
 def twist_frame(engine: Engine, model: Model, data: Data, space: Array) -> TwistFrame:
-    """The frame at a pose.
+    """The frame at the positions in `data`: unit velocities along the motion space `space` (6, f), then blocked ones.
 
-    Args:
-        engine: of the robot.
-        model: of the robot.
-        data: with the positions at the pose.
-        space: basis (6, f) of the motion space there.
-
-    Returns:
-        Velocities of unit speed in the directions of `space`, then orthonormal ones that the limbs block, the speed of
-            a rotation being that of a point at the characteristic length.
+    Those are orthonormal; the speed of a rotation is that of a point at the characteristic length.
     """
     length = engine.characteristic_length
     speeds = np.linalg.norm(space * scaling(length)[:, None], axis=0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy  # whose parts load when they are first used
+import scipy  # submodules load on first use
 
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_description.mechanism import Array
@@ -20,16 +20,13 @@ TOLERANCE = 1e-9
 
 
 def largest_ellipsoid(rows: Array) -> tuple[Array, Array]:
-    """Semi-axes of the largest ellipsoid inside |rows @ v| <= 1.
+    """Semi-axes of the largest ellipsoid inside |rows @ v| <= 1: lengths (f,), longest first; directions as columns.
 
     Args:
         rows: (m, f) normals of pairs of faces.
 
-    Returns:
-        The semi-axes' lengths (f,), longest first, and their directions as columns (f, f).
-
     Raises:
-        AnalysisError: the polytope is not bounded, or Clarabel is not installed, or gave no answer.
+        AnalysisError: the polytope is unbounded, Clarabel is not installed, or found no solution.
     """
     try:
         import clarabel
@@ -68,7 +65,7 @@ def largest_ellipsoid(rows: Array) -> tuple[Array, Array]:
 
 
 def _programme(a: Array) -> tuple[Any, Array, dict[tuple[int, int], int]]:
-    """Constraints A x + s = b of the convex programme for faces a (m, f), and where x has the entries of M."""
+    """Constraints A x + s = b of the convex programme for faces a (m, f), and the positions of M's entries in x."""
     f = a.shape[1]
     n = f * (f + 1) // 2
     # variables: the triangle of M, the lower triangle of Z, and t; maximise the sum of t

@@ -23,10 +23,7 @@ Part = Literal["all", "translation", "rotation"]
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the actuators, one for each or one for all; those of the description where None.
-
-    A description without them stands for unit limits.
-    """
+    """Limits of the actuators, one for each or one for all; None: the description's, or 1 where it has none."""
 
     speed: tuple[float, ...] | None = None  # rad/s, m/s
     effort: tuple[float, ...] | None = None  # N m, N
@@ -40,8 +37,7 @@ _LARGE_IS_BAD = ("largest transmission", "speed_ratio", "force_ratio", "ellipsoi
 class PerformanceIndices(Pictured):
     """Indices at poses (n,); NaN where there is no regular configuration.
 
-    Rotations count at `length`: a rotation of 1 rad/s is a speed of `length` m/s, a moment of 1 N m a force of
-    1 / `length` N.
+    Rotations are scaled by `length`: 1 rad/s counts as `length` m/s, 1 N m as 1 / `length` N.
     """
 
     _picture: ClassVar[str] = "indices_picture"
@@ -79,18 +75,18 @@ class PerformanceIndices(Pictured):
 
     @property
     def units(self) -> dict[str, str]:
-        """Units of the indices that `worst` judges, by name; transmission factors have that of their drives."""
+        """Units of the indices of `worst`, by name; transmission factors have that of their drives."""
         units = dict.fromkeys((*_SMALL_IS_BAD, *_LARGE_IS_BAD), "1")
         return {**units, "slowest": "m/s", "weakest": "N"}
 
     def of(self, name: str) -> Array:
-        """An index (n,) by the name that `worst` has for it."""
+        """An index (n,) by its name in `worst`."""
         if name.endswith("transmission"):
             return self.transmission[:, -1 if name.startswith("smallest") else 0]
         return np.asarray(getattr(self, name))
 
     def worst(self) -> dict[str, tuple[float, Array, float]]:
-        """For each index its worst value, the coordinates (c,) where it has it, and its mean."""
+        """Worst value of each index, the coordinates (c,) where it occurs, and the mean."""
         table = {}
         for sign, group in ((1.0, _SMALL_IS_BAD), (-1.0, _LARGE_IS_BAD)):
             for name in group:
@@ -139,16 +135,11 @@ def performance_indices(
     """Indices of performance at poses.
 
     Args:
-        kinematics: of the robot.
         poses: (..., 7), or task coordinates (..., c).
-        limits: of the actuators.
-        part: "translation" for velocities without rotation, and for forces whatever the moment; "rotation" likewise.
-        length: at which rotations count [m], the robot's characteristic length by default.
-        ellipsoids: whether the largest ellipsoids are looked for, about a millisecond each.
+        part: "translation" for velocities without rotation, and forces with any moment; "rotation" likewise.
+        length: scale of rotations [m], the robot's characteristic length by default.
+        ellipsoids: whether to find the largest ellipsoids, about a millisecond each.
         mode: number of a working mode, home's by default.
-
-    Returns:
-        The indices.
 
     Raises:
         AnalysisError: the part is empty, or a limit or the length is not positive.
@@ -196,23 +187,13 @@ def polytopes(
     length: float | None = None,
     mode: int | None = None,
 ) -> tuple[VelocityPolytope, ForcePolytope]:
-    """The velocities that a platform can have at a pose, and the forces that it can exert.
+    """The polytopes of platform velocities and forces at a pose; errors as of `performance_indices`.
 
     Args:
-        kinematics: of the robot.
-        pose: (7,), or task coordinates (c,).
-        limits: of the actuators.
+        pose: regular, (7,) or task coordinates (c,).
         part: as for `performance_indices`.
-        length: at which rotations count [m], the robot's characteristic length by default.
+        length: scale of rotations [m], the robot's characteristic length by default.
         mode: number of a working mode, home's by default.
-
-    Returns:
-        Both, with `plot()`.
-
-    Raises:
-        AnalysisError: the pose has no regular configuration, the part is empty, a limit or the length is not positive.
-        ShapeError: an array of the wrong shape.
-        ModeError: no such working mode.
     """
     _, _, speeds, (efforts, middle), K = _asked(kinematics, pose, limits, part, length, mode)
     if len(K) != 1 or not np.isfinite(K).all():
@@ -228,7 +209,7 @@ def _asked(
     length: float | None,
     mode: int | None,
 ) -> tuple[Array, float, Array, tuple[Array, Array], Array]:
-    """Rows of poses, the length [m], limits of speed, half the range of efforts and its middle, and rates (n, m, f)."""
+    """Rows of poses, the length [m], speed limits, half-range and middle of efforts, and rates (n, m, f)."""
     rows = np.atleast_2d(np.asarray(poses, dtype=float))
     rows = rows.reshape(-1, rows.shape[-1])
     L = kinematics.characteristic_length if length is None else float(length)
@@ -270,49 +251,23 @@ def _limits(kinematics: Kinematics, given: tuple[float, ...] | None, what: Liter
 
 
 def limits_of(kinematics: Kinematics, what: Literal["velocity", "effort"]) -> Array:
-    """Limits of the actuators in the description, infinite where it has none.
-
-    Args:
-        kinematics: of the robot.
-        what: which of them [rad/s, m/s] or [N m, N].
-
-    Returns:
-        (m,), positive.
-    """
+    """Limits (m,) of the actuators in the description [rad/s, m/s] or [N m, N], infinite where it has none."""
     joints = (kinematics.mechanism.joint_named[name] for name in kinematics.actuated_names)
     found = np.array([getattr(joint.limits, what) for joint in joints])
     return np.where(found > 0.0, found, np.inf)
 
 
 def effort_range(kinematics: Kinematics, without: float = 1.0) -> tuple[Array, Array]:
-    """The least and the largest effort of each actuator, as described.
-
-    Args:
-        kinematics: of the robot.
-        without: limit of those for which the description has none [N m, N].
-
-    Returns:
-        Both (m,) [N m, N].
-    """
+    """Least and largest effort (m,) of each actuator [N m, N]; `without` is the limit where none is described."""
     least, most = kinematics.mechanism.effort_range
     return np.where(np.isinf(least), -without, least), np.where(np.isinf(most), without, most)
 
 
 def part_of(S: Array, part: Part, length: float) -> Array:
-    """Orthonormal velocities among those of the motion space, angular ones as speeds at a length.
+    """Orthonormal twists (n, 6, f) of one part of motion spaces S (n, 6, d), rotations scaled by `length` [m].
 
-    In coordinates that are orthonormal, speeds and singular values have the meaning that they say.
-
-    Args:
-        S: bases (n, 6, d) of the motion space.
-        part: which of its velocities: all, those without rotation, or those without translation.
-        length: at which rotations count [m].
-
-    Returns:
-        (n, 6, f), as twists.
-
-    Raises:
-        AnalysisError: there are none of that part, or not as many at all poses.
+    In orthonormal coordinates speeds and singular values keep their meaning. `AnalysisError` where the part is empty,
+    or its dimension differs between poses.
     """
     weights = scaling(length)
     if part not in ("all", "translation", "rotation"):
@@ -334,6 +289,6 @@ def part_of(S: Array, part: Part, length: float) -> Array:
 
 
 def _aligned(U: Array) -> Array:
-    """The same space with axes of the base where it contains them."""
+    """The same space, with axes of the base frame where it contains them."""
     kept = [axis for axis in np.eye(6) if np.linalg.norm(axis - U @ (U.T @ axis)) < 1e-9]
     return np.array(kept).T if len(kept) == U.shape[1] else U

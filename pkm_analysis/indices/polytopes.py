@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The velocities that a platform can have, and the forces that it can exert, within the limits of its actuators.
+"""The velocities that a platform can have, and the forces that it can exert, within its actuators' limits.
 
-With K the rates of the m actuators per platform velocity, the velocities are the polytope |K v| <= q_max, cut out by m
-pairs of half-spaces, and the forces the zonotope K^T tau, |tau| <= tau_max, spanned by m segments. Both are exact for
-more actuators than freedoms, where the condition number of K is not (Krut, Company and Pierrot, "Velocity performance
-indexes for parallel mechanisms with actuation redundancy", 2002).
+With K the rates of the m actuators per platform velocity, the velocities are the polytope |K v| <= q_max, an
+intersection of m pairs of half-spaces, and the forces the zonotope K^T tau, |tau| <= tau_max, spanned by m segments.
+Both are exact under actuation redundancy, where the condition number of K is not (Krut, Company and Pierrot, "Velocity
+performance indexes for parallel mechanisms with actuation redundancy", 2002).
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class VelocityPolytope(Pictured):
 
     @cached_property
     def rows(self) -> Array:
-        """Normals (m, f) of the faces, of which `rows @ v` is between -1 and 1."""
+        """Normals (m, f) of the faces: |rows @ v| <= 1 inside."""
         return np.asarray(self.jacobian / self.limits[:, None])
 
     @cached_property
     def vertices(self) -> Array:
-        """Its vertices (k, f); none where the actuators do not hold the platform."""
+        """Vertices (k, f); none where the actuators do not hold the platform."""
         m, f = self.rows.shape
         signs = np.array(list(product((1.0, -1.0), repeat=f)))
         found = []
@@ -60,13 +60,13 @@ class VelocityPolytope(Pictured):
 
     @property
     def fastest(self) -> float:
-        """The largest speed that it contains; infinite where the actuators do not hold the platform."""
+        """The largest speed; infinite where the actuators do not hold the platform."""
         held = np.linalg.matrix_rank(self.rows) == self.rows.shape[1]
         return float(np.linalg.norm(self.vertices, axis=1).max(initial=0.0)) if held else np.inf
 
     @property
     def slowest(self) -> float:
-        """The largest speed that is possible in every direction: the distance of its nearest face."""
+        """The largest speed possible in every direction: the distance of the nearest face."""
         return float(1.0 / np.linalg.norm(self.rows, axis=1).max())
 
 
@@ -95,35 +95,29 @@ class ForcePolytope(Pictured):
 
     @cached_property
     def rows(self) -> Array:
-        """Normals (k, f) of pairs of faces, of which `rows @ (w - centre)` is between -1 and 1."""
+        """Normals (k, f) of pairs of faces: |rows @ (w - centre)| <= 1 inside."""
         return zonotope_faces(self.generators[None])[0]
 
     @property
     def strongest(self) -> float:
-        """The largest force that it contains, at a vertex."""
+        """The largest force, at a vertex."""
         sums = all_signs(len(self.generators)).T @ self.generators
         return float(max(np.linalg.norm(self.centre + side * sums, axis=1).max() for side in (1.0, -1.0)))
 
     @property
     def weakest(self) -> float:
-        """The largest force that is possible in every direction: the distance of the nearest face; 0 where none is."""
+        """The largest force possible in every direction: the distance of the nearest face; 0 without faces."""
         if np.linalg.matrix_rank(self.generators) < self.generators.shape[1]:
             return 0.0
         return float(least_reach(self.rows[None], self.centre[None], np.eye(self.generators.shape[1])[None])[0])
 
 
 def zonotope_faces(generators: Array) -> Array:
-    """Faces of the zonotopes of all sums of generators g_i with factors between -1 and 1.
+    """Normals (n, k, f) of pairs of faces, |rows @ w| <= 1 inside, of n zonotopes; zero rows for no face.
 
-    Each face of a zonotope in f dimensions is spanned by f - 1 generators (Ziegler, Lectures on Polytopes, 7.3);
-    how far it is from the centre, the others say. Of f generators it is a parallelepiped, and its faces are the rows of
-    the inverse.
-
-    Args:
-        generators: (n, m, f) of n zonotopes, m >= f.
-
-    Returns:
-        Normals (n, k, f) of pairs of faces, of which `rows @ w` is between -1 and 1; zero rows stand for no face.
+    Each is the set of sums of generators (n, m, f), m >= f, with factors between -1 and 1. A face in f dimensions is
+    spanned by f - 1 generators (Ziegler, Lectures on Polytopes, 7.3); the others give its distance from the centre. Of
+    f generators it is a parallelepiped, and its faces are the rows of the inverse.
     """
     n, m, f = generators.shape
     if m != f:
@@ -148,15 +142,10 @@ def _faces_of_combinations(generators: Array) -> Array:
 
 
 def least_reach(rows: Array, centre: Array, loads: Array) -> Array:
-    """How far a zonotope goes from the origin in all directions of a subspace, or in one direction.
+    """Least distance (n,) from the origin to a zonotope's border over a subspace, or along one direction.
 
-    Args:
-        rows: (n, k, f) its faces about its centre, as `zonotope_faces` has them.
-        centre: (n, f).
-        loads: (n, f, d) a basis, d > 1, in whose coordinates lengths are counted; with d = 1 the direction alone.
-
-    Returns:
-        (n,): 0 where the origin is outside, infinite where no face is in the way.
+    0 where the origin is outside, infinite where no face bounds it. `rows` (n, k, f) are faces about the centre (n, f);
+    `loads` (n, f, d) a basis, d > 1, whose coordinates define length, or with d = 1 the direction.
     """
     across = rows @ loads
     offset = np.einsum("nkf,nf->nk", rows, centre)

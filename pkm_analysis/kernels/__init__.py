@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled: what is asked of one pose, for very many poses."""
+"""Compiled: evaluations at one pose, for very many poses."""

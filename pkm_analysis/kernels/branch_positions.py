@@ -7,7 +7,7 @@ from pkm_kinematics.kernels.position.chain import read_chain
 
 @compiled
 def branch_positions(model, data, R, p, seeds, out):
-    """Positions out (n, k) at rotations R (n, 3, 3) and origins p (n, 3), turns nearest to those of seeds (k,)."""
+    """Positions out (n, k) at rotations R (n, 3, 3) and origins p (n, 3), in the turns nearest to seeds (k,)."""
     state = data.chain
     for row in range(p.shape[0]):
         for i in range(1, state.shape[0]):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Smallest and largest singular value of a small matrix, without a decision on the way.
+"""Smallest and largest singular value of a small matrix, without a branch.
 
 One sequence of operations serves every matrix, so that it can be recorded as straight-line code. A = K^T K is squared
-again and again, which leaves of it the directions of its largest eigenvalue; the same with its inverse gives those of
-its smallest. The singular value is then the length of K x for such a direction x: of a cluster of nearly equal singular
-values any direction gives one that lies among them, so that clusters do no harm.
+again and again, which leaves the directions of its largest eigenvalue; its inverse likewise gives those of the
+smallest. The singular value is the length of K x for such a direction x: in a cluster of nearly equal singular values
+any direction gives one that lies among them, so that clusters do no harm.
 
-The largest is found to 1e-5 of itself, the smallest to 1e-5 of itself or 1e-5 of the largest: A is K squared, in which
-what is smaller than the root of rounding is lost.
+The largest is accurate to 1e-5 of itself, the smallest to 1e-5 of itself or 1e-5 of the largest: A is K squared, which
+loses what is smaller than the root of rounding.
 """
 
 from math import sqrt
@@ -17,7 +17,7 @@ from pkm_kinematics.kernels.dense import larger
 
 # Singular values closer to each other than one part in 2^SQUARINGS are not told apart: the error is a third of a part.
 SQUARINGS = 14
-ROUNDING = 1e-12  # of the trace: what is added to the diagonal, so that a singular matrix has an inverse too
+ROUNDING = 1e-12  # of the trace: added to the diagonal, so that a singular matrix has an inverse too
 
 
 @compiled
@@ -43,7 +43,7 @@ def invert_symmetric(A, n, out):
 
 @compiled
 def square_often(P, n, scratch):
-    """Leave of a symmetric P the projection on the directions of its largest eigenvalues."""
+    """Reduce a symmetric P to the projection on the directions of its largest eigenvalues."""
     for _ in range(SQUARINGS):
         trace = P[0, 0]
         for k in range(1, n):
@@ -66,7 +66,7 @@ def square_often(P, n, scratch):
 
 @compiled
 def length_along(K, m, P, n, x):
-    """Length of K x (m, n) for a unit vector x in the range of the projection P, whose upper half counts."""
+    """Length of K x (m, n) for a unit vector x in the range of the projection P, whose upper triangle is used."""
     best = P[0, 0]
     for r in range(n):
         x[r] = P[0, r]

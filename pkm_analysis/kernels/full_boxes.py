@@ -6,11 +6,10 @@ from pkm_kinematics.kernels.compiled import compiled
 
 @compiled
 def largest_full_box(outside, sizes, best):
-    """Search all boxes of nodes.
+    """Write to `best` (6,) the first and last node of the largest box, axis by axis; -1 where there is none.
 
-    `outside` (nx + 1, ny + 1, nz + 1) holds sums of nodes outside over all nodes before, along each axis; `sizes`
-    (3, n) the places of the nodes along each axis. Writes to `best` (6,) the first and last node of the largest box,
-    axis after axis; all -1 where there is none of more than one node along each axis that has more than one.
+    A box has more than one node along each axis that has more than one. `outside` (nx + 1, ny + 1, nz + 1) holds
+    cumulative sums of nodes outside, `sizes` (3, n) the node coordinates along each axis.
     """
     nx, ny, nz = outside.shape[0] - 1, outside.shape[1] - 1, outside.shape[2] - 1
     largest = -1.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the limbs say of one pose: whether they reach it, how far joints are from limits, how near a singularity is.
+"""What the limbs say of one pose: whether they reach it, distances to joint limits and to singularities.
 
-Nothing is decided on the way that the pose could change, so that the kernel can be recorded as straight-line code, and
-all numbers are signed: positive inside, negative outside, so that borders can be found between two poses.
+No branch depends on the pose, so that the kernel can be recorded as straight-line code. All numbers are signed,
+positive inside and negative outside, so that borders can be found between two poses.
 """
 
 from math import atan2, floor, isnan, sqrt
@@ -34,10 +34,7 @@ WIDTH = 9
 
 @compiled
 def turn_joints(bodies, closures, block, state, side):
-    """Read turning joints of a block from their cosine and sine, in the turn that is nearest to where they were.
-
-    A driver with a `bend` was at home: see `turn_from_home`.
-    """
+    """Set revolute joints from cosine and sine, in the turn nearest to the last, or to home (see `turn_from_home`)."""
     for i in range(block.start, block.start + block.count):
         if bodies[i].prismatic == 0:
             me = state[i]
@@ -81,7 +78,7 @@ def place_limbs(model, data, branch, out):
 
 @compiled
 def limit_slack(model, data, out):
-    """Distance of the joints from their limits, of the nearest one; writes LIMIT and LIMIT_AT."""
+    """Distance of the nearest joint from its limits; writes LIMIT and LIMIT_AT."""
     bodies, state = model.bodies, data.state
     per_metre = 1.0 / model.task[0].length
     size = model.task[0].size
@@ -104,10 +101,10 @@ def limit_slack(model, data, out):
 
 @compiled
 def blocked_gram(model, data, first_closure, stop_closure, f, twist, N):
-    """What a limb has against each blocked freedom: N = R^T R (b, b) for the openings R of its closures.
+    """What a limb opposes to each blocked velocity: N = R^T R (b, b) for the openings R of its closures.
 
-    The platform moves by columns f, f + 1, ... of the model's subspace, and the limb's joints follow as they can; their
-    columns are in the state. `twist` (6, 6) is scratch.
+    The platform moves by columns f, f + 1, ... of the model's subspace, and the limb's joints, whose columns are in the
+    state, follow as they can. `twist` (6, 6) is scratch.
     """
     bodies, closures, subspace, state, rows = (
         model.bodies,
@@ -175,13 +172,12 @@ def add_projection(N, rank, b, G):
 def pose_margins(model, data, f, ranks, scratch, out):
     """Distances from singularities at solved positions; writes TYPE1 to REGULARITY_AT.
 
-    The columns of the model's subspace (6, n) are, first, the f velocities of the platform in the motion space, of unit
-    speed, then the n - f unit velocities that the limbs block; `ranks` (limbs,) says how many of these each limb does.
-    `scratch` is (8, 14, 14).
+    Columns of the model's subspace (6, n): f unit velocities of the platform in the motion space, then n - f unit
+    velocities that the limbs block; `ranks` (limbs,) says how many of these each limb blocks. `scratch` is (8, 14, 14).
 
-    TYPE1 and TYPE2 are speeds: of the platform where a drive turns at 1, and of a drive where the platform moves at 1,
-    each in the worst direction. These are singular values, in units, and no numbers by which anything is called
-    singular; that one is `kernels/regularity.py`'s alone, and REGULARITY is it.
+    TYPE1 and TYPE2 are speeds in the worst direction: of the platform at unit drive speed, and of a drive at unit
+    platform speed. They are singular values with units, not criteria of singularity; the only criterion is
+    `kernels/regularity.py`'s, in REGULARITY.
     """
     bodies, blocks, state = model.bodies, model.blocks, data.state
     regularity = 1.0
@@ -234,7 +230,7 @@ def pose_margins(model, data, f, ranks, scratch, out):
 
 @compiled
 def pose_quantities(model, data, branch, f, ranks, pose, scratch, out):
-    """All of it, for a pose (7,) in the motion space, with the joints near those in the state."""
+    """All numbers for a pose (7,) in the motion space, with joints near those in the state."""
     place_platform(data.state, pose)
     place_limbs(model, data, branch, out)
     limit_slack(model, data, out)

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Faces of zonotopes: each is spanned by one generator less than there are dimensions.
 
-Combinations come in the order of `itertools.combinations`, so that one shares its first generators with the one before,
-and with them the orthonormal vectors that these were turned into.
+Combinations come in the order of `itertools.combinations`, so that successive ones share their first generators, and
+with them the orthonormal vectors made of these.
 """
 
 from math import sqrt
 
 from pkm_kinematics.kernels.compiled import compiled
 
-_MUCH = 0.7  # of a vector: where that is left, rounding is no part of it
+_MUCH = 0.7  # of a vector: rounding is negligible if that much is left
 
 
 @compiled
 def faces_of(generators, combinations, flat, rows, basis, normal):
-    """Fill rows (n, k, f) with normals of the pairs of faces of zonotopes, of which `rows @ w` is between -1 and 1.
+    """Fill rows (n, k, f) with normals of pairs of faces of zonotopes, |rows @ w| <= 1 inside.
 
-    Of generators (n, m, f) and combinations (k, f - 1) of them; `basis` (f - 1, f) and `normal` (f,) are scratch.
-    Rows stay zero where generators depend on each other, but for a part `flat` of their length.
+    `generators` (n, m, f), `combinations` (k, f - 1) of them; `basis` (f - 1, f) and `normal` (f,) are scratch. Rows
+    stay zero where generators are dependent, up to a part `flat` of their length.
     """
     n, m, f = generators.shape
     for number in range(n):
@@ -52,7 +52,7 @@ def faces_of(generators, combinations, flat, rows, basis, normal):
 
 @compiled
 def _added(vector, flat, basis, held):
-    """Whether a vector (f,) depends on none of the first rows of an orthonormal basis; it is then made the next."""
+    """Whether a vector (f,) is independent of the first rows of an orthonormal basis; if so it becomes the next."""
     f = vector.shape[0]
     size = 0.0
     for c in range(f):
@@ -67,7 +67,7 @@ def _added(vector, flat, basis, held):
 
 @compiled
 def _orthogonal(basis, held, vector):
-    """Take the first rows of an orthonormal basis out of a unit vector, and make it one again; return what was left."""
+    """Remove the basis' first rows from a unit vector and normalise it; return the length that was left."""
     f = vector.shape[0]
     left = 1.0
     for _ in range(2):  # twice is enough
@@ -93,7 +93,7 @@ def _orthogonal(basis, held, vector):
 
 @compiled
 def _across(basis, normal):
-    """Fill normal (f,) with the unit vector across all rows of an orthonormal basis (f - 1, f)."""
+    """Fill normal (f,) with the unit vector orthogonal to all rows of an orthonormal basis (f - 1, f)."""
     f = normal.shape[0]
     best, chosen = -1.0, 0
     for c in range(f):  # the axis of which the rows hold least

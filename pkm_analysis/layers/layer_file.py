@@ -16,11 +16,11 @@ from pkm_analysis.optional_library import optional_library
 from pkm_description.mechanism import Array
 from pkm_description.whole_files import write_whole
 
-GAMMA = 2.2  # of sRGB, about
+GAMMA = 2.2  # of sRGB, approximately
 
 
 class Sheet(NamedTuple):
-    """A surface: its name, corners (n, 3) [m] in the base frame, triangles (k, 3), colours (n, 4) from 0 to 255."""
+    """A surface: name, corners (n, 3) [m] in the base frame, triangles (k, 3), colours (n, 4) from 0 to 255."""
 
     name: str
     corners: Array
@@ -29,20 +29,9 @@ class Sheet(NamedTuple):
 
 
 def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Sequence[Sheet]) -> Path:
-    """Write a layer.
+    """Write sheets in the frame of link `frame` as a .glb file; title, unit and frame go into its scene extras.
 
-    Args:
-        path: of the file, .glb.
-        title: what it shows; that, with the unit and the frame, stands in the file's scene extras.
-        unit: of what its colours mean, "1" where they name things.
-        frame: link whose frame it is in.
-        sheets: its surfaces.
-
-    Returns:
-        The path.
-
-    Raises:
-        AnalysisError: another ending, nothing to show, or no library for it.
+    `unit` is that of colours, "1" for names. `AnalysisError` for another extension, nothing to show, or no trimesh.
     """
     path = Path(path)
     if path.suffix != ".glb":
@@ -62,30 +51,19 @@ def write_layer(path: str | Path, title: str, unit: str, frame: str, sheets: Seq
 
 
 def _seen_through(trimesh: Any, colours: NDArray[np.uint8]) -> Any:
-    """Colours of corners that are seen from both sides, and through: without a material files show neither."""
+    """Corner colours, two-sided and transparent: without a material files show neither."""
     material = trimesh.visual.material.PBRMaterial(
         alphaMode="BLEND", doubleSided=True, metallicFactor=0.0, roughnessFactor=1.0
     )
     visual = trimesh.visual.TextureVisuals(material=material)
     shades = colours.copy()
-    shades[:, :3] = np.round(255.0 * (colours[:, :3] / 255.0) ** GAMMA)  # GLB counts light, not what eyes see
+    shades[:, :3] = np.round(255.0 * (colours[:, :3] / 255.0) ** GAMMA)  # GLB colours are linear
     visual.vertex_attributes["color"] = shades
     return visual
 
 
 def in_base_frame(domain: Domain, points: Array) -> Array:
-    """Places (n, 3) [m] of points (n, d) of a domain whose coordinates are all lengths.
-
-    Args:
-        domain: of the points.
-        points: (n, d).
-
-    Returns:
-        (n, 3) in the base frame.
-
-    Raises:
-        AnalysisError: a coordinate turns the platform: its points are no places.
-    """
+    """Positions (n, 3) [m] in the base frame of points (n, d); `AnalysisError` for coordinates that are no lengths."""
     if any(unit != "m" for unit in domain.units):
         raise AnalysisError("layer", f"{', '.join(domain.labels)} are no three lengths", "vary x, y, z")
     return np.asarray(domain.poses(points)[0][:, :3])
@@ -101,17 +79,7 @@ class Layer(NamedTuple):
 
 
 def read_layer(path: Path) -> Layer:
-    """Read a layer.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        The layer.
-
-    Raises:
-        AnalysisError: there is none, or it is no layer.
-    """
+    """Read a layer; `AnalysisError` where the file is missing or no layer."""
     trimesh = optional_library("trimesh", "trimesh", "layers")
     try:
         scene = trimesh.load(str(path), force="scene", process=False)
@@ -121,13 +89,13 @@ def read_layer(path: Path) -> Layer:
             for name, mesh in scene.geometry.items()
         ]
         return Layer(str(known["layer"]), str(known["unit"]), str(known["frame"]), sheets)
-    except Exception as error:  # readers of meshes raise what they like
+    except Exception as error:  # mesh readers raise arbitrary exceptions
         problem = f"{type(error).__name__}: {str(error)[:200]}"
         raise AnalysisError(f"layer {path.name}", problem, "write one with pkm analyse") from error
 
 
 def _colours(visual: Any) -> NDArray[np.uint8]:
-    """Colours of corners, whether the file has a material or not."""
+    """Colours of corners, with or without a material in the file."""
     if visual.kind == "texture":
         colours = np.array(visual.vertex_attributes["color"])
         colours[:, :3] = np.round(255.0 * (colours[:, :3] / 255.0) ** (1.0 / GAMMA))

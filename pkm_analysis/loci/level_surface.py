@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The surface of one value of numbers at the nodes of a grid (Lorensen and Cline, "Marching cubes", 1987)."""
+"""The level surface of numbers at the nodes of a grid (Lorensen and Cline, "Marching cubes", 1987)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,9 @@ NONE = np.empty((0, 3)), np.empty((0, 3), dtype=np.int64)
 
 
 def level_surface(values: Array, level: float) -> tuple[Array, NDArray[np.int64]]:
-    """Where numbers have a value, between nodes of a grid of cells whose corners are all known.
+    """Corners (k, 3) and triangles (t, 3) where values (l, m, n) at nodes cross a level, in cells without NaN.
 
-    Args:
-        values: (l, m, n) at the nodes, NaN where they are not known.
-        level: the value.
-
-    Returns:
-        Corners (k, 3), counted in steps of the grid from its first node, each on an edge of a cell; and triangles
-        (t, 3) of them. Both are empty where the value is not met.
-
-    Raises:
-        AnalysisError: scikit-image is not installed.
+    Corners are in grid steps from the first node, each on an edge of a cell. Needs scikit-image, else `AnalysisError`.
     """
     marching = optional_library("skimage.measure", "scikit-image", "surfaces of one value")
     known = np.isfinite(values)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy  # whose parts load when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
@@ -46,13 +46,7 @@ class Locus:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loci(Pictured):
-    """Surfaces of singularities of a robot in one working mode.
-
-    Attributes:
-        graph: grid that they were looked for on.
-        loci: those that there are.
-        notes: what cannot be said, and why.
-    """
+    """Surfaces of singularities of a robot in one working mode; `notes` say what cannot be said, and why."""
 
     _picture: ClassVar[str] = "loci_picture"
 
@@ -62,7 +56,7 @@ class Loci(Pictured):
 
     @property
     def domain(self) -> Domain:
-        """Where they were looked for."""
+        """The domain searched."""
         return self.graph.domain
 
     def _summary(self) -> str:
@@ -81,17 +75,7 @@ class Loci(Pictured):
         return {one.name: float(facet_sizes(one.corners * scale, one.triangles).sum()) for one in self.loci}
 
     def save(self, path: str | Path) -> Path:
-        """Write them as a layer for the browser page and RViz.
-
-        Args:
-            path: of a .glb file.
-
-        Returns:
-            The path.
-
-        Raises:
-            AnalysisError: another ending, no surfaces, or coordinates that are no lengths.
-        """
+        """Write a .glb layer for the browser page and RViz; `AnalysisError` unless coordinates are lengths."""
         sheets = []
         for one in self.loci:
             colours = np.tile(np.array([*COLOURS.get(one.name, OTHER), OPACITY], dtype=np.uint8), (len(one.corners), 1))
@@ -115,22 +99,12 @@ class Loci(Pictured):
 
 
 def loci(conditions: Membership, given: Mapping[str, Range] | None = None, resolution: int | None = None) -> Loci:
-    """Find the loci over three coordinates.
+    """Find the loci over three coordinates, `given` ranges [m, rad] by name; the workspace's extent for others.
 
-    Type 1 and type 2 change a sign, by which their surfaces are found and their corners made exact along the grid's
-    edges. Margins of the constraints and inside limbs have no sign: they are given one, region by region, that changes
-    where a margin dips to zero between two nodes.
-
-    Args:
-        conditions: over three coordinates, whose ranges do not matter; singularities lie where the limbs reach.
-        given: ranges [m, rad] by name; as far as the workspace reaches for others.
-        resolution: nodes along each coordinate.
-
-    Returns:
-        The loci.
-
-    Raises:
-        AnalysisError: other than three coordinates, or the robot reaches nothing there.
+    Type 1 and type 2 change sign, which locates their surfaces; corners are then refined along the grid's edges.
+    Margins of the constraints and inside limbs have no sign: they get one, region by region, that changes where a
+    margin dips to zero between two nodes. Ranges of the conditions do not matter; singularities lie where the limbs
+    reach. `AnalysisError` where that is nowhere.
     """
     if conditions.domain.dimension != 3:
         problem = f"surfaces need three coordinates, and there are {conditions.domain.dimension}"
@@ -164,7 +138,7 @@ def loci(conditions: Membership, given: Mapping[str, Range] | None = None, resol
 
 
 def _surface(graph: GridGraph, name: str, values: Array) -> tuple[Locus, Array, Array]:
-    """Zeros of values at nodes, NaN where they are not known; and the nodes below and above each corner (n, 3)."""
+    """Zeros of values at nodes, NaN where unknown; and the nodes below and above each corner (n, 3)."""
     points, triangles = level_surface(values.reshape(graph.shape), 0.0)
     start = np.array([axis[0] for axis in graph.axes])
     places = (start + graph.steps * end for end in (points, np.floor(points), np.ceil(points)))
@@ -173,7 +147,7 @@ def _surface(graph: GridGraph, name: str, values: Array) -> tuple[Locus, Array, 
 
 
 def _signed(graph: GridGraph, name: str, values: Array, number: int) -> Locus:
-    """Zeros of a number of poses that changes its sign there, made exact along the edges of the grid."""
+    """Zeros of a number of poses that changes sign there, refined along the edges of the grid."""
     locus, low, high = _surface(graph, name, values)
     if not len(locus.corners):
         return locus
@@ -190,7 +164,7 @@ def _signed(graph: GridGraph, name: str, values: Array, number: int) -> Locus:
 
 
 def _sides(graph: GridGraph, code: int) -> tuple[NDArray[np.int8], bool]:
-    """For each node on which side (1 or -1) of a singularity it lies, and whether that is one way only."""
+    """The side (1 or -1) of a singularity that each node lies on, and whether sides are consistent throughout."""
     edges, total = graph.edges, int(np.prod(graph.shape))
     crossed = edges.between == code
     side = np.ones(total, dtype=np.int8)

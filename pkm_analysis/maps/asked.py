@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was asked, as every answer about a quantity begins with it."""
+"""The question that answers about a quantity begin with."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ from pkm_analysis.requirements.quantity import Quantity
 
 
 def asked(membership: Membership, quantity: Quantity) -> dict[str, Any]:
-    """What was asked, for JSON.
-
-    Args:
-        membership: the conditions, over the domain.
-        quantity: that was asked for.
-
-    Returns:
-        Robot, quantity with its unit and meaning, domain, and requirements.
-    """
+    """Robot, quantity with unit and meaning, domain, and requirements, for JSON."""
     domain = membership.domain
     return {
         "robot": membership.robot.name,

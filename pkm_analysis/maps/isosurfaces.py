@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Surfaces of one value each in a map over a volume, one within the other."""
+"""Nested isosurfaces of a map over a volume."""
 
 from __future__ import annotations
 
@@ -26,14 +26,7 @@ class Isosurface:
 
 
 def round_values(values: Array) -> tuple[float, ...]:
-    """A few round values that divide a volume into parts of like size.
-
-    Args:
-        values: at nodes, NaN where there is none.
-
-    Returns:
-        The values, increasing; none where all are the same.
-    """
+    """A few increasing round values that divide a volume into similar parts; none where all values are equal."""
     found = np.nanpercentile(values, SHARES)
     span = float(found[-1] - found[0])
     if not span > 0.0:
@@ -45,20 +38,10 @@ def round_values(values: Array) -> tuple[float, ...]:
 
 
 def isosurfaces(axes: Sequence[Array], values: Array, levels: Sequence[float]) -> tuple[Isosurface, ...]:
-    """Surfaces over the three coordinates of a map, by linear interpolation between its nodes.
+    """Isosurfaces over the three coordinates of a map, in the order of the levels, by linear interpolation.
 
-    They end where the robot cannot be, and at the ends of the ranges.
-
-    Args:
-        axes: values of each coordinate at the nodes [m, rad], evenly spaced.
-        values: (l, m, n) at the nodes, NaN where the robot cannot be.
-        levels: values on the surfaces.
-
-    Returns:
-        The surfaces that there are, in the order of the levels.
-
-    Raises:
-        AnalysisError: scikit-image is not installed.
+    They end where the robot cannot be, NaN in values (l, m, n), and at the ends of the ranges; empty ones are left out.
+    `axes` are values at the nodes [m, rad], evenly spaced. Needs scikit-image, else `AnalysisError`.
     """
     start, steps = np.array([axis[0] for axis in axes]), np.array([axis[1] - axis[0] for axis in axes])
     found = []

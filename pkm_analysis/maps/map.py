@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A quantity over a slice of the workspace, or a volume, its worst point beside its mean, and loci of singularities."""
+"""A quantity over a slice or volume of the workspace, with its extremes, its mean, and loci of singularities."""
 
 from __future__ import annotations
 
@@ -29,20 +29,18 @@ from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
 NODES, SLOW_NODES = {1: 241, 2: 241, 3: 61}, {1: 61, 2: 61, 3: 15}  # along the longest coordinate
-OUTLIERS = 2.0  # percent of the values at either end that colours do not follow where they are far off
+OUTLIERS = 2.0  # percent of values at either end that the colour scale excludes where they are far off
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Map(Pictured):
-    """A quantity over one, two or three coordinates.
+    """A quantity over one, two or three coordinates, with the conditions over the map's domain in `membership`.
 
     Attributes:
-        membership: the conditions, over the domain of the map.
-        quantity: what is mapped.
         axes: values of each coordinate at the nodes [m, rad].
         values: at the nodes; NaN where the robot cannot be.
         inside: nodes where all conditions hold.
-        loci: by name, a number at each node that is zero on a locus and changes its sign there; NaN out of reach.
+        loci: by name, a number at each node that changes sign on a locus; NaN out of reach.
         notes: what cannot be said of loci, and why.
     """
 
@@ -58,7 +56,7 @@ class Map(Pictured):
 
     @property
     def domain(self) -> Domain:
-        """Where it is."""
+        """The domain of the map."""
         return self.membership.domain
 
     def _summary(self) -> str:
@@ -82,12 +80,12 @@ class Map(Pictured):
 
     @property
     def least(self) -> tuple[float, Array]:
-        """The least value, and the point where it is."""
+        """The least value, and its point."""
         return self._extreme(int(np.nanargmin(self.values)))
 
     @property
     def most(self) -> tuple[float, Array]:
-        """The largest value, and the point where it is."""
+        """The largest value, and its point."""
         return self._extreme(int(np.nanargmax(self.values)))
 
     def _extreme(self, at: int) -> tuple[float, Array]:
@@ -95,16 +93,9 @@ class Map(Pictured):
         return float(self.values[index]), np.array([axis[k] for axis, k in zip(self.axes, index, strict=True)])
 
     def save(self, path: str | Path) -> Path:
-        """Write it as a layer for the browser page and RViz: one sheet in colour, or of a volume three and `surfaces`.
+        """Write a .glb layer for the browser page and RViz: one coloured sheet, or of a volume three and `surfaces`.
 
-        Args:
-            path: of a .glb file.
-
-        Returns:
-            The path.
-
-        Raises:
-            AnalysisError: another ending, or other coordinates than two or three lengths.
+        `AnalysisError` for another extension, or other coordinates than two or three lengths.
         """
         robot, name, (low, high) = self.membership.robot, self.quantity.name, self.shown
         unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
@@ -116,7 +107,7 @@ class Map(Pictured):
 
     @property
     def shown(self) -> tuple[float, float]:
-        """Range that colours follow: of the values, but for outliers that are far off."""
+        """Range of the colour scale: that of the values, without far outliers."""
         low, high = (float(v) for v in np.nanpercentile(self.values, (OUTLIERS, 100.0 - OUTLIERS)))
         wide = 0.25 * (high - low)
         least, most = self.least[0], self.most[0]
@@ -124,11 +115,7 @@ class Map(Pictured):
 
     @cached_property
     def surfaces(self) -> tuple[Isosurface, ...]:
-        """Surfaces of a few round values over a volume; none over less than three coordinates.
-
-        Raises:
-            AnalysisError: scikit-image is not installed.
-        """
+        """Isosurfaces of a few round values over a volume, by scikit-image; none over less than three coordinates."""
         return isosurfaces(self.axes, self.values, round_values(self.values)) if len(self.axes) == 3 else ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,19 +134,10 @@ class Map(Pictured):
 def quantity_map(
     conditions: Membership, quantity: Quantity, given: dict[str, tuple[float, float]], resolution: int | None = None
 ) -> Map:
-    """Map a quantity where all conditions hold.
+    """Map a quantity where all conditions hold, over one to three coordinates whose ranges do not matter.
 
-    Args:
-        conditions: over one, two or three coordinates, whose ranges do not matter.
-        quantity: what is mapped.
-        given: ranges of coordinates [m, rad] by full name; the extent of the workspace for others.
-        resolution: nodes along the longest coordinate.
-
-    Returns:
-        The map.
-
-    Raises:
-        AnalysisError: more than three coordinates, or nothing there.
+    `given` ranges [m, rad] are by full name; others are the workspace's extent. `resolution` counts nodes along the
+    longest coordinate. `AnalysisError` for more than three coordinates, or an empty map.
     """
     if conditions.domain.dimension > 3:
         raise AnalysisError("map", "it has more than three coordinates", "hold the others")
@@ -209,7 +187,7 @@ def _of(membership: Membership, quantity: Quantity, points: Array) -> tuple[Arra
 def _loci(
     membership: Membership, inside: NDArray[np.bool_], reach: Array, type2: Array, hold: Array, regularity: Array
 ) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """Return what is zero on loci at every node, and notes on what holds where all conditions do."""
+    """Numbers that are zero on loci, at every node, and notes on what holds where all conditions do."""
     kinematics = membership.robot.kinematics
     loci, notes = {"type 1: a limb stretched or folded": reach}, []
     if len(kinematics.actuated_names) == kinematics.mobility:
@@ -231,5 +209,5 @@ def _loci(
 
 
 def _least(margin: Array, inside: NDArray[np.bool_]) -> float:
-    """The least value of a margin at nodes where all conditions hold; infinite where it is known at none of them."""
+    """The least value of a margin at nodes inside; infinite where it is unknown at all of them."""
     return float(np.min(margin[inside & ~np.isnan(margin)], initial=np.inf))

@@ -17,24 +17,14 @@ from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
 OPACITY = 200
-THIN = 110  # of surfaces that lie within each other
+THIN = 110  # opacity of nested surfaces
 
 
 def map_sheets(domain: Domain, axes: Sequence[Array], values: Array, name: str, shown: Range) -> list[Sheet]:
     """Sheets of a map: the plane of two coordinates, or of three the planes through home or the middle.
 
-    Args:
-        domain: of the map.
-        axes: values of each coordinate at the nodes [m, rad].
-        values: at the nodes, NaN where the robot cannot be.
-        name: of the quantity.
-        shown: values that the darkest and the brightest colour stand for.
-
-    Returns:
-        The sheets.
-
-    Raises:
-        AnalysisError: one coordinate alone, or one that turns the platform.
+    `axes` [m, rad] and `values`, NaN where the robot cannot be, are at the nodes; `shown` are the values of the darkest
+    and the brightest colour. `AnalysisError` for a single coordinate, or one that rotates the platform.
     """
     if len(axes) == 1:
         raise AnalysisError("layer", "a map over one coordinate is no surface", "vary two or three")
@@ -50,21 +40,7 @@ def map_sheets(domain: Domain, axes: Sequence[Array], values: Array, name: str, 
 
 
 def surface_sheets(domain: Domain, surfaces: Sequence[Isosurface], name: str, unit: str, shown: Range) -> list[Sheet]:
-    """Sheets of surfaces of one value, in the colours of the map.
-
-    Args:
-        domain: of the map.
-        surfaces: that are shown.
-        name: of the quantity.
-        unit: of it.
-        shown: values that the darkest and the brightest colour stand for.
-
-    Returns:
-        The sheets.
-
-    Raises:
-        AnalysisError: a coordinate turns the platform.
-    """
+    """Sheets of isosurfaces in the map's colours, as `map_sheets`; `AnalysisError` where a coordinate is an angle."""
     found = []
     for one in surfaces:
         colours = colours_of(np.full(len(one.corners), one.value), shown, THIN)
@@ -87,16 +63,7 @@ def _sheet(domain: Domain, axes: Sequence[Array], values: Array, name: str, show
 
 
 def colours_of(values: Array, shown: Range, opacity: int = OPACITY) -> NDArray[np.uint8]:
-    """Colours of values.
-
-    Args:
-        values: (n,).
-        shown: values that the darkest and the brightest colour stand for.
-        opacity: from 0 to 255.
-
-    Returns:
-        (n, 4), from 0 to 255.
-    """
+    """Colours (n, 4), 0 to 255, of values (n,); `shown` are the darkest and the brightest value."""
     low, high = shown
     viridis = optional_library("matplotlib", "matplotlib", "colours of layers").colormaps["viridis"]
     shares = np.clip((values - low) / ((high - low) or 1.0), 0.0, 1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of a quantity over very many poses, of which none is kept: memory does not grow with their number."""
+"""Statistics of a quantity over very many poses, none of which is stored: memory does not grow with their number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pkm_description.introduction import ROUNDING, measure
 from pkm_description.mechanism import Array
 
 CHUNK, SLOW_CHUNK = 1 << 18, 1 << 9  # poses
-PILOT, SLOW_PILOT = 1 << 14, 1 << 9  # poses at random, of which the histogram's range is taken
+PILOT, SLOW_PILOT = 1 << 14, 1 << 9  # random poses that set the histogram's range
 BINS = 100
 FIRST = 1  # percent of the pilot's values on either side of the histogram's range, which is then widened
 WIDER = 0.25
@@ -35,22 +35,11 @@ Parts = tuple[NDArray[Any], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Statistics(Pictured):
-    """A quantity over many poses.
+    """A quantity over many poses, with the conditions over the domain in `membership`.
 
-    Attributes:
-        membership: the conditions, over the domain.
-        quantity: whose statistics these are.
-        poses: how many were looked at.
-        inside: how many of them all conditions hold at.
-        mean: over the poses inside, as `deviation`, `least` and `most`.
-        deviation: standard deviation.
-        least: the least value, and the point where it is.
-        most: the largest value, and the point where it is.
-        edges: of the histogram (b + 1,).
-        counts: poses in its bins (b,).
-        beyond: poses below its range, and above.
-        stopped_by: what the poses outside fail by, with the share of all poses.
-        notes: what holds of the robot at all of them.
+    `poses` were examined; all conditions hold at `inside` of them, of which `mean`, `deviation` (standard), `least` and
+    `most` with their points, and the histogram are: `edges` (b + 1,), `counts` (b,), and those `beyond` it, below and
+    above. `stopped_by` are shares of all poses; `notes` hold at all poses.
     """
 
     _picture: ClassVar[str] = "statistics_picture"
@@ -71,12 +60,12 @@ class Statistics(Pictured):
 
     @property
     def domain(self) -> Domain:
-        """Where it is."""
+        """The domain of the poses."""
         return self.membership.domain
 
     @property
     def share(self) -> float:
-        """Part of the poses that are inside."""
+        """Share of the poses that are inside."""
         return self.inside / self.poses
 
     @property
@@ -127,20 +116,11 @@ def statistics(
     poses: int,
     seed: int | None = None,
 ) -> Statistics:
-    """Statistics of a quantity where all conditions hold.
+    """Statistics of a quantity where all conditions hold, whose own ranges do not matter.
 
-    Args:
-        conditions: over coordinates whose ranges do not matter.
-        quantity: what is asked of each pose.
-        given: ranges of coordinates [m, rad] by full name; the extent of the workspace for others.
-        poses: how many are looked at, about: a grid has whole numbers of nodes.
-        seed: of random poses; a grid of them where None, whose nodes are the middles of its cells.
-
-    Returns:
-        The statistics.
-
-    Raises:
-        AnalysisError: no pose is inside.
+    `given` ranges [m, rad] are by full name; others are the workspace's extent. The number of poses is approximate, as
+    a grid has an integer number of nodes per coordinate, the centres of its cells; with `seed` poses are random.
+    `AnalysisError` where no pose is inside.
     """
     if poses < 1:
         raise AnalysisError("sweep", f"{poses} poses are none", "give a number of them")
@@ -182,7 +162,7 @@ def _singular_everywhere(membership: Membership, n: int) -> bool:
 
 
 def _shape(domain: Domain, poses: int) -> tuple[int, ...]:
-    """Nodes along each coordinate, in cells that are cubes as far as possible."""
+    """Nodes along each coordinate, in cells as cubic as possible."""
     length = domain.task.kinematics.characteristic_length
     span = (domain.upper - domain.lower) * np.array([1.0 if unit == "m" else length for unit in domain.units])
     pitch = (float(np.prod(span)) / poses) ** (1.0 / len(span))
@@ -223,7 +203,7 @@ def _edges(membership: Membership, quantity: Quantity, n: int) -> Array:
 
 
 def _of(membership: Membership, quantity: Quantity, points: Callable[[Chunk], Array], edges: Array, at: Chunk) -> Parts:
-    """Sums over a chunk: of values less the middle of the histogram, so that little is lost to rounding."""
+    """Sums over a chunk, of values minus the middle of the histogram, to reduce rounding."""
     there = points(at)
     values, codes = _values(membership, quantity, there)
     use = np.isfinite(values)
@@ -239,7 +219,7 @@ def _of(membership: Membership, quantity: Quantity, points: Callable[[Chunk], Ar
 
 
 class _Total:
-    """Sums of chunks, added in their order."""
+    """Sums of chunks, added in order."""
 
     def __init__(self, edges: Array) -> None:
         self.edges = edges
@@ -250,7 +230,7 @@ class _Total:
 
     @property
     def known(self) -> int:
-        """Poses at which there is a value."""
+        """Number of poses with a value."""
         return int(self.counts.sum())
 
     def add(self, part: Parts) -> None:

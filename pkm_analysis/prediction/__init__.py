@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a motion asks of a robot: efforts, speeds, power, energy and loads; and which motors and gears provide it."""
+"""What a motion requires of a robot: efforts, speeds, power, energy, loads; and which motors and gears provide it."""
 
 from __future__ import annotations
 

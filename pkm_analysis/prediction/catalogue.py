@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motors and gears from tables: CSV files whose header names a unit in brackets, `continuous [N m]`."""
+"""Motors and gears from CSV tables with units in the header, as in `continuous [N m]`."""
 
 from __future__ import annotations
 
@@ -32,32 +32,12 @@ Entry = TypeVar("Entry", Motor, Gear)
 
 
 def read_motors(path: str | Path) -> list[Motor]:
-    """Motors of a table with the columns name, continuous, peak, speed, inertia.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        The motors.
-
-    Raises:
-        AnalysisError: the file cannot be used; names line and column.
-    """
+    """Motors of a table with columns name, continuous, peak, speed, inertia; `AnalysisError` names line and column."""
     return _read(Path(path), Motor, _MOTOR, tuple(_MOTOR))
 
 
 def read_gears(path: str | Path) -> list[Gear]:
-    """Gears of a table with the columns name and ratio, and, as far as known, efficiency, inertia, peak, speed.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        The gears.
-
-    Raises:
-        AnalysisError: the file cannot be used; names line and column.
-    """
+    """Gears: name, ratio, optionally efficiency, inertia, peak, speed; `AnalysisError` names line and column."""
     return _read(Path(path), Gear, _GEAR, ("ratio",))
 
 

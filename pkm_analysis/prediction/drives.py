@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which motors and gears can drive a motion, and why the others cannot.
 
-The motor's torque is what its rotor and the gear's take to accelerate, and the joint's load through the ratio: divided
-by the gear's efficiency where the motor drives, times it where the load drives the motor.
+The motor's torque accelerates its rotor and the gear, and carries the joint's load through the ratio: divided by the
+gear's efficiency where the motor drives, times it where the load drives the motor.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pkm_description.mechanism import Array
 
 @dataclass(frozen=True)
 class Motor:
-    """A motor of a catalogue; of a linear one, forces, speeds and masses."""
+    """A motor of a catalogue; for a linear one, forces, speeds and masses."""
 
     name: str
-    continuous: float  # N m, that it can give for ever
+    continuous: float  # N m, permanent
     peak: float  # N m
     speed: float  # rad/s, at most
     inertia: float  # kg m^2, of the rotor
 
     def __post_init__(self) -> None:
-        """Refuse what is no motor."""
+        """Refuse invalid numbers."""
         if not (0.0 < self.continuous <= self.peak and self.speed > 0.0 and self.inertia >= 0.0):
             raise AnalysisError(f"motor '{self.name}'", "its numbers make none", "0 < continuous <= peak, speed > 0")
 
@@ -45,7 +45,7 @@ class Gear:
     speed: float = np.inf  # rad/s, of the motor
 
     def __post_init__(self) -> None:
-        """Refuse what is no gear."""
+        """Refuse invalid numbers."""
         if not (self.ratio > 0.0 and 0.0 < self.efficiency <= 1.0 and self.inertia >= 0.0 and self.peak > 0.0):
             raise AnalysisError(f"gear '{self.name}'", "its numbers make none", "ratio > 0, 0 < efficiency <= 1")
 
@@ -55,7 +55,7 @@ DIRECT = Gear("direct", 1.0)
 
 @dataclass(frozen=True)
 class Choice:
-    """A motor and a gear on an actuated joint: how much of each of their limits the motion uses."""
+    """A motor and a gear on an actuated joint, and the share of each of their limits that the motion uses."""
 
     joint: str
     motor: Motor
@@ -70,7 +70,7 @@ class Choice:
 
     @property
     def reason(self) -> str:
-        """Why it fails: the limits that are exceeded, the worst first; what it is nearest to where it does not."""
+        """Why it fails: the exceeded limits, the worst first; otherwise the limit it is nearest to."""
         worst = sorted(self.uses.items(), key=lambda item: -item[1])
         if self.ok:
             return f"{worst[0][0]} is used to {100.0 * worst[0][1]:.0f} %"
@@ -85,16 +85,11 @@ class Choice:
 def choose_drives(
     prediction: Prediction, motors: Iterable[Motor], gears: Iterable[Gear] = (DIRECT,), rest: float = 0.0
 ) -> list[Choice]:
-    """Every motor with every gear on every actuated joint: those that fit first, the least loaded first.
+    """Every motor with every gear on every actuated joint, joint by joint: fitting ones first, the least loaded first.
 
     Args:
-        prediction: of the motion, with the friction that belongs to the joints.
-        motors: to choose from.
-        gears: to choose from.
+        prediction: of the motion, with the friction of the joints.
         rest: time [s] after each run of the motion, in which the motors hold the last pose.
-
-    Returns:
-        The choices, joint by joint.
     """
     catalogue, ratios = list(motors), list(gears)
     found = []

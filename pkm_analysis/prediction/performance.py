@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a motion asks of every joint, against the limits in the description.
+"""What a motion requires of every joint, against the limits in the description.
 
-The motion is given by samples. Between them everything is taken to be linear, so that integrals are those of the
-trapezoidal rule, and a peak is that of the samples.
+The motion is given by samples and taken as linear between them: integrals follow the trapezoidal rule, and peaks are
+those of the samples.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Exceeded:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Pictured):
-    """What a motion asks of the actuators (m) at its samples (n), and of all joints."""
+    """What a motion requires of the actuators (m) at its samples (n), and of all joints."""
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "torque torques": "effort has what the actuators exert",
@@ -66,7 +66,7 @@ class Prediction(Pictured):
 
     @property
     def duration(self) -> float:
-        """Of the motion [s]."""
+        """Duration [s] of the motion."""
         return float(self.times[-1] - self.times[0])
 
     @property
@@ -76,68 +76,65 @@ class Prediction(Pictured):
 
     @property
     def peak_effort(self) -> Array:
-        """(m,) N m, N."""
+        """Largest absolute effort (m,) [N m, N]."""
         return np.asarray(np.abs(self.effort).max(axis=0))
 
     @property
     def rms_effort(self) -> Array:
-        """(m,) N m, N: what heats a motor."""
+        """Root mean square effort (m,) [N m, N], which heats a motor."""
         return self.rms(self.effort)
 
     @property
     def peak_velocity(self) -> Array:
-        """(m,) rad/s, m/s."""
+        """Largest absolute velocity (m,) [rad/s, m/s]."""
         return np.asarray(np.abs(self.velocity).max(axis=0))
 
     @property
     def rms_velocity(self) -> Array:
-        """(m,) rad/s, m/s."""
+        """Root mean square velocity (m,) [rad/s, m/s]."""
         return self.rms(self.velocity)
 
     @property
     def peak_power(self) -> Array:
-        """(m,) W: largest of the power that each gives."""
+        """Largest power (m,) [W] that each actuator delivers."""
         return np.asarray(self.power.max(axis=0))
 
     @property
     def peak_total_power(self) -> float:
-        """Of all actuators together [W]: what the supply must give, losses apart."""
+        """Largest power [W] of all actuators together: what the supply must deliver, without losses."""
         return float(self.power.sum(axis=1).max())
 
     @cached_property
     def work_given(self) -> Array:
-        """(m,) J: that each actuator gives over the motion, without what it takes back."""
+        """Energy (m,) [J] that each actuator delivers over the motion, without what it takes back."""
         return self.integral(np.maximum(self.power, 0.0))
 
     @cached_property
     def work_taken(self) -> Array:
-        """(m,) J: that each actuator takes back, to be burnt or fed back."""
+        """Energy (m,) [J] that each actuator takes back, to be dissipated or fed back."""
         return self.integral(np.maximum(-self.power, 0.0))
 
     @property
     def energy(self) -> float:
-        """That the actuators give over the motion less what they take back [J]."""
+        """Energy [J] that the actuators deliver over the motion less what they take back."""
         return float((self.work_given - self.work_taken).sum())
 
     @property
     def effort_use(self) -> Array:
-        """(m,) peak effort by its limit."""
+        """Peak effort relative to its limit (m,)."""
         return np.asarray(self.peak_effort / self.effort_limits)
 
     @property
     def velocity_use(self) -> Array:
-        """(m,) peak speed by its limit."""
+        """Peak speed relative to its limit (m,)."""
         return np.asarray(self.peak_velocity / self.velocity_limits)
 
     def duty(self, continuous: ArrayLike, rest: float = 0.0) -> Array:
-        """Thermal duty: mean square of the effort by that of the continuous one; above 1 a motor becomes too hot.
+        """Thermal duty (m,): mean square of the effort by that of the continuous one; above 1 a motor overheats.
 
         Args:
-            continuous: effort that each actuator can exert for ever (m,), or one for all [N m, N].
+            continuous: effort that each actuator can exert permanently (m,), or one for all [N m, N].
             rest: time [s] after each run of the motion, in which the actuators hold the last pose.
-
-        Returns:
-            (m,).
         """
         squares = self.rms_effort**2 * self.duration + self.holding**2 * rest
         return np.asarray(squares / (self.duration + rest) / np.asarray(continuous, dtype=float) ** 2)
@@ -214,24 +211,21 @@ def predict(
     distribution: Distribution | None = None,
     mode: int | None = None,
 ) -> Prediction:
-    """What a motion asks of a robot.
+    """What a motion requires of a robot.
 
     Args:
-        dynamics: of the robot, with friction as it has it.
+        dynamics: of the robot, with its friction.
         times: of the samples (n,) [s], increasing.
         poses: (n, 7), or task coordinates (n, c).
         twists: of the platform (n, 6) [m/s, rad/s].
         accelerations: of the platform (n, 6) [m/s^2, rad/s^2].
-        payload: what the platform carries.
-        wrench: what the surroundings do to it besides (n, 6), about its origin, base axes [N, N m].
-        distribution: how redundant actuators share.
+        payload: carried by the platform.
+        wrench: additional external wrench on it (n, 6), about its origin, base axes [N, N m].
+        distribution: of efforts among redundant actuators.
         mode: number of a working mode, home's by default.
 
-    Returns:
-        The prediction.
-
     Raises:
-        AnalysisError: fewer than two samples, times that do not increase, or a sample that the robot cannot reach.
+        AnalysisError: fewer than two samples, times that do not increase, or a sample out of reach.
         ShapeError: an array of the wrong shape.
         ModeError: no such working mode.
     """
@@ -308,7 +302,7 @@ def _followed(
 
 
 def _beyond(names: tuple[str, ...], what: str, values: Array, lower: Array, upper: Array, at: Array) -> list[Exceeded]:
-    """What is beyond its limits at its worst sample."""
+    """Limits that are exceeded, each at its worst sample."""
     found = []
     for k, name in enumerate(names):
         over = np.maximum(values[:, k] - upper[k], lower[k] - values[:, k])

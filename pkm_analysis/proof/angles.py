@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closed forms of turning joints written in angles, for intervals.
+"""The closed forms of revolute joints written in angles, for intervals.
 
-The kernels compute the cosine and the sine of a joint without its angle, which is fastest. Over intervals that forgets
-that the two belong together. Here each is the cosine and the sine of an angle, whose bounds are then known as well.
-Angles are measured from the quarter turn that is nearest in the recording, so that no cut is near.
+The kernels compute the cosine and the sine of a joint without its angle, which is fastest. Over intervals this loses
+their dependence. Here each is the cosine and the sine of an angle, whose bounds are then known as well. Angles are
+measured from the quarter turn nearest in the recording, so that no branch cut is near.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ HALF_PI = 0.5 * pi
 
 
 class Angles:
-    """Angles of the joints that were solved in closed form, by what the kernels know of them.
-
-    `instead` are pairs of a kernel and what is to be recorded in its place.
-    """
+    """Angles of joints solved in closed form; `instead` pairs kernels with their replacement in the recording."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, Any], Number] = {}
@@ -34,7 +31,7 @@ class Angles:
         self._back, self._seen, self._sub = recorded(rotate_back), recorded(seen_from), recorded(sub)
 
     def of(self, c: Number, s: Number) -> Number:
-        """The angle of a joint with this cosine and sine [rad]."""
+        """The angle [rad] of a joint with this cosine and sine."""
         known = self._found.get((key(c), key(s)))
         return atan2(value(s), value(c)) if known is None else known
 

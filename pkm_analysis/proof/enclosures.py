@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of a robot over boxes of task coordinates: bounds of its joints, of its Jacobian, of its energy."""
+"""Bounds of a robot's joints, Jacobian and energy over boxes of task coordinates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pkm_kinematics.kinematics import Kinematics
 from pkm_kinematics.solve.constraints import scaling
 
 CHUNK = 256  # boxes
-SAME = 1e-6  # rad and m: what the kinematics may miss the bounds of their own answer by
+SAME = 1e-6  # rad and m: tolerance of the kinematics against these bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,14 +38,7 @@ class Domain:
 
     @staticmethod
     def of_box(bounds: Array) -> Domain:
-        """A box of coordinates.
-
-        Args:
-            bounds: (c, 2) of each; those with equal bounds are held.
-
-        Returns:
-            The domain.
-        """
+        """A box of coordinates, bounds (c, 2) [m, rad]; those with equal bounds are held."""
         bounds = np.asarray(bounds, dtype=float)
         varies = bounds[:, 0] < bounds[:, 1]
         origin = np.where(varies, 0.0, bounds[:, 0])
@@ -53,15 +46,7 @@ class Domain:
 
     @staticmethod
     def of_path(start: Array, end: Array) -> Domain:
-        """A straight path in coordinates.
-
-        Args:
-            start: (c,).
-            end: (c,).
-
-        Returns:
-            The domain.
-        """
+        """A straight path in coordinates (c,) [m, rad]."""
         start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
         return Domain(start, (end - start)[:, None], np.array([[0.0, 1.0]]))
 
@@ -115,17 +100,16 @@ class Enclosure:
 class Encloser:
     """Encloses a robot over boxes of a domain.
 
-    Rates are along the columns of `twists`: independent velocities of the platform, of unit speed if a rotation counts
-    at the robot's characteristic length.
+    Rates are along the columns of `twists`: independent velocities of the platform, of unit speed with rotations scaled
+    by the robot's characteristic length.
 
     Args:
-        kinematics: of the robot.
-        domain: where.
         mode: number of the working mode.
-        constraints: whether the closure equations' own matrix is wanted, for singularities of every type.
+        constraints: whether to include the closure equations' own matrix, for singularities of every type.
 
     Raises:
-        AnalysisError: the robot cannot be recorded.
+        AnalysisError: the motion space is configuration-dependent, the platform has no branch of its own, or an
+            operation has no interval form.
         ModeError: no such working mode.
     """
 
@@ -136,29 +120,14 @@ class Encloser:
         self.mobility = kinematics.mobility
 
     def on(self, domain: Domain) -> Encloser:
-        """The same robot in another domain, not recorded again.
-
-        Args:
-            domain: where.
-
-        Returns:
-            Its encloser.
-        """
+        """The same robot in another domain, not recorded again."""
         other = copy(self)
         other.domain = domain
         vars(other).pop("_fixed", None)
         return other
 
     def __call__(self, boxes: Array, cores: int | None = None) -> Enclosure:
-        """Enclose.
-
-        Args:
-            boxes: (n, k, 2) of parameters.
-            cores: how many to use, all by default.
-
-        Returns:
-            The enclosure.
-        """
+        """Enclose boxes (n, k, 2) of parameters, on all cores by default."""
         boxes = np.ascontiguousarray(boxes, dtype=float)
         parts = list(map_chunks(self._chunk, [boxes[at] for at in slices(len(boxes), CHUNK)], cores))
         out = np.concatenate([part for part, _ in parts])
@@ -222,15 +191,12 @@ class Encloser:
         return out, decided
 
     def _at_centres(self, boxes: Array) -> Array:
-        """All joints (n, j) at the boxes' centres, as the kinematics have them; NaN where they have none."""
+        """All joints (n, j) at the boxes' centres, from the kinematics; NaN where they have none."""
         centres = self.domain.coordinates(0.5 * boxes[..., 0] + 0.5 * boxes[..., 1])
         return np.asarray(self.kinematics.inverse(centres, mode=self.mode or None).joints)
 
     def _turn(self, bounds: Array, centres: Array, decided: NDArray[np.bool_]) -> None:
-        """Count turns as the kinematics do: bounds (n, q, 4) of values and centres, in place.
-
-        Where the kinematics find another configuration at the centre, or none, the box is not decided.
-        """
+        """Count turns as the kinematics do, in place; undecided where these find another solution at the centre."""
         turning = self.kinematics.engine.joint_turning[self.program.joints]
         with np.errstate(invalid="ignore"):
             middle = 0.5 * bounds[..., 2] + 0.5 * bounds[..., 3]

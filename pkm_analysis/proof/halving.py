@@ -33,7 +33,7 @@ BATCH = 512
 PIECE = 128  # boxes of a batch that are bounded together
 SAMPLES = 1024  # poses tried at random before anything is bounded
 SHOWN = 5  # undecided boxes that are printed
-REFUTES = -1e-12  # a slack at a pose below this is no rounding
+REFUTES = -1e-12  # a slack at a pose below this is not rounding
 
 
 class Refutation(NamedTuple):
@@ -45,19 +45,19 @@ class Refutation(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What became of a domain: boxes of its parameters, halved as far as was needed."""
+    """The outcome for a domain: boxes of its parameters, halved as far as needed."""
 
     domain: Domain
     proved: Array  # (n, k, 2)
-    open: Array  # (m, k, 2) undecided, or not looked at before a pose refuted
+    open: Array  # (m, k, 2) undecided, or not examined before a pose refuted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Proof(Pictured):
-    """What became of a question.
+    """The outcome of a question.
 
     `verdict` is "proved" where the requirements hold at every pose, "refuted" where `point` is one at which they do
-    not, and "undecided" where neither was found: then `undecided` are the boxes in which they may not hold.
+    not, and "undecided" otherwise: then `undecided` are the boxes in which they may not hold.
     """
 
     _elsewhere: ClassVar[dict[str, str]] = {"proved success result answer": "verdict has the answer, ok whether proved"}
@@ -85,7 +85,7 @@ class Proof(Pictured):
 
     @property
     def way(self) -> float | None:
-        """How far along a straight path the point is, from 0 to 1; None where there is no point, or no such path."""
+        """Position of the point along a straight path, from 0 to 1; None without a point or such a path."""
         domain = self.parts[0].domain if len(self.parts) == 1 else None
         if self.point is None or domain is None or domain.box.tolist() != [[0.0, 1.0]]:
             return None
@@ -149,17 +149,11 @@ def prove(
     """Whether requirements hold at every pose of a domain.
 
     Args:
-        kinematics: of the robot.
-        domain: a box of task coordinates, or a straight path.
-        requirements: what is to hold.
         mode: number of the working mode.
-        resolution: of the domain's sides, below which boxes are not halved any more.
-        most_boxes: after how many the answer is undecided.
-        progress: called with the share of the domain that is proved and the number of boxes so far.
+        resolution: smallest box sides that are halved, relative to the domain's.
+        most_boxes: number of boxes after which the answer is undecided.
+        progress: called with the proved share of the domain and the number of boxes so far.
         sweeps: where boxes are bounded, on all cores by default.
-
-    Returns:
-        The answer.
 
     Raises:
         AnalysisError: the domain is empty, or the robot cannot be bounded.
@@ -185,20 +179,15 @@ def prove_path(
     progress: Callable[[float, int], None] | None = None,
     sweeps: Sweeps | None = None,
 ) -> Proof:
-    """Whether requirements hold all along a path, straight in task coordinates between waypoints.
+    """Whether requirements hold along a path that is straight in task coordinates between waypoints.
+
+    The answer's `share` is that of the straight parts; other arguments as for `prove`.
 
     Args:
-        kinematics: of the robot.
         waypoints: task coordinates (n, c), two or more.
-        requirements: what is to hold.
         mode: number of the working mode.
-        resolution: of a straight part, below which it is not halved any more.
-        most_boxes: after how many parts of parts the answer is undecided.
-        progress: called with the share of the path that is proved and the number of parts so far.
-        sweeps: where boxes are bounded, on all cores by default.
-
-    Returns:
-        The answer, whose `share` is of the number of straight parts.
+        resolution: smallest piece that is halved, relative to its straight part.
+        most_boxes: number of pieces after which the answer is undecided.
 
     Raises:
         AnalysisError: fewer than two waypoints, or the robot cannot be bounded.
@@ -222,7 +211,7 @@ def prove_path(
 
 
 class Stretch(NamedTuple):
-    """A part of a path: a domain that holds it, and points of it."""
+    """A part of a path: a domain that contains it, and points of it."""
 
     domain: Domain
     points: Array  # (n, c) task coordinates
@@ -239,27 +228,11 @@ def prove_stretches(
     progress: Callable[[float, int], None] | None = None,
     sweeps: Sweeps | None = None,
 ) -> Proof:
-    """Whether requirements hold all along a path that is known by domains around its parts.
+    """Whether requirements hold along a path that is known by domains around its successive parts.
 
-    A domain of one parameter is the path itself; of one with more, the path is somewhere in it: where a pose of the
-    domain refutes that is none of the path's points, that part is undecided.
-
-    Args:
-        kinematics: of the robot.
-        stretches: one after the other.
-        requirements: what is to hold.
-        mode: as for `prove_path`.
-        resolution: as for `prove_path`.
-        most_boxes: as for `prove_path`.
-        progress: as for `prove_path`.
-        sweeps: as for `prove_path`.
-
-    Returns:
-        The answer, whose `share` is of the number of parts.
-
-    Raises:
-        AnalysisError: the robot cannot be bounded.
-        ModeError: no such working mode.
+    A domain of one parameter is the path itself; in one with more, the path is somewhere inside: a refuting pose of the
+    domain that is not a point of the path leaves that part undecided. Arguments and errors are those of `prove_path`;
+    the answer's `share` is of the number of parts.
     """
     wanted = _listed(requirements)
     began = time.perf_counter()
@@ -274,7 +247,7 @@ def prove_stretches(
     for stretch in stretches:
         search = _Search(encloser.on(stretch.domain), wanted, resolution, most_boxes - boxes, None, sweeps)
         part = search.run(0)
-        if part.verdict == "refuted" and len(stretch.domain.box) > 1:  # beside the path, as far as is known
+        if part.verdict == "refuted" and len(stretch.domain.box) > 1:  # perhaps not on the path
             part = search.answer("undecided", rest=stretch.domain.box[None])
         parts.append(part)
         boxes += part.boxes
@@ -305,18 +278,13 @@ def certified_box(
     tolerance: float = 0.005,
     most_boxes: int = 4000,
 ) -> tuple[Array, Proof]:
-    """The largest box that is proved, of those that shrink towards the centre of a given one.
+    """The largest proved box (c, 2), of those that shrink towards the centre of a given one, and its proof.
 
     Args:
-        kinematics: of the robot.
-        bounds: (c, 2) of the task coordinates, such as of a box found by sampling.
-        requirements: what is to hold.
+        bounds: (c, 2) of the task coordinates [m, rad], such as of a box found by sampling.
         mode: number of the working mode.
-        tolerance: of its sides, as a part of those given.
-        most_boxes: that one proof may take.
-
-    Returns:
-        Its bounds (c, 2), and the proof.
+        tolerance: of its sides, relative to those given.
+        most_boxes: limit for each proof.
 
     Raises:
         AnalysisError: not even the centre is proved.
@@ -350,7 +318,7 @@ def _listed(requirements: Requirement | Sequence[Requirement]) -> tuple[Requirem
 
 
 def _bounds(encloser: Encloser, wanted: tuple[Requirement, ...], piece: tuple[Array, NDArray[np.bool_]]) -> Array:
-    """`_Search._bound` of some boxes, and whether each requirement is asked of them."""
+    """`_Search._bound` of some boxes, with a flag for each requirement asked of them."""
     boxes, asked = piece
     found = encloser(boxes, cores=1)
     slack = np.full(asked.shape, np.inf)
@@ -383,7 +351,7 @@ class _Search:
         self.volume = 0.0
 
     def run(self, samples: int) -> Proof:
-        """The answer; so many poses are tried first."""
+        """Try `samples` poses, then branch and bound."""
         refuted = self.attempt(self.domain.coordinates(self._samples(samples)))
         if refuted is not None:
             return self.answer("refuted", refuted)
@@ -418,21 +386,21 @@ class _Search:
         return self.answer("undecided" if len(rest) else "proved", rest=rest)
 
     def _bound(self, boxes: Array, asked: NDArray[np.bool_]) -> Array:
-        """Lower bounds (n, r) of the slack of each requirement where it is asked for, infinite elsewhere."""
+        """Lower bounds (n, r) of the slack of each requirement where asked for, infinite elsewhere."""
         pieces = [(boxes[at], asked[at]) for at in slices(len(boxes), PIECE)]
         parts = self.sweeps.map(self.bounds, pieces, "boxes", len(pieces), self._question)
         return np.concatenate(list(parts))
 
     @cached_property
     def _question(self) -> str | None:
-        """What tells these bounds from all others, for a journal."""
+        """Distinguishes these bounds from all others in a journal."""
         if self.sweeps.journal is None:
             return None
         domain = self.domain.origin.tolist(), self.domain.directions.tolist()
         return repr((Robot(self.kinematics, self.mode).question, domain, [repr(one) for one in self.wanted]))
 
     def attempt(self, coordinates: Array) -> Refutation | None:
-        """A pose, of some (n, c) or between them, at which a requirement fails clearly."""
+        """A pose among coordinates (n, c), or between them, at which a requirement clearly fails."""
         if not len(coordinates):
             return None
         for one in self.wanted:
@@ -449,7 +417,7 @@ class _Search:
         return None
 
     def _samples(self, n: int) -> Array:
-        """Corners of the domain, its centre, and parameters at random."""
+        """Corners of the domain, its centre, and random parameters."""
         rng = np.random.default_rng(0)
         inside = rng.uniform(self.domain.box[:, 0], self.domain.box[:, 1], (n, len(self.sides)))
         return np.concatenate([self._corners(self.domain.box[None]), inside])
@@ -460,7 +428,7 @@ class _Search:
         return np.unique(np.concatenate([*ends, boxes.mean(axis=-1)]), axis=0)
 
     def _relative(self, boxes: Array) -> Array:
-        """Sides (n, k) as parts of the domain's."""
+        """Sides (n, k) relative to the domain's."""
         return np.asarray((boxes[..., 1] - boxes[..., 0]) / np.where(self.sides > 0.0, self.sides, 1.0))
 
     def _shares(self, boxes: Array) -> Array:
@@ -477,7 +445,7 @@ class _Search:
         return halves
 
     def answer(self, verdict: str, refuted: Refutation | None = None, rest: Array | None = None) -> Proof:
-        """The proof as it stands."""
+        """The proof in its current state."""
         rest = np.zeros((0, *self.domain.box.shape)) if rest is None else rest
         ends = self.domain.directions * rest[:, None, :, 0], self.domain.directions * rest[:, None, :, 1]
         lowest = self.domain.origin + np.minimum(*ends).sum(axis=-1)

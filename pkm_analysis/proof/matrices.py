@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounds of what is computed from matrices over boxes: singular values, solutions, products.
 
-A matrix over a box is known as `Affine`: a point matrix at the centre, one for each parameter, and a radius for what is
-left. Singular values are bounded at the corners of the box: the largest is a convex function of the matrix, and the
-smallest eigenvalue of a symmetric matrix a concave one, so that affine matrices have their extremes there. This holds
-where singular values coincide, too, as they do at an isotropic pose.
+A matrix over a box is an `Affine`: a point matrix at the centre, one for each parameter, and a radius for the
+remainder. Singular values are bounded at the corners of the box: the largest is a convex function of the matrix, and
+the smallest eigenvalue of a symmetric matrix a concave one, so that affine matrices have their extremes there. This
+holds for coinciding singular values too, as at an isotropic pose.
 
-Floating point is allowed for in all of them: sums of n products are off by at most (n + 2) 2^-53 of the sum of their
-absolute values (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1), and eigenvalues are those of
-LAPACK with the residual of its eigenvectors added, not trusted for themselves.
+Rounding is included: sums of n products are off by at most (n + 2) 2^-53 of the sum of their absolute values (Higham,
+Accuracy and Stability of Numerical Algorithms, section 3.1), and eigenvalues are those of LAPACK with the residual of
+its eigenvectors added, not trusted for themselves.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Ball:
         return Ball(middle, np.where(finite, radius, np.inf))
 
     def __matmul__(self, other: Ball) -> Ball:
-        """Product of matrices."""
+        """Matrix product."""
         n = self.middle.shape[-1]
         size, others = np.abs(self.middle), np.abs(other.middle)
         rounding = (n + 2) * UNIT * (size @ others)
@@ -72,12 +72,12 @@ class Ball:
 
     @property
     def lower(self) -> Array:
-        """Bounds of the entries from below."""
+        """Lower bounds of the entries."""
         return np.asarray(self.middle - self.radius - UNIT * (np.abs(self.middle) + self.radius) - TINY)
 
     @property
     def upper(self) -> Array:
-        """Bounds of the entries from above."""
+        """Upper bounds of the entries."""
         return np.asarray(self.middle + self.radius + UNIT * (np.abs(self.middle) + self.radius) + TINY)
 
     @property
@@ -88,10 +88,7 @@ class Ball:
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """Matrices (n, r, c) over boxes: centre + sum of slopes times parameters, which are within `half`, + a rest.
-
-    The rest is at most `rest`, entry by entry.
-    """
+    """Matrices (n, r, c) over boxes: centre + slopes times parameters within `half` + a remainder within `rest`."""
 
     centre: Array  # (n, r, c)
     slopes: Array  # (n, k, r, c)
@@ -121,7 +118,7 @@ class Affine:
 
     @property
     def known(self) -> Array:
-        """Where there are bounds at all (n,)."""
+        """Where bounds are finite (n,)."""
         return np.asarray(np.isfinite(self.rest).all(axis=(-1, -2)))
 
     def _corners(self) -> Array:
@@ -129,7 +126,7 @@ class Affine:
         return np.array(list(product((-1.0, 1.0), repeat=self.half.shape[1])))
 
     def _size(self) -> Array:
-        """Absolute values that the affine part can have (n, r, c)."""
+        """Largest absolute values of the affine part (n, r, c)."""
         sloped = np.einsum("nkrc,nk->nrc", np.abs(self.slopes), self.half)
         return np.asarray((np.abs(self.centre) + sloped) * MORE)
 
@@ -147,13 +144,10 @@ class Affine:
         return np.where(self.known, found, np.inf)
 
     def smallest(self) -> Array:
-        """Lower bounds (n,) of the smallest singular value, that of as many as there are columns.
+        """Lower bounds (n,) of the smallest singular value, counting as many as columns.
 
-        With L the affine part, L^T L is its value at the centre, plus a part that is affine in the parameters, plus
-        a positive semidefinite one, which is left out.
-
-        Returns:
-            The bounds.
+        With L the affine part, L^T L is its value at the centre, plus a part that is affine in the parameters, plus a
+        positive semidefinite one, which is left out.
         """
         size, k, r = self._size(), self.half.shape[1], self.centre.shape[1]
         turned = np.swapaxes(self.centre, -1, -2)
@@ -169,13 +163,10 @@ class Affine:
         return np.where(self.known, np.maximum(root - _norm(rest) * MORE, 0.0), 0.0)
 
     def regularity(self) -> Array:
-        """Positive (n,) where all matrices over the box have full column rank; at most 1.
+        """One less the growth of v (n,), positive where all matrices over the box have full column rank; at most 1.
 
         With C the pseudo-inverse at the centre, C A differs from 1 by a matrix of which P bounds all entries. Where
         P v < v for a vector of positive numbers, the spectral radius of P is below one, and C A regular.
-
-        Returns:
-            One less the growth of v.
         """
         known = self.known[:, None, None]
         C = np.asarray(np.linalg.pinv(self.centre), dtype=float)
@@ -199,16 +190,10 @@ class Affine:
 
 
 def eigenvalue_bounds(A: Array) -> tuple[Array, Array]:
-    """Bounds of the smallest and of the largest eigenvalue of symmetric matrices (..., n, n), from below and above.
+    """Lower bounds of the smallest and upper bounds of the largest eigenvalue of symmetric A (..., n, n), finite.
 
     With V the computed eigenvectors and l the values, A is V l V^T plus a residual, which moves eigenvalues by its norm
     at most (Weyl); and V l V^T has the eigenvalues l but for factors within the norm of V^T V - 1 of one (Ostrowski).
-
-    Args:
-        A: the matrices; only finite ones.
-
-    Returns:
-        (...,) and (...,).
     """
     n = A.shape[-1]
     symmetric = 0.5 * (A + np.swapaxes(A, -1, -2))
@@ -224,15 +209,7 @@ def eigenvalue_bounds(A: Array) -> tuple[Array, Array]:
 
 
 def solve(A: Ball, b: Ball) -> Ball:
-    """All solutions of A x = b (..., n, c); of infinite radius where a matrix may be singular.
-
-    Args:
-        A: (..., n, n).
-        b: (..., n, c).
-
-    Returns:
-        The solutions.
-    """
+    """All solutions of A x = b, (..., n, n) and (..., n, c); of infinite radius where a matrix may be singular."""
     n = A.middle.shape[-1]
     safe = np.where(np.isfinite(A.radius).all(axis=(-1, -2), keepdims=True), A.middle, np.eye(n))
     with np.errstate(all="ignore"):
@@ -254,16 +231,9 @@ def solve(A: Ball, b: Ball) -> Ball:
 
 
 def solve_affine(A: Affine, b: Affine) -> Ball:
-    """All solutions of A x = b over boxes, to the second order in their size.
+    """All solutions (n, r, c) of A x = b over boxes, to the second order in their size; infinite radius if singular.
 
     x differs from that at the centre, x_c, by the solution for the right side (b - b_c) - (A - A_c) x_c.
-
-    Args:
-        A: (n, r, r).
-        b: (n, r, c).
-
-    Returns:
-        The solutions (n, r, c); of infinite radius where a matrix may be singular.
     """
     over = A.ball()
     roughly = solve(over, b.ball())
@@ -278,7 +248,7 @@ def solve_affine(A: Affine, b: Affine) -> Ball:
 
 
 def least_squares(K: Affine, b: Affine) -> Ball:
-    """The x (n, f, c) that K x misses b by least, for tall matrices (n, m, f), over boxes."""
+    """The least squares solutions x (n, f, c) of K x = b over boxes, for tall matrices (n, m, f)."""
     m = K.centre.shape[1]
     if m == K.centre.shape[2]:
         return solve_affine(K, b)
@@ -287,7 +257,7 @@ def least_squares(K: Affine, b: Affine) -> Ball:
 
 
 def least_norm(K: Affine, b: Affine) -> Ball:
-    """The least x (n, m, c) with K^T x = b, for tall matrices (n, m, f), over boxes."""
+    """The x (n, m, c) of least norm with K^T x = b over boxes, for tall matrices (n, m, f)."""
     m = K.centre.shape[1]
     if m == K.centre.shape[2]:
         return solve_affine(K.T, b)
@@ -296,16 +266,7 @@ def least_norm(K: Affine, b: Affine) -> Ball:
 
 
 def less(b: Affine, A: Affine, x: Array) -> Affine:
-    """b - A x over boxes.
-
-    Args:
-        b: (n, r, c).
-        A: (n, r, m).
-        x: (m, c).
-
-    Returns:
-        (n, r, c).
-    """
+    """b - A x over boxes, for b (n, r, c), A (n, r, m) and x (m, c)."""
     there = _point(x)
     centre = _point(b.centre) + -(_point(A.centre) @ there)
     slopes = _point(b.slopes) + -(_point(A.slopes) @ there)
@@ -343,7 +304,7 @@ def _point(A: Array) -> Ball:
 
 
 def _inverse(A: Array) -> Array:
-    """Inverses, of the unit matrix where there is none."""
+    """Inverses; the unit matrix for singular ones."""
     n = A.shape[-1]
     values = np.linalg.svd(A, compute_uv=False)
     regular = values[..., -1] > 1e-14 * values[..., 0]

@@ -18,7 +18,7 @@ from pkm_analysis.proof.requirements import Requirement
 from pkm_description.mechanism import Array
 from pkm_kinematics import Kinematics
 
-STRAIGHT = 1e-9  # m and rad: how far task coordinates may be from a straight line, which is rounding
+STRAIGHT = 1e-9  # m and rad: rounding of task coordinates on a straight line
 _TRIED = np.linspace(0.0, 1.0, 17)  # shares of a part at which poses are tried
 
 
@@ -30,25 +30,19 @@ def prove_motion(
     mode: int = 0,
     **settings: Any,
 ) -> Proof:
-    """Whether requirements hold all along a path of straight lines with rounded corners.
+    """Whether requirements hold along a path of straight lines with rounded corners.
 
-    Within `radii` of a corner the path is somewhere in the parallelogram of the last stretch before it and the first
-    after it, as every path is whose way along one line ends while that along the next begins. The requirements are
-    proved of the whole parallelogram.
+    Within `radii` of a corner the path lies in the parallelogram of the last stretch before it and the first after it,
+    as does every path whose way along one line ends while that along the next begins. The requirements are proved on
+    the whole parallelogram. `settings` are those of `prove_path`; the answer's `share` is of lines and corners.
 
     Args:
-        kinematics: of the robot.
         poses: (n, 7), base frame.
-        radii: (n,) how far before and after each pose the path may leave its lines [m]; zero at both ends.
-        requirements: what is to hold.
+        radii: (n,) distance [m] before and after each pose at which the path may leave its lines; zero at both ends.
         mode: number of the working mode.
-        settings: `resolution`, `most_boxes`, `progress` and `sweeps` of `prove_path`.
-
-    Returns:
-        The answer, whose `share` is of the number of lines and corners.
 
     Raises:
-        AnalysisError: there is no path, or it is not straight in the task coordinates; the robot cannot be bounded.
+        AnalysisError: no path, or not straight in the task coordinates; or the robot cannot be bounded.
         ModeError: no such working mode.
     """
     poses, radii = np.asarray(poses, dtype=np.float64), np.asarray(radii, dtype=np.float64)
@@ -81,7 +75,7 @@ def _coordinates(kinematics: Kinematics, pose: Array) -> Array:
 
 
 def _require_straight(kinematics: Kinematics, poses: Array, at: Array) -> None:
-    """Refuse a turn whose task coordinates do not change in proportion, as where it is about no axis of theirs."""
+    """Refuse a rotation whose task coordinates do not change in proportion, as about none of their axes."""
     turn = Rotation.from_quat(poses[0, 3:])
     vector = (turn.inv() * Rotation.from_quat(poses[1, 3:])).as_rotvec()
     for share in (0.25, 0.5, 0.75):
@@ -96,8 +90,8 @@ def _require_straight(kinematics: Kinematics, poses: Array, at: Array) -> None:
 def _corner(at: Array, before: Array, after: Array) -> Stretch:
     """About a corner (c,): the last stretch before it and the first after it, both (c,), and points of the path.
 
-    The part of the first way that is left is x, the part of the second that is done is y; the path goes from (1, 0) to
-    (0, 1), and is smooth: with the ramp of `RoundedPath`, x and y are at most 0.16 in its middle.
+    With x the rest of the first way and y the progress on the second, the path goes smoothly from (1, 0) to (0, 1):
+    with the ramp of `RoundedPath`, x and y are at most 0.16 in its middle.
     """
     t = _TRIED
     ramp = t**4 * (5.0 - 6.0 * t + 2.0 * t * t)

@@ -41,59 +41,34 @@ _COMPARISONS = {
 
 
 class Program(NamedTuple):
-    """A tape in rows: constants first, then inputs and what is computed of them, in order."""
+    """A tape in rows: constants first, then inputs and what is computed from them, in order."""
 
     terms: Numbers  # (n, 5) operation and operands
     constants: Numbers  # (c,) rows of constants
     values: Array  # (c,) what they are
     conditions: Numbers  # (d, 4) comparison, left, right, outcome
-    rows: dict[int | Constant, int]  # of terms and constants, by what the tape knows them by
+    rows: dict[int | Constant, int]  # of terms and constants, by their identity in the tape
     reaches: tuple[int, ...]  # rows that must not be negative: what is under the roots of closed forms
 
     def row(self, number: Number) -> int:
-        """The row of a number of the recording.
-
-        Args:
-            number: a term that is needed, or a constant among the results.
-
-        Returns:
-            Its row.
-        """
+        """The row of a needed term, or of a constant among the results."""
         return self.rows[key(number)]
 
     def rows_of(self, numbers: Iterable[Number]) -> Numbers:
-        """The rows of numbers; -1 for terms that nothing needs.
-
-        Args:
-            numbers: of the recording.
-
-        Returns:
-            (n,).
-        """
+        """The rows (n,) of numbers; -1 for terms that nothing needs."""
         return np.array([self.rows.get(key(n), -1) for n in numbers], dtype=np.int64)
 
 
 class NoIntervalFormError(Exception):
-    """An operation that has no interval form here."""
+    """An operation without an interval form."""
 
 
 def compile_tape(tape: Tape, results: Iterable[Number], conditions: bool = True) -> Program:
-    """The rows of a tape that `results` need.
+    """The rows of a tape that `results` need; with `conditions`, also the comparisons recorded.
 
-    Closed forms take the root of the larger of a number and zero. The number itself is taken here, which leaves an
+    Closed forms take the root of the larger of a number and zero. The number itself is used here, which leaves an
     interval with a root of its own where it is negative nowhere, and it is listed in `reaches`: a limb reaches its
-    target where it is not negative.
-
-    Args:
-        tape: recorded.
-        results: terms or constants that are wanted.
-        conditions: whether what was decided while recording belongs to the program.
-
-    Returns:
-        The program.
-
-    Raises:
-        NoIntervalFormError: there is an operation without an interval form.
+    target where it is not negative. Raises `NoIntervalFormError`.
     """
     results = list(results)
     needed = tape.needed(results, conditions)
@@ -124,7 +99,7 @@ def compile_tape(tape: Tape, results: Iterable[Number], conditions: bool = True)
 
 
 class _Rows:
-    """Rows as they are written."""
+    """Collects rows."""
 
     def __init__(self, rows: list[list[int]], places: dict[int | Constant, int], constants: int) -> None:
         self.rows, self.places, self.constants = rows, places, constants

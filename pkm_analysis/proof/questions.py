@@ -23,18 +23,13 @@ _BOUND = re.compile(
 
 
 def read_requirement(robot: Robot, text: str, sensors: tuple[float, ...] = ()) -> Requirement:
-    """A requirement that can be proved.
+    """A requirement that can be proved, one of `words.FORMS`.
 
     Args:
-        robot: of which it is asked.
-        text: one of `words.FORMS`.
-        sensors: largest errors of the actuators' sensors, one for each or one for all [rad, m], for errors of the pose.
-
-    Returns:
-        The requirement.
+        sensors: largest errors of the actuators' sensors [rad, m], one for each or one for all, for errors of the pose.
 
     Raises:
-        AnalysisError: it cannot be read or proved, or its unit is missing or wrong.
+        AnalysisError: unreadable, not provable, or the unit is missing or wrong.
     """
     about = f"requirement '{text}'"
     words = " ".join(text.split())
@@ -72,18 +67,7 @@ def read_requirement(robot: Robot, text: str, sensors: tuple[float, ...] = ()) -
 
 
 def read_point(coordinates: TaskCoordinates, words: Iterable[str]) -> Array:
-    """Task coordinates, home's where they are not named.
-
-    Args:
-        coordinates: of the robot.
-        words: such as "x=0.1" or "yaw=10deg".
-
-    Returns:
-        (c,).
-
-    Raises:
-        AnalysisError: a word that cannot be read, or no such coordinate.
-    """
+    """Task coordinates (c,) from words such as "x=0.1" or "yaw=10deg"; home's where not named."""
     point = np.array([c.home for c in coordinates.all])
     for word in words:
         c, value = read_value(coordinates, word)
@@ -92,17 +76,9 @@ def read_point(coordinates: TaskCoordinates, words: Iterable[str]) -> Array:
 
 
 def read_box(coordinates: TaskCoordinates, words: Iterable[str]) -> Array:
-    """Bounds of task coordinates, home's where they are not named.
+    """Bounds (c, 2) of coordinates from words such as "x=-0.1:0.1", "yaw=-10:10deg" or "z=-800mm" (held).
 
-    Args:
-        coordinates: of the robot.
-        words: such as "x=-0.1:0.1" or "yaw=-10:10deg", or "z=-800mm" for one that is held.
-
-    Returns:
-        (c, 2).
-
-    Raises:
-        AnalysisError: a word that cannot be read, no such coordinate, or a range that is empty.
+    Those not named are held at home. `AnalysisError` for an unreadable word, an unknown coordinate, or an empty range.
     """
     bounds = np.array([[c.home, c.home] for c in coordinates.all])
     for word in words:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to hold at every pose, and how far it does: bounds over boxes, and values at single poses.
+"""What is to hold at every pose, and by how much: bounds over boxes, and values at single poses.
 
-Each requirement has a slack, positive where it holds: a lower bound of it over boxes, from enclosures, proves, and its
-value at one pose, from the ordinary kinematics and dynamics, refutes.
+Each requirement has a slack, positive where it holds: a lower bound over boxes, from enclosures, proves; the value at
+one pose, from the ordinary kinematics and dynamics, refutes.
 """
 
 from __future__ import annotations
@@ -27,60 +27,34 @@ from pkm_kinematics.solve.constraints import per_unit_speed
 from pkm_kinematics.solve.singularity import Singularity, margins
 from pkm_kinematics.status import Status
 
-SINGULAR = 1e-9  # a margin that is zero but for rounding
-FEW = 64  # poses at which the limbs' hold on the platform is looked at, which takes long
+SINGULAR = 1e-9  # a margin below is zero up to rounding
+FEW = 64  # poses at which constraints are evaluated, which is slow
 HALVINGS = 60  # of a line between two poses: down to rounding
 
 
 class Requirement(Protocol):
-    """What is to hold at every pose."""
+    """A condition to be proved at every pose."""
 
     @property
     def constraints(self) -> bool:
-        """Whether the closure equations' own matrix is looked at."""
+        """Whether it needs the closure equations' own matrix."""
         ...
 
     def over(self, encloser: Encloser, found: Enclosure) -> Array:
-        """Lower bounds of the slack over boxes.
-
-        Args:
-            encloser: of the robot.
-            found: what it says of the boxes.
-
-        Returns:
-            (n,); minus infinity where nothing is known.
-        """
+        """Lower bounds (n,) of the slack over boxes; minus infinity where unknown."""
         ...
 
     def at(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array:
-        """Slack at single poses.
-
-        Args:
-            kinematics: of the robot.
-            coordinates: of its task (n, c).
-            mode: number of the working mode.
-
-        Returns:
-            (n,); NaN where the robot has no configuration.
-        """
+        """Slack (n,) at task coordinates (n, c); NaN where the robot has no configuration."""
         ...
 
     def suspect(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array | None:
-        """A pose between others at which the slack is likely to be negative.
-
-        Args:
-            kinematics: of the robot.
-            coordinates: of its task (n, c).
-            mode: number of the working mode.
-
-        Returns:
-            Task coordinates (c,) on a line between two of those given, or None.
-        """
+        """Coordinates (c,) between two of those given (n, c) where the slack is probably negative, or None."""
         ...
 
 
 class _WithoutSuspects:
-    """What is not looked for between poses."""
+    """Requirements without a search between poses."""
 
     def suspect(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array | None:
         """See `Requirement`."""
@@ -94,7 +68,7 @@ class Inside(_WithoutSuspects):
     constraints = False
 
     def __str__(self) -> str:
-        """As it is asked for."""
+        """As it is written in a question."""
         return "inside"
 
     def over(self, encloser: Encloser, found: Enclosure) -> Array:
@@ -110,10 +84,10 @@ class Inside(_WithoutSuspects):
         return np.where(self._turned_alike(encloser, found, least > 0.0), least, -np.inf)
 
     def _turned_alike(self, encloser: Encloser, found: Enclosure, asked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether the kinematics, too, have all corners of boxes inside: their joints then have the same turns.
+        """Whether the kinematics, too, find all corners of boxes inside: joints then have the same turns.
 
-        They count a joint's turns on the straight way from home, which may pass a limb's base on either side: such a
-        line of ways has some of a box's corners on each side of it.
+        They count a joint's turns on the straight way from home, which may pass a limb's base on either side: where
+        ways differ in this, some of a box's corners are on each side.
         """
         alike = np.ones(len(found.boxes), dtype=np.bool_)
         if asked.any():
@@ -125,7 +99,7 @@ class Inside(_WithoutSuspects):
         return alike
 
     def _coordinates(self, encloser: Encloser, found: Enclosure) -> Array:
-        """How far the coordinates themselves are from their limits (n, 2 c)."""
+        """Distance of the coordinates from their limits (n, 2 c)."""
         domain, engine = encloser.domain, encloser.kinematics.engine
         ends = domain.directions * found.boxes[:, None, :, 0], domain.directions * found.boxes[:, None, :, 1]
         lowest = domain.origin + np.minimum(*ends).sum(axis=-1)
@@ -153,14 +127,13 @@ class Inside(_WithoutSuspects):
 class NoSingularity:
     """No singularity of any type: 1, 2, of the constraints, or inside a limb.
 
-    With the actuators locked the closure equations leave no joint and no freedom of the platform free, and the rates of
-    the actuators are bounded.
+    With the actuators locked the closure equations determine all joints and the platform; actuator rates are bounded.
     """
 
     constraints = True
 
     def __str__(self) -> str:
-        """As it is asked for."""
+        """As it is written in a question."""
         return "no singularity"
 
     def over(self, encloser: Encloser, found: Enclosure) -> Array:
@@ -180,7 +153,7 @@ class NoSingularity:
         return np.asarray(least - SINGULAR)
 
     def suspect(self, kinematics: Kinematics, coordinates: Array, mode: int) -> Array | None:
-        """See `Requirement`: between two poses at which the determinant of the Jacobian has opposite signs."""
+        """See `Requirement`: between two poses whose Jacobians have determinants of opposite sign."""
         sign = jacobian_margins(kinematics, coordinates, mode).determinant_sign
         if not ((sign > 0.0).any() and (sign < 0.0).any()):
             return None
@@ -196,24 +169,24 @@ class NoSingularity:
 
 @dataclass(frozen=True)
 class Margin(_WithoutSuspects):
-    """A bound of the singular values of the Jacobian, by one of the names that people use for them.
+    """A bound on the singular values of the Jacobian, by one of their usual names.
 
-    * `type1`: the slowest that the platform can be at unit actuator speed, the smallest transmission factor;
-    * `type2`: the slowest that the actuators can be at unit platform speed, one over the largest transmission factor;
+    * `type1`: least platform speed at unit actuator speed, the smallest transmission factor;
+    * `type2`: least actuator speed at unit platform speed, one over the largest transmission factor;
     * `margin`: the smaller of the two;
     * `psi`: all transmission factors, platform speed by actuator speed.
 
-    Rotations count at the robot's characteristic length.
+    Rotations are scaled by the robot's characteristic length.
     """
 
     name: str
     bound: float
     above: bool  # whether the quantity must be larger than the bound, or smaller
-    unit: str = ""  # of the bound, to be said
+    unit: str = ""  # of the bound, for texts
     constraints = False
 
     def __post_init__(self) -> None:
-        """Refuse what is known by no bound."""
+        """Refuse combinations that no bound covers."""
         if self.name not in ("type1", "type2", "margin", "psi"):
             raise AnalysisError(f"requirement '{self.name}'", "it is no margin", "take type1, type2, margin or psi")
         if self.name != "psi" and not self.above:
@@ -224,7 +197,7 @@ class Margin(_WithoutSuspects):
             raise AnalysisError(f"requirement '{self}'", "the bound is not positive", "take a positive one")
 
     def __str__(self) -> str:
-        """As it is asked for."""
+        """As it is written in a question."""
         return f"{self.name} {'>' if self.above else '<'} {self.bound:g} {self.unit}".rstrip()
 
     @property
@@ -261,18 +234,15 @@ class Margin(_WithoutSuspects):
 
 @dataclass(frozen=True)
 class Accuracy(_WithoutSuspects):
-    """A bound of the platform's error for errors of the actuators' sensors, the worst of all their combinations.
-
-    To the first order: the platform is displaced by the Jacobian times the sensors' errors.
-    """
+    """A bound on the platform's error for the worst sensor errors, to first order: the Jacobian times the errors."""
 
     sensors: tuple[float, ...]  # largest errors, one for each actuator or one for all [rad, m]
     bound: float  # m, or rad
-    turning: bool = False  # the error of the orientation, not of the position
+    turning: bool = False  # error of orientation, not of position
     constraints = False
 
     def __str__(self) -> str:
-        """As it is asked for."""
+        """As it is written in a question."""
         return f"turning_error < {self.bound:g} rad" if self.turning else f"position_error < {self.bound:g} m"
 
     def _errors(self, n: int) -> Array:
@@ -298,13 +268,13 @@ class Accuracy(_WithoutSuspects):
 
 @dataclass(frozen=True)
 class Effort(_WithoutSuspects):
-    """The actuators hold the robot at rest against its weight, within efforts.
+    """The actuators hold the robot at rest against its weight, within their ranges of effort.
 
-    Redundant ones share as the controller has them share: by least norm within their ranges. Where the least norm
-    itself is within these, it is that. Of winches, which only pull, what is proved is that there are tensions within
-    the ranges: the middle of these, and what is missing by least norm (Pott, Bruckmann and Mikelsons, "Closed-form
-    force distribution for parallel wire robots", 2009). How large the tensions are that the controller takes is not
-    proved, for which of them are at the ends of their ranges changes from pose to pose.
+    Redundant ones are distributed as by the controller: least norm within their ranges, and where the least norm itself
+    is within these, it is that. Of winches, which only pull, it is proved that tensions within the ranges exist: their
+    middle plus the missing part by least norm (Pott, Bruckmann and Mikelsons, "Closed-form force distribution for
+    parallel wire robots", 2009). The size of the controller's own tensions is not proved, as the set of those at the
+    ends of their ranges changes from pose to pose.
     """
 
     dynamics: Dynamics
@@ -312,7 +282,7 @@ class Effort(_WithoutSuspects):
     constraints = False
 
     def __post_init__(self) -> None:
-        """Refuse what is not proved of winches."""
+        """Refuse bounds for winches: nothing is proved of them."""
         if self.bounds and self.dynamics.kinematics.mechanism.one_way_actuators.any():
             problem = (
                 "how large the tensions are is not proved of drives that only pull or push: which of them are at the "
@@ -324,12 +294,12 @@ class Effort(_WithoutSuspects):
             raise AnalysisError(f"requirement '{self}'", problem, remedy)
 
     def __str__(self) -> str:
-        """As it is asked for."""
+        """As it is written in a question."""
         return f"effort_at_rest < {', '.join(f'{b:g}' for b in self.bounds) or 'limits'}"
 
     @cached_property
     def _range(self) -> tuple[Array, Array]:
-        """The least and the largest effort of each actuator, both (m,)."""
+        """Least and largest effort of each actuator, both (m,)."""
         kinematics = self.dynamics.kinematics
         ranges = kinematics.mechanism.effort_range
         if not self.bounds:
@@ -372,13 +342,13 @@ class Effort(_WithoutSuspects):
 
 
 def inverse_jacobian(encloser: Encloser, found: Enclosure) -> Affine:
-    """Rates of the actuators per unit speeds of the platform's freedoms, over boxes."""
+    """Rates of the actuators per unit speeds of the platform's degrees of freedom, over boxes."""
     n, joints = encloser.program.n_actuated, found.joints
     return Affine.of(joints.centre_rate[:, :n], np.moveaxis(joints.bend[:, :n], 2, 1), found.half)
 
 
 def closure_system(encloser: Encloser, found: Enclosure) -> Affine:
-    """The closure equations by passive joints and the platform's six freedoms, over boxes."""
+    """The closure equations by passive joints and the platform's six velocities, over boxes."""
     program, jets = encloser.program, found.system
     n, k = found.half.shape
     rows, columns = program.entries.T
@@ -390,7 +360,7 @@ def closure_system(encloser: Encloser, found: Enclosure) -> Affine:
 
 
 def jacobian_margins(kinematics: Kinematics, coordinates: Array, mode: int) -> Singularity:
-    """Margins of types 1 and 2 at task coordinates (n, c), as `Kinematics.singularity` has them, without the others."""
+    """Margins of types 1 and 2 alone at task coordinates (n, c), as `Kinematics.singularity` has them."""
     S = np.nan_to_num(kinematics.subspace(coordinates, mode=mode or None))
     K = kinematics.inverse_jacobian(coordinates, mode=mode or None) @ S
     unit = per_unit_speed(K, S, kinematics.characteristic_length)
@@ -399,7 +369,7 @@ def jacobian_margins(kinematics: Kinematics, coordinates: Array, mode: int) -> S
 
 
 def _largest_of_signs(A: Ball) -> Array:
-    """Upper bounds (n,) of the length of A s for all vectors s of entries between -1 and 1, matrices (n, 3, m)."""
+    """Upper bounds (n,) of the length of A s for all vectors s of entries between -1 and 1, A (n, 3, m)."""
     signs = all_signs(A.middle.shape[-1])
     sums = A @ Ball(signs, np.zeros_like(signs))
     return np.asarray(np.sqrt((sums.magnitude**2).sum(axis=-2)).max(axis=-1) * MORE)

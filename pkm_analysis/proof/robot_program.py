@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One robot's kinematics as a program for jets: recorded from the kernels that every robot runs on.
 
-The kernels that place bodies and solve limbs in closed form are run once as plain Python on numbers that write down
-what is done to them. Limbs without a closed form contribute their closure equations, with their joints as unknowns.
+The kernels that place bodies and solve limbs in closed form run once as plain Python on numbers that record their
+operations. Limbs without a closed form contribute their closure equations, with their joints as unknowns.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from pkm_kinematics.kernels.rates.limb_system import limb_system
 from pkm_kinematics.kernels.records import BASE, CLOSED_FORM, PLATFORM
 from pkm_kinematics.kinematics import Kinematics
 
-PIVOT = 1e-9  # of the largest: a joint or an equation whose pivot is smaller adds nothing
+PIVOT = 1e-9  # of the largest: a joint or an equation with a smaller pivot is dependent
 
 
 @dataclass(frozen=True, eq=False)
 class RobotProgram:
-    """Two programs, and where in the results of the second what is wanted of them is.
+    """Two programs, and the layout of the second one's results.
 
-    Results are, in this order: `reach` numbers under roots, the positions of `joints`, the potential energy [J], and
-    entries of `system`.
+    Results are, in order: `reach` numbers under roots, the positions of `joints`, the potential energy [J], and entries
+    of `system`.
     """
 
     pose: Program  # task coordinates to origin and rotation
@@ -53,13 +53,13 @@ class RobotProgram:
     reach: int
     joints: Numbers  # columns among all joints: of the actuators, in their order, and of those with limits
     n_actuated: int
-    limits: Array  # (2, n) of `joints` [rad, m], the library's rounding allowed for
-    system: Array  # (rows, columns) what is constant of the matrix of `System`
+    limits: Array  # (2, n) of `joints` [rad, m], with room for rounding
+    system: Array  # (rows, columns) constant entries of the closure matrix
     entries: Numbers  # (n, 2) row and column of those that are not
 
 
 class _Block(NamedTuple):
-    """What a block without a closed form asks for."""
+    """Unknowns and equations of a block without a closed form."""
 
     unknowns: list[Number]
     equations: list[Number]
@@ -67,19 +67,10 @@ class _Block(NamedTuple):
 
 
 def record_robot(kinematics: Kinematics, mode: int, constraints: bool) -> RobotProgram:
-    """The program of a robot in a working mode.
+    """Record a robot in a mode, on request with the closure equations' matrix, for singularities of every type.
 
-    Args:
-        kinematics: of the robot.
-        mode: number of the working mode.
-        constraints: whether the closure equations' own matrix is wanted, which tells of singularities of every type.
-
-    Returns:
-        The program.
-
-    Raises:
-        AnalysisError: the robot does what no interval form is known of here.
-        ModeError: no such working mode.
+    `AnalysisError` for a configuration-dependent motion space, a platform without a branch of its own, or an operation
+    without an interval form.
     """
     engine = kinematics.engine
     if not engine.constant_space:
@@ -118,7 +109,7 @@ class _Recorder:
         self.there = found if np.isfinite(found).all() else self.start
 
     def record(self) -> RobotProgram:
-        """The whole."""
+        """Record both programs."""
         coordinates, placed = self._pose()
         pose = compile_tape(_tape_of(coordinates), placed)
         tape = Tape()
@@ -159,7 +150,7 @@ class _Recorder:
         )
 
     def _pose(self) -> tuple[Any, list[Number]]:
-        """Coordinates as terms, and origin and rotation that they lead to."""
+        """Coordinates as terms, and the resulting origin and rotation."""
         tape = Tape()
         coordinates = tape.inputs(0, self.at, range(len(self.at)))
         for i, q in enumerate(coordinates):
@@ -169,7 +160,7 @@ class _Recorder:
         return coordinates, [*p, *R.ravel()]
 
     def _place_platform(self, tape: Tape, placed: list[Number]) -> Any:
-        """Origin and rotation as inputs; what never changes is a constant."""
+        """Origin and rotation as inputs; unchanging entries are constants."""
         turns = self.engine.task.subspace[3:].any()
         vary = [j for j, x in enumerate(placed) if isinstance(x, Term) or j < 3 or turns]
         inputs = tape.inputs(0, np.array([value(x) for x in placed]), vary)
@@ -204,7 +195,7 @@ class _Recorder:
         return found
 
     def _square(self, b: int) -> tuple[list[int], list[int]]:
-        """As many bodies and rows of a block as its equations are independent: the others follow from them."""
+        """As many bodies and rows of a block as it has independent equations; the others follow."""
         block = self.engine.model.blocks[b]
         placed = self.engine.placed(self.engine.poses_at(self.at[None])[0], self.there, self.branch)
         m, n = int(block["rows"]), int(block["count"])
@@ -220,7 +211,7 @@ class _Recorder:
         return [first + int(j) for j in kept], [int(block["rows_at"]) + int(r) for r in np.sort(rows[:rank])]
 
     def _position(self, i: int) -> Number:
-        """Position of the joint of body `i`: of a turning one in closed form, the turn nearest to home."""
+        """Position of the joint of body `i`: of a revolute one in closed form, the turn nearest to home."""
         me = self.data.state[i]
         if self.model.bodies[i].prismatic or isinstance(me.q, Term):
             return me.q
@@ -231,10 +222,10 @@ class _Recorder:
     def _system(self) -> tuple[Array, dict[tuple[int, int], Term]]:
         """The matrix of all closure equations by the passive joints and the platform's twist, actuators locked.
 
-        Where its columns are independent nothing can move, so that there is no singularity of type 2, of the
-        constraints, or inside a limb. Joints that are free by design, such as the spin of a rod, are left out. Where
-        the limbs leave the platform what its branch alone holds, as the spin of the pin at a five-bar's tip, the
-        platform's own freedoms are looked at, without the constraints.
+        Where its columns are independent nothing can move: no singularity of type 2, of the constraints, or inside a
+        limb. Joints that are free by design, such as the spin of a rod, are left out. Where the limbs leave the
+        platform what its branch alone holds, as the spin of the pin at a five-bar's tip, the platform's own degrees of
+        freedom are examined, without the constraints.
         """
         held = self.kinematics.mechanism.mobility.left_out == 0
         freedoms = np.eye(6) if held else self.engine.task.subspace
@@ -269,7 +260,7 @@ class _Recorder:
         return [i - first for b in blocks for i in self._square(b)[0]]
 
     def _energy(self) -> Number:
-        """Potential energy of all bodies [J], but for a constant."""
+        """Potential energy of all bodies [J], up to a constant."""
         lift = self.data.state[BASE].dv  # minus gravity
         total: Number = 0.0
         for i, body in enumerate(self.model.bodies):

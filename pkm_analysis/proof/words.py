@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked for a proof, and how long it is looked for, in words. Nothing heavy is imported."""
+"""Provable requirements in words, and the limits of the search. No heavy imports."""
 
 from __future__ import annotations
 
@@ -27,14 +27,7 @@ NAMES = tuple(dict.fromkeys(form.partition(" <")[0].partition(" >")[0] for form 
 
 
 def check_proved(text: str) -> None:
-    """Raise where nothing is proved of what a text names.
-
-    Args:
-        text: such as "type2 > 1 rad/m".
-
-    Raises:
-        AnalysisError: it is none of `FORMS`.
-    """
+    """Raise `AnalysisError` for a text, such as "type2 > 1 rad/m", that is none of `FORMS`."""
     name = " ".join(re.split(r"[<>=]", text, maxsplit=1)[0].split())
     if name not in NAMES and name.partition(" ")[0] not in NAMES:  # else what follows the name cannot be read
         near = difflib.get_close_matches(name, NAMES, n=1)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Singularity-free regions: what a working mode falls into, which regions touch, and paths within one."""
+"""Singularity-free regions: the parts of a working mode, which regions touch, and paths within one."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of a grid, and which neighbours are joined: nothing was found between them that separates them."""
+"""Nodes of a grid; neighbours are connected unless something was found that separates them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy  # whose parts load when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
@@ -21,15 +21,15 @@ from pkm_description.mechanism import Array
 
 NODES = {1: 2001, 2: 301, 3: 61, 4: 21, 5: 11, 6: 8}  # along each coordinate
 SLOW_NODES = {1: 201, 2: 41, 3: 15, 4: 8, 5: 6, 6: 5}  # the same where poses are solved by iteration
-ROWS = 1 << 18  # pairs of neighbours that are looked at together
+ROWS = 1 << 18  # pairs of neighbours per batch
 MOST = 20_000_000  # nodes
-ASIDE = 0.01 * np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0, 13.0])  # of a step: where no symmetry leads
+ASIDE = 0.01 * np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0, 13.0])  # of a step: an asymmetric offset
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Neighbours inside: numbers of nodes, and what separates them (0 where nothing)."""
+    """Neighbours inside: indices of nodes, and what separates them (0 where nothing)."""
 
     first: Indices
     second: Indices
@@ -42,17 +42,7 @@ class Edges:
 
 
 class GridGraph:
-    """A grid over a domain, measured.
-
-    Angles whose range is a whole turn, or more, of the platform go round: their grid closes.
-
-    Args:
-        membership: the conditions, over the domain.
-        resolution: nodes along each coordinate.
-
-    Raises:
-        AnalysisError: too many coordinates, or nodes.
-    """
+    """A measured grid over a domain, periodic along angles with a whole turn; `AnalysisError` where it is too large."""
 
     def __init__(self, membership: Membership, resolution: int | None = None) -> None:
         domain = membership.domain
@@ -87,7 +77,7 @@ class GridGraph:
         return float((self.steps * self.scale).max())
 
     def points(self, nodes: Indices) -> Array:
-        """Where nodes (n,) are: (n, d)."""
+        """Coordinates (n, d) of nodes (n,)."""
         index = np.unravel_index(nodes, self.shape)
         return np.stack([axis[i] for axis, i in zip(self.axes, index, strict=True)], axis=1)
 
@@ -126,7 +116,7 @@ class GridGraph:
             a, b = first[keep], second[keep]
             for at in slices(len(a), ROWS):
                 i, j = a[at], b[at]
-                beyond = self.nodes.points[i] + step  # where the second is, also beyond the end of what goes round
+                beyond = self.nodes.points[i] + step  # position of the second, also past the end of a periodic angle
                 all_of = self.nodes
                 there = Measured(
                     beyond, all_of.codes[j], all_of.sign[j], all_of.margins[j], all_of.turns[j], all_of.poses[j]
@@ -139,7 +129,7 @@ class GridGraph:
 
     @cached_property
     def components(self) -> NDArray[np.int32]:
-        """Number of the connected part that each node is in, the largest 1; 0 outside."""
+        """Number of the connected component of each node, the largest 1; 0 outside."""
         total = int(np.prod(self.shape))
         edges = self.edges
         keep = edges.joined
@@ -156,7 +146,7 @@ class GridGraph:
         return numbers
 
     def within(self, points: Array) -> Array:
-        """Points (n, d) with angles that go round brought into their range."""
+        """Points (n, d) with periodic angles wrapped into their range."""
         moved = np.array(points, dtype=np.float64)
         for k, wraps in enumerate(self.wraps):
             if wraps:
@@ -165,7 +155,7 @@ class GridGraph:
         return moved
 
     def around(self, point: Array) -> Indices:
-        """Nodes at the corners of the cell that a point (d,) is in, the nearest first."""
+        """Nodes at the corners of the cell that contains a point (d,), the nearest first."""
         cell = (self.within(point[None])[0] - self.domain.lower) / self.steps
         corners = np.stack(np.meshgrid(*([0, 1],) * len(cell), indexing="ij"), axis=-1).reshape(-1, len(cell))
         index = np.floor(cell).astype(np.int64) + corners

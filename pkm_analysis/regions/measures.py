@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What says of poses, and of the straight way between two of them, whether a singularity lies between."""
+"""Measures whether a singularity lies at points, or on the straight line between two of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BETWEEN = {
     TURN: "a turn that a joint cannot make for its limits",
     JUMP: "a jump of the coordinates that follow",
 }
-NOTHING = 1e-7  # of the margin of type 2: rounding
+NOTHING = 1e-7  # of the margin of type 2: rounding below
 BEND = 0.3  # of the way between two poses: how far a smooth way is from its chord halfway, at most
 ZERO = 1e-5  # of a margin at the ends of a line: what its least value along it is below where it passes a zero
 ROUNDS = 22  # of the search for that value
@@ -36,15 +36,12 @@ ROUNDS = 22  # of the search for that value
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Points and what is known of them.
+    """Points (n, d) [m, rad] and what is known of them.
 
-    Attributes:
-        points: (n, d) [m, rad].
-        codes: (n,) of conditions, TYPE_2 on a singularity.
-        sign: (n,) of the direct determinant against home's, int8; 0 where it is not known or has none.
-        margins: (n, 2) of the constraints and inside limbs; not negative.
-        turns: (n, t) positions [rad] of turning joints that have limits.
-        poses: (n, 7) where coordinates follow, positions in characteristic lengths; (n, 0) else.
+    `codes` (n,) are those of conditions, or TYPE_2 on a singularity; `sign` (n,) that of the direct determinant
+    relative to home's, 0 where unknown or without sign; `margins` (n, 2) of the constraints and inside limbs, not
+    negative; `turns` (n, t) positions [rad] of revolute joints with limits; `poses` (n, 7) where coordinates follow,
+    positions in characteristic lengths, else (n, 0).
     """
 
     points: Array
@@ -61,11 +58,7 @@ class Measured:
 
 
 class Measures:
-    """Measures points of a domain.
-
-    Args:
-        membership: the conditions, over the domain.
-    """
+    """Measures points of the domain of its conditions."""
 
     def __init__(self, membership: Membership) -> None:
         self.membership = membership
@@ -79,14 +72,7 @@ class Measures:
         self._joints = tuple(WIDTH + c for c in limited) if membership.joint_limits else ()
 
     def of(self, points: Array) -> Measured:
-        """Measure points.
-
-        Args:
-            points: (n, d) [m, rad].
-
-        Returns:
-            What is known of them.
-        """
+        """Measure points (n, d) [m, rad]."""
         codes = self.membership.codes(points)
         n, inside = len(points), codes == INSIDE
         sign, margins = np.zeros(n, dtype=np.int8), np.full((n, 2), UNLIMITED)
@@ -108,17 +94,10 @@ class Measures:
         return Measured(points, codes, sign, margins, turns, at)
 
     def between(self, a: Measured, b: Measured, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.int32]:
-        """What separates pairs of points that are inside.
+        """What separates pairs of points inside, a[i] and b[j] (m,): 0 for nothing, else a code.
 
-        Args:
-            a: the first of each pair.
-            b: the second.
-            i: their numbers in `a` (m,).
-            j: their numbers in `b` (m,).
-
-        Returns:
-            (m,) 0 where nothing does, found at their ends, halfway, and where margins dip to zero; a code of the
-                conditions that fails halfway, or one of `BETWEEN`.
+        Tested at their ends, halfway, and where margins dip to zero. A code is that of a condition that fails halfway,
+        or one of `BETWEEN`.
         """
         found = np.zeros(len(i), dtype=np.int32)
         middle = self.of(0.5 * (a.points[i] + b.points[j]))
@@ -139,7 +118,7 @@ class Measures:
         return found.astype(np.int32)
 
     def _least(self, a: Array, b: Array, which: int) -> Array:
-        """Least margins (n,) on the lines from `a` to `b`, by sections in the golden ratio."""
+        """Least margins (n,) on the lines from `a` to `b`, by golden section search."""
         ratio = 0.5 * (np.sqrt(5.0) - 1.0)
         low, high = np.zeros(len(a)), np.ones(len(a))
         domain, robot = self.membership.domain, self.membership.robot
@@ -167,10 +146,10 @@ class Measures:
 
 
 def _jumps(a: Array, middle: Array, b: Array) -> NDArray[np.bool_]:
-    """Whether poses (n, 7) in the middle are no part of a smooth way from those before to those after."""
+    """Whether intermediate poses (n, 7) are off a smooth way from those before to those after."""
     ends = []
     for end in (a, b):
-        side = np.where((end * middle)[:, 3:].sum(axis=1) < 0.0, -1.0, 1.0)  # both signs of a quaternion are one
+        side = np.where((end * middle)[:, 3:].sum(axis=1) < 0.0, -1.0, 1.0)  # q and -q are the same rotation
         ends.append(np.hstack([end[:, :3], side[:, None] * end[:, 3:]]))
     a, b = ends
     return np.asarray(np.linalg.norm(middle - 0.5 * (a + b), axis=1) > BEND * np.linalg.norm(b - a, axis=1))

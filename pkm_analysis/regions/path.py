@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A path from one pose to another that keeps its conditions, or the finding that on a grid there is none."""
+"""A path between two poses that keeps its conditions, or the finding that a grid has none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy  # whose parts load when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
@@ -21,24 +21,19 @@ from pkm_analysis.requirements.membership import INSIDE
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 
-CHECKS = 16  # places between neighbouring nodes that a path is checked at
-WHOLE = 1.5 * np.pi  # rad: an angle that may go further than this may go round
-REPAIRS = 200  # ways between nodes that are closed at most, because something was found on them
+CHECKS = 16  # checks of a path between neighbouring nodes
+WHOLE = 1.5 * np.pi  # rad: an angle with a larger range may be periodic
+REPAIRS = 200  # most connections between nodes removed because something was found on them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Path(Pictured):
-    """A path that keeps the conditions of a grid, straight between waypoints, or why there is none.
+    """A path that keeps the conditions of a grid, straight between waypoints, or the reason why there is none.
 
-    Attributes:
-        graph: grid that it was looked for on, with the conditions.
-        start: (d,) [m, rad].
-        end: (d,).
-        waypoints: (k, d); none where there is no path. Angles that go round are counted on.
-        reason: why there is none, empty where there is one.
-        proved: that there is none follows from a change of sign, whatever the grid.
-        checked: distance [m] at which the path was checked, angles at the characteristic length.
-        barrier: what stops the robot at the border of the part that the start is in, with its share.
+    `start`, `end` (d,) and `waypoints` (k, d), none without a path, are in m and rad; periodic angles are unwrapped.
+    With `proved`, that there is none follows from a change of sign, whatever the grid. `checked` is the spacing [m] of
+    the checks, angles at the characteristic length. `barrier` tells what stops the robot at the border of the component
+    of the start, with shares.
     """
 
     _picture: ClassVar[str] = "path_picture"
@@ -59,7 +54,7 @@ class Path(Pictured):
 
     @property
     def length(self) -> float:
-        """Length [m], angles at the characteristic length; infinite where there is none."""
+        """Length [m], angles at the characteristic length; infinite without a path."""
         if not self.found:
             return float("inf")
         return float(np.linalg.norm(np.diff(self.waypoints * self.graph.scale, axis=0), axis=1).sum())
@@ -69,7 +64,7 @@ class Path(Pictured):
         return along(self.waypoints, self.graph.scale, self.checked)
 
     def least(self) -> dict[str, float]:
-        """Least value of each required quantity along the path, or the most where it is bounded from above."""
+        """Least value of each required quantity along the path, or the largest where it is bounded from above."""
         points = self.graph.within(self.samples())
         poses, _ = self.graph.domain.poses(points)
         robot, values = self.graph.membership.robot, {}
@@ -79,14 +74,7 @@ class Path(Pictured):
         return values
 
     def prove(self) -> Proof:
-        """Whether it is inside the workspace and free of singularities at every pose, not only where it was checked.
-
-        Returns:
-            The proof, by interval arithmetic.
-
-        Raises:
-            AnalysisError: there is no path, or nothing can be proved of this robot.
-        """
+        """Prove by intervals that every pose is inside and free of singularities; `AnalysisError` where impossible."""
         if not self.found:
             raise AnalysisError("proof", "there is no path", "find one first")
         membership = self.graph.membership
@@ -149,21 +137,11 @@ def box_of(
     end: Mapping[str, float],
     ranges: Mapping[str, Range],
 ) -> tuple[dict[str, Range], Ends]:
-    """Where a path is looked for.
+    """Where a path is searched: ranges [m, rad] by name, and the ends.
 
-    Args:
-        task: coordinates of the robot.
-        vary: names of those that vary.
-        start: coordinates [m, rad], home's for those that are not named.
-        end: the same.
-        ranges: that were asked for, by name.
-
-    Returns:
-        Ranges by name: both ends with as much room again on all sides, and half the robot's size at least, within the
-            platform's limits; and the ends. Coordinates beside those that vary are held where both ends name one value.
-
-    Raises:
-        AnalysisError: a coordinate that both ends set, to different values, and that does not vary.
+    Unless given in `ranges`, both ends with as much room again on all sides, and half the robot's size at least, within
+    the platform's limits. Coordinates that do not vary are held where both ends name one value, else `AnalysisError`;
+    home's is the default.
     """
     size = task.kinematics.engine.size
     first = {task.find(name).name: float(value) for name, value in start.items()}
@@ -189,7 +167,7 @@ def box_of(
 
 
 def along(waypoints: Array, scale: Array, step: float) -> Array:
-    """Points (n, d) of a path, its waypoints (k, d) among them, no further apart than a step [m]."""
+    """Points (n, d) of a path, including its waypoints (k, d), no further apart than a step [m]."""
     parts = [waypoints[:1]]
     for a, b in itertools.pairwise(waypoints):
         n = max(1, int(np.ceil(np.linalg.norm((b - a) * scale) / step)))
@@ -198,19 +176,7 @@ def along(waypoints: Array, scale: Array, step: float) -> Array:
 
 
 def find_path(graph: GridGraph, start: Array, end: Array) -> Path:
-    """A path along the nodes of a grid, then straightened, checked between the nodes.
-
-    Args:
-        graph: grid with the conditions.
-        start: (d,) [m, rad].
-        end: (d,).
-
-    Returns:
-        The path, or why there is none.
-
-    Raises:
-        AnalysisError: a condition fails at an end.
-    """
+    """A path along grid nodes, straightened, and checked between nodes; `AnalysisError` where an end is not inside."""
     ends = np.array([start, end], dtype=np.float64)
     here = graph.measures.of(graph.within(ends))
     for word, code, point in zip(("start", "end"), here.codes, graph.within(ends), strict=True):
@@ -229,7 +195,7 @@ def find_path(graph: GridGraph, start: Array, end: Array) -> Path:
 
 
 class _Finder:
-    """Looks for a path on a grid."""
+    """Searches a path on a grid."""
 
     def __init__(self, graph: GridGraph, ends: Array, checked: float) -> None:
         self.graph, self.ends, self.checked = graph, ends, checked
@@ -248,7 +214,7 @@ class _Finder:
         return bool((self.graph.measures.between(*self._stretched(found, points), order, order + 1) == 0).all())
 
     def _stretched(self, found: Any, points: Array) -> tuple[Any, Any]:
-        """The same with the points as they are, angles that go round counted on, where their middles are in range."""
+        """The same measurements, twice, at points wrapped into the range."""
         low, high = self.graph.domain.lower, self.graph.domain.upper
         moved = points.copy()
         for k, wraps in enumerate(self.graph.wraps):
@@ -258,7 +224,7 @@ class _Finder:
         return same, same
 
     def _links(self, end: int) -> Indices:
-        """Nodes around an end that a free straight way leads to."""
+        """Nodes around an end that a free straight line reaches."""
         from_end = self.ends[end]
         nodes = self.graph.around(from_end)
         nodes = nodes[self.graph.nodes.inside[nodes]]
@@ -266,7 +232,7 @@ class _Finder:
         return np.array(near, dtype=np.int64)
 
     def _beside(self, node: int, point: Array) -> Array:
-        """Where a node is (d,), in the turn of angles that go round that is nearest to a point (d,)."""
+        """Coordinates of a node (d,), with periodic angles in the turn nearest to a point (d,)."""
         place = self.graph.points(np.array([node]))[0]
         for k, wraps in enumerate(self.graph.wraps):
             if wraps:
@@ -318,7 +284,7 @@ class _Finder:
         return None
 
     def _unrolled(self, chain: list[int]) -> Array:
-        """Places (k, d) of a chain of nodes from the start to the end, angles that go round counted on."""
+        """Coordinates (k, d) of a chain of nodes from the start to the end, periodic angles unwrapped."""
         places = [self.ends[0]]
         for node in chain[1:-1]:
             places.append(self._beside(node, places[-1]))
@@ -329,7 +295,7 @@ class _Finder:
         return np.array([*places, last])
 
     def straightened(self, waypoints: Array) -> Array:
-        """Waypoints without those that a free straight way leads past."""
+        """Waypoints without those that a free straight line bypasses."""
         kept, at, last = [0], 0, len(waypoints) - 1
         while at < last:
             step = last - at
@@ -340,7 +306,7 @@ class _Finder:
         return waypoints[kept]
 
     def barrier(self) -> dict[str, float]:
-        """What is met around the part of the grid that the start is in, with shares, the most frequent first."""
+        """What is met around the component of the start, with shares, the most frequent first."""
         if self._reached is None:
             return {}
         reached, edges = self._reached, self.graph.edges

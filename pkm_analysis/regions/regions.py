@@ -31,17 +31,11 @@ SAME_DRIVES = 1e-6  # m or rad
 
 @dataclass(frozen=True)
 class Region:
-    """A connected set of poses of one working mode without a singularity in it.
+    """A connected set of poses of one working mode without a singularity.
 
-    Attributes:
-        number: 1, 2, ... over all modes.
-        mode: of the limbs.
-        mode_label: its name, a sign per limb with two branches.
-        sign: of the direct determinant against that at home; 0 where it has none.
-        size: by counting nodes, in the unit of the regions.
-        lower: lowest coordinates (d,).
-        upper: highest coordinates (d,).
-        home: whether home is in it.
+    `number` counts over all modes; `mode_label` has a sign per limb with two branches. `sign` is that of the direct
+    determinant relative to home's, 0 where it has none. `size` is by counting nodes, in the unit of `Regions`; `lower`
+    and `upper` are the bounding box (d,); `home` tells whether home is in it.
     """
 
     number: int
@@ -56,7 +50,7 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """An assembly mode: where the platform is, and in which region; 0 where it is in none that is listed."""
+    """An assembly mode: where the platform is, and its region; 0 for none that is listed."""
 
     label: str
     mode: int
@@ -66,15 +60,10 @@ class Assembled:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Regions(Pictured):
-    """The singularity-free regions of some working modes over a domain.
+    """The singularity-free regions of some working modes over a domain, the largest first, mode by mode.
 
-    Attributes:
-        graphs: the grid of each mode, measured.
-        regions: the parts found, the largest first, mode by mode.
-        numbers: for each mode the number of the region at each node; 0 where there is none.
-        touches: pairs of regions with a singularity between them.
-        crumbs: parts too small to be listed, and how many nodes they have together.
-        notes: what cannot be said, and why.
+    `numbers` are, for each mode, the region at each node of its grid, 0 for none. `crumbs` count the parts too small to
+    be listed, and their nodes. `notes` say what cannot be said, and why.
     """
 
     _picture: ClassVar[str] = "regions_picture"
@@ -93,7 +82,7 @@ class Regions(Pictured):
 
     @property
     def unit(self) -> str:
-        """Of sizes."""
+        """Unit of sizes."""
         return size_unit(self.graph.domain)
 
     def _summary(self) -> str:
@@ -112,15 +101,7 @@ class Regions(Pictured):
         return [*lines, *self.notes]
 
     def region_of(self, point: Array, mode: int | None = None) -> int:
-        """The region that a pose is in.
-
-        Args:
-            point: (d,) coordinates of the domain [m, rad].
-            mode: its working mode, the first of `graphs` where None.
-
-        Returns:
-            Its number; 0 where it is in none that is listed.
-        """
+        """Number of the region of a pose (d,) [m, rad], 0 for none listed; by default in the first mode of `graphs`."""
         mode = next(iter(self.graphs)) if mode is None else mode
         graph = self.graphs[mode]
         inner = graph.within(np.asarray(point, dtype=np.float64)[None])
@@ -136,15 +117,10 @@ class Regions(Pictured):
         return 0
 
     def assembly_modes(self, actuated: Array | None = None) -> list[Assembled]:
-        """The assembly modes of a set of actuator positions, and the regions that they are in.
+        """The assembly modes of actuator positions (n_actuated,) [rad, m], home's by default, and their regions.
 
-        Two in one region: the robot gets from one to the other without a singularity.
-
-        Args:
-            actuated: positions (n_actuated,) [rad or m]; home's where None.
-
-        Returns:
-            Those that lie in one of the working modes looked at, within the domain or not.
+        Only those in one of these working modes, within the domain or not. Two in one region: the robot gets from one
+        to the other without a singularity.
         """
         kinematics = self.graph.membership.robot.kinematics
         q = kinematics.inverse(kinematics.home).actuated if actuated is None else np.asarray(actuated, dtype=float)
@@ -161,7 +137,7 @@ class Regions(Pictured):
 
     @cached_property
     def changes(self) -> list[tuple[Assembled, Assembled]]:
-        """Pairs of home's assembly modes that are in one region: they change without a singularity."""
+        """Pairs of home's assembly modes in one region: they change without a singularity."""
         modes = self.assembly_modes()
         return [
             (a, b)
@@ -171,16 +147,7 @@ class Regions(Pictured):
         ]
 
     def path(self, start: Array, end: Array, mode: int | None = None) -> Path:
-        """A path within one region, under the conditions of these regions.
-
-        Args:
-            start: (d,) [m, rad].
-            end: (d,).
-            mode: working mode, the first of `graphs` where None.
-
-        Returns:
-            The path, or why there is none.
-        """
+        """A path within one region between points (d,) [m, rad]; by default in the first mode of `graphs`."""
         return find_path(self.graphs[next(iter(self.graphs)) if mode is None else mode], start, end)
 
     def to_dict(self) -> dict[str, Any]:
@@ -216,7 +183,7 @@ class Regions(Pictured):
 
 
 def nearest_turn(graph: GridGraph, points: Array, point: Array) -> Array:
-    """Points (n, d) with angles that go round taken in the turn nearest to another (d,)."""
+    """Points (n, d) with periodic angles in the turn nearest to another point (d,)."""
     moved = points.copy()
     for k, wraps in enumerate(graph.wraps):
         if wraps:
@@ -227,18 +194,10 @@ def nearest_turn(graph: GridGraph, points: Array, point: Array) -> Array:
 def regions(
     conditions: Sequence[Membership], given: Mapping[str, Range] | None = None, resolution: int | None = None
 ) -> Regions:
-    """Find the regions of working modes.
+    """Find the regions of working modes, from the conditions of each, whose ranges do not matter.
 
-    Args:
-        conditions: of each mode, over a domain whose ranges do not matter.
-        given: ranges of coordinates [m, rad] by name; as far as the workspaces reach for others.
-        resolution: nodes along each coordinate.
-
-    Returns:
-        The regions.
-
-    Raises:
-        AnalysisError: nowhere do all conditions hold.
+    `given` ranges [m, rad] are by full name; others are the workspaces' extent. `AnalysisError` where the conditions
+    hold nowhere.
     """
     ranges = ranges_for(conditions, given or {})
     graphs: dict[int, GridGraph] = {}
@@ -265,7 +224,7 @@ def regions(
 
 
 def ranges_for(conditions: Sequence[Membership], given: Mapping[str, Range]) -> dict[str, Range]:
-    """Ranges that hold the workspaces of all modes; of angles that go round, the whole turn."""
+    """Ranges that contain the workspaces of all modes; the whole turn of periodic angles."""
     task = conditions[0].domain.task
     named = {task.find(name).name: (float(a), float(b)) for name, (a, b) in given.items()}
     boxes, problem = [], None
@@ -288,7 +247,7 @@ def ranges_for(conditions: Sequence[Membership], given: Mapping[str, Range]) -> 
 def _list_parts(
     graph: GridGraph, mode: int, numbers: NDArray[np.int32], listed: list[Region], crumbs: list[int]
 ) -> None:
-    """The parts of one mode: those large enough go to `listed`, with their numbers at the nodes."""
+    """Append the large parts of one mode to `listed`, and write their numbers at the nodes."""
     parts = graph.components
     kinematics = graph.membership.robot.kinematics
     inside = int(graph.nodes.inside.sum())

@@ -16,22 +16,18 @@ from pkm_analysis.requirements.membership import INSIDE
 from pkm_analysis.workspace.border import bisect
 from pkm_description.mechanism import Array
 
-MEETING = 0.02  # rad, m: limbs of two modes at a border that are no further apart are one there
-APART = (TYPE_2, CONSTRAINT, LIMB, TURN)  # what regions of one mode lie side by side at
-TRIED = 8  # places of the border at most where that is looked at
+MEETING = 0.02  # rad, m: joint positions of two modes this close are equal at a border
+APART = (TYPE_2, CONSTRAINT, LIMB, TURN)  # what separates regions of one mode
+TRIED = 8  # most points of the border that are tested
 FINE = 1e-9  # of a step: how near to the border
 
 
 @dataclass(frozen=True, eq=False)
 class Touch:
-    """Two regions with a singularity between them, or with a turn that a joint's limits do not allow.
+    """Two regions, by number, with a singularity between them, or a turn that a joint's limits do not allow.
 
-    Attributes:
-        first: number of a region.
-        second: of another.
-        through: what is met in passing from one to the other.
-        at: a place (d,) of it [m, rad].
-        count: pairs of neighbouring nodes that it lies between, or nodes beside it.
+    `through` is what is crossed, `at` a point (d,) of it [m, rad], `count` the pairs of neighbouring nodes that it
+    separates, or nodes beside it.
     """
 
     first: int
@@ -41,7 +37,7 @@ class Touch:
     count: int
 
     def __str__(self) -> str:
-        """Which, and through what."""
+        """The two regions, and what is crossed."""
         return f"{self.first} and {self.second} touch through {self.through}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,15 +52,7 @@ class Touch:
 
 
 def touches_within(graph: GridGraph, numbers: NDArray[np.int32]) -> list[Touch]:
-    """Touches of regions of one mode.
-
-    Args:
-        graph: of the mode.
-        numbers: of the region at each node.
-
-    Returns:
-        One for each pair of regions and each singularity, or turn of a joint, between them.
-    """
+    """Touches of regions of one mode, one per pair of regions and singularity, or turn of a joint."""
     edges = graph.edges
     a, b = numbers[edges.first], numbers[edges.second]
     apart = np.flatnonzero((a != b) & (a > 0) & (b > 0) & np.isin(edges.between, APART))
@@ -83,15 +71,7 @@ def touches_within(graph: GridGraph, numbers: NDArray[np.int32]) -> list[Touch]:
 def touches_between(
     one: tuple[GridGraph, NDArray[np.int32]], other: tuple[GridGraph, NDArray[np.int32]]
 ) -> list[Touch]:
-    """Touches of regions of two working modes: where a limb is stretched or folded, and its branches meet.
-
-    Args:
-        one: grid of a mode, and the numbers of regions at its nodes.
-        other: of another mode, over the same nodes.
-
-    Returns:
-        One for each pair of regions and each limb.
-    """
+    """Touches of two modes where a limb is stretched or folded, one per pair of regions and limb; same nodes."""
     (graph, first), (second_graph, second) = one, other
     codes, second_codes = graph.nodes.codes, second_graph.nodes.codes
     groups: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
@@ -113,9 +93,9 @@ def touches_between(
 
 
 def _meeting(graph: GridGraph, other: GridGraph, inside: Indices, outside: Indices) -> Array | None:
-    """A place (d,) on the border between nodes where both modes have the same joints; None where they do not meet."""
+    """A point (d,) between nodes where both modes have the same joint positions; None where they do not meet."""
     near, far = graph.points(inside), graph.points(outside)
-    same_cell = (np.abs(far - near) < 1.5 * graph.steps).all(axis=1)  # not across the end of an angle that goes round
+    same_cell = (np.abs(far - near) < 1.5 * graph.steps).all(axis=1)  # not across the seam of a periodic angle
     near, far = near[same_cell], far[same_cell]
     if not len(near):
         return None

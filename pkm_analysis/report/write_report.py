@@ -46,20 +46,14 @@ class Result(Protocol):
     """What a report can show."""
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Its picture; written to a file where one is named."""
+        """The picture; written to a file if one is named."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Its numbers."""
+        """The numbers."""
 
 
 def write_report(path: Path, title: str, results: Iterable[Result]) -> None:
-    """Write a report.
-
-    Args:
-        path: of the file.
-        title: of the page.
-        results: in the order in which they are shown.
-    """
+    """Write a page of results, in their order."""
     sections = "".join(_section(result) for result in results)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(
@@ -85,7 +79,7 @@ def _section(result: Result) -> str:
 
 
 def _named(key: str, beside: Mapping[str, Any]) -> str:
-    """A key for people, with its unit where it has one of its own; a drive's depends on the `unit` beside it."""
+    """A key for readers, with its unit if it has one; a drive's unit follows the `unit` beside it."""
     unit = _UNITS.get(key)
     for word, units in _OF_A_DRIVE.items():
         if word in key.split("_") and beside.get("unit") in units:
@@ -114,7 +108,7 @@ def _alike(rows: Sequence[Any]) -> bool:
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """A table with a row for each entry; units stand in its head where they are the same in all rows."""
+    """A table with a row for each entry; units common to all rows stand in its head."""
     each = list(rows.values())
     same = {row.get("unit") for row in each}
     beside = each[0] if len(same) == 1 else {}

@@ -15,21 +15,13 @@ if TYPE_CHECKING:
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 QUANTITY = re.compile(rf"(?P<number>{_NUMBER})\s*(?P<unit>[A-Za-z%]*)")
-FAR = 50.0  # of the robot's size: a length without a unit beyond it is none in metres
+FAR = 50.0  # of the robot's size: a larger length without a unit is not in metres
 
 
 def read_value(coordinates: TaskCoordinates, word: str) -> tuple[Coordinate, float]:
-    """A coordinate with its value.
+    """A coordinate and its value [m, rad], from NAME=VALUE such as yaw=10deg; SI units by default.
 
-    Args:
-        coordinates: of the robot.
-        word: NAME=VALUE, such as yaw=10deg; m and rad where no unit is named.
-
-    Returns:
-        The coordinate, and the value [m, rad].
-
-    Raises:
-        AnalysisError: it cannot be read, or is of no robot of this size in m and rad.
+    `AnalysisError` where unreadable, or implausible in m and rad for a robot of this size.
     """
     c, (low, high) = read_range(coordinates, word, optional=True)
     if low != high:
@@ -38,18 +30,9 @@ def read_value(coordinates: TaskCoordinates, word: str) -> tuple[Coordinate, flo
 
 
 def read_range(coordinates: TaskCoordinates, word: str, optional: bool = False) -> tuple[Coordinate, Range]:
-    """A coordinate with its range.
+    """A coordinate and its range [m, rad], from NAME=LOWER:UPPER; one unit at the upper end is of both.
 
-    Args:
-        coordinates: of the robot.
-        word: NAME=LOWER:UPPER, a unit at the upper end being of both where the lower has none.
-        optional: whether one value may stand for both ends.
-
-    Returns:
-        The coordinate, and its range [m, rad].
-
-    Raises:
-        AnalysisError: it cannot be read, is empty, or is of no robot of this size in m and rad.
+    With `optional` one value may stand for both ends. Errors as of `read_value`, or for an empty range.
     """
     about = f"range '{word}'"
     name, equals, text = word.partition("=")

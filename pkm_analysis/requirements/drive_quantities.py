@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the drives give at a pose within their limits: speed, force, and the errors of pose that their sensors leave.
+"""What the drives provide at a pose within their limits: speed, force, and errors of pose due to their sensors.
 
 With K the rates of the m drives per velocity of the platform, velocities are bounded by |K v| <= q_max, and what the
-platform exerts at rest by K^T tau for efforts within their range, less what holds the weight. Both are exact for more
-drives than freedoms, and for drives that only pull, where singular values of K are not (Krut, Company and Pierrot,
+platform exerts at rest by K^T tau for efforts within their range, less what holds the weight. Both are exact for
+redundant drives, and for drives that only pull, where singular values of K are not (Krut, Company and Pierrot,
 "Velocity performance indexes for parallel mechanisms with actuation redundancy", 2002; Bosscher, Riechel and
 Ebert-Uphoff, "Wrench-feasible workspace generation for cable-driven robots", 2006).
 """
@@ -24,7 +24,7 @@ from pkm_analysis.robot import Robot
 from pkm_description.mechanism import Array
 
 SENSORS = ("position_error", "turning_error")
-DRIVEN = {  # name: whether it turns
+DRIVEN = {  # name: whether it concerns rotation
     "speed": False,
     "turning_speed": True,
     "force": False,
@@ -33,11 +33,11 @@ DRIVEN = {  # name: whether it turns
     "turning_error": True,
 }
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-OWN = 1e-9  # of a unit velocity: what rounding may leave outside of the motion space
+OWN = 1e-9  # of a unit velocity: rounding outside the motion space
 
 
 class Assumed(NamedTuple):
-    """What is assumed of the drives beside what the description says."""
+    """Assumptions on the drives beyond the description."""
 
     stiffness: float | None = None  # N m/rad or N/m
     sensors: tuple[float, ...] = ()  # largest errors of the drives' sensors, one for each or one for all [rad, m]
@@ -47,19 +47,11 @@ NOTHING_MORE = Assumed()
 
 
 def drive_quantity(robot: Robot, name: str, sensors: tuple[float, ...] = ()) -> Quantity:
-    """What the drives of a robot give.
+    """What the drives of a robot provide: a name of `DRIVEN`, with a direction if along one alone.
 
-    Args:
-        robot: whose.
-        name: of `DRIVEN`; of a speed, a force or a moment with a direction where it is asked for in one alone:
-            `force:z`, `speed:-x`, `force:1,0,-1` in the base frame.
-        sensors: largest errors of the drives' sensors, one for each or one for all [rad, m].
-
-    Returns:
-        The quantity.
-
-    Raises:
-        AnalysisError: the description has no such limits, the platform no such freedom, no such direction, no errors.
+    Directions of speeds, forces and moments: `force:z`, `speed:-x`, `force:1,0,-1` in the base frame. `sensors` are the
+    largest errors of the drives' sensors, one for each or one for all [rad, m]. `AnalysisError` where the robot has no
+    such limits, degree of freedom or sensor errors.
     """
     kind, colon, word = name.partition(":")
     turning = DRIVEN[kind]
@@ -129,7 +121,7 @@ def _speed(robot: Robot, name: str, direction: Array | None, turning: bool) -> Q
 
 
 def _speeds(batch: Batch, limits: Array, coefficients: Array) -> Array:
-    """The distance of the nearest face of the polytope |K v| <= limits, in directions within a constant space."""
+    """Distance of the nearest face of the polytope |K v| <= limits, in directions within a constant space."""
     rates = batch.rates @ coefficients / limits[:, None]
     with np.errstate(divide="ignore"):
         return np.asarray(1.0 / np.linalg.norm(rates, axis=2).max(axis=1))

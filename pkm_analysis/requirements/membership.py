@@ -22,29 +22,22 @@ from pkm_description.mechanism import Array
 
 INSIDE, RANGE, NOWHERE, SEAM, FIRST = range(5)  # codes; what follows depends on the robot
 KINDS = ("range", "seam", "platform limit", "reach", "joint limit", "requirement")
-WHOLE = 1e-6  # rad: by which a range may differ from a whole turn
+WHOLE = 1e-6  # rad: tolerance of a whole turn
 
 
 class Stop(NamedTuple):
-    """What stops a robot: one of `KINDS`, and in words."""
+    """What stops a robot: one of `KINDS`, and a text."""
 
     kind: str
     text: str
 
 
 class Membership:
-    """The conditions that a workspace is made of, over a domain. Calls may run in several threads at once.
+    """The conditions of a workspace, over a domain. Thread-safe.
 
-    A point is inside where the platform is within the limits that the description sets it, the limbs reach, all joints,
-    passive ones too, are within theirs, and all requirements hold. The code of a point outside names the first of these
-    that does not, in this order.
-
-    Args:
-        robot: whose.
-        domain: where.
-        requirements: beside what the limbs allow.
-        joint_limits: False to do without limits of joints.
-        platform_limits: False to do without the limits that the description sets the platform itself.
+    A point is inside where the platform is within its limits in the description, the limbs reach, all joints, passive
+    ones too, are within theirs, and all requirements hold. The code of a point outside names the first of these that
+    fails, in this order. `joint_limits` and `platform_limits` set to False ignore these.
     """
 
     def __init__(
@@ -74,24 +67,17 @@ class Membership:
 
     @property
     def in_words(self) -> str:
-        """Over what: ranges, and what is held."""
+        """The ranges, and what is held."""
         return self.domain.in_words()
 
     def codes(self, points: Array) -> NDArray[np.int32]:
-        """Codes of points.
-
-        Args:
-            points: (n, d) of the domain [m, rad].
-
-        Returns:
-            (n,): INSIDE, or what `stop` puts in words.
-        """
+        """Codes (n,) of points (n, d) [m, rad]: INSIDE, or one that `stop` explains."""
         if not len(points):
             return np.empty(0, dtype=np.int32)
         size = CHUNK if self.robot.evaluator.quick else SLOW_CHUNK
         if len(points) <= size:
             return self._codes(points)
-        self._codes(points[:1])  # code is made once
+        self._codes(points[:1])  # compile once, before the threads
         chunks = (points[at] for at in slices(len(points), size))
         total = -(-len(points) // size)
         parts = self.robot.sweeps.map(self._codes, chunks, f"{len(points)} points", total, self.question)
@@ -99,11 +85,7 @@ class Membership:
 
     @cached_property
     def question(self) -> str | None:
-        """What tells its codes from all others, for the journal of its sweeps; None where there is none.
-
-        Raises:
-            AnalysisError: a quantity of the user's own, of which that is not known.
-        """
+        """Distinguishes its codes from all others in a journal; `AnalysisError` for a quantity without a version."""
         if self.robot.sweeps.journal is None:
             return None
         d = self.domain
@@ -112,18 +94,11 @@ class Membership:
         return repr((self.robot.question, where, asked, self.joint_limits, self.platform_limits))
 
     def inside(self, points: Array) -> NDArray[np.bool_]:
-        """Which points (n, d) the robot can be at."""
+        """Which points (n, d) the robot can reach."""
         return np.asarray(self.codes(points) == INSIDE)
 
     def stop(self, code: int) -> Stop:
-        """What a code stands for.
-
-        Args:
-            code: other than INSIDE.
-
-        Returns:
-            What stops the robot.
-        """
+        """What stops the robot, for a code other than INSIDE."""
         if code == RANGE:
             return Stop("range", self._end_of_range)
         if code == SEAM:
@@ -153,15 +128,7 @@ class Membership:
         return Stop("requirement", f"{one}{cause}")
 
     def why(self, code: int, point: Array) -> str:
-        """Why a point is outside, with the number that breaks the condition.
-
-        Args:
-            code: of the point, other than INSIDE.
-            point: (d,) of the domain [m, rad].
-
-        Returns:
-            What stops the robot, and the value there of what is bounded.
-        """
+        """What stops the robot at a point (d,) [m, rad] with a code, and the value that breaks the condition."""
         stop = self.stop(code)
         if stop.kind == "joint limit":
             name = self.robot.kinematics.tables.names[(code - self._limit) // 2]
@@ -176,7 +143,7 @@ class Membership:
 
     @cached_property
     def _seams(self) -> NDArray[np.bool_]:
-        """Coordinates (d,) whose range is one whole turn, on either end of which the platform is at the same pose."""
+        """Coordinates (d,) whose range is one whole turn, so that both ends are the same pose."""
         whole = np.abs(self.domain.upper - self.domain.lower - 2.0 * np.pi) < WHOLE
         return np.asarray(whole & np.array(self.domain.closes))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of quantities and of workspaces, so that a wrong one is known at once. Nothing heavy is imported."""
+"""Names of quantities and of workspaces, to detect a wrong one at once. No heavy imports."""
 
 from __future__ import annotations
 
@@ -37,14 +37,7 @@ IN_WORDS = f"{', '.join(ALL)}, {JOINT}NAME; of {', '.join(DIRECTED)} also in a d
 
 
 def check_name(text: str) -> None:
-    """Raise where a quantity, alone or with a bound after it, is none of any robot.
-
-    Args:
-        text: such as "force:z" or "force:z > 100 N".
-
-    Raises:
-        AnalysisError: there is none of that name.
-    """
+    """Raise `AnalysisError` for a quantity that no robot has, alone or with a bound: "force:z > 100 N"."""
     name = re.split(r"[<>=\s]", text.strip(), maxsplit=1)[0]
     first, colon, rest = name.partition(":")
     known = name in ALL or (bool(rest) and (first in DIRECTED or first + colon == JOINT))
@@ -53,15 +46,7 @@ def check_name(text: str) -> None:
 
 
 def check_coordinate(name: str, chain: Sequence[str]) -> None:
-    """Raise where a task coordinate is none.
-
-    Args:
-        name: of a coordinate, or its last part.
-        chain: joints of the platform's branch; nothing is known of a robot without one.
-
-    Raises:
-        AnalysisError: it is none of them.
-    """
+    """Raise `AnalysisError` for a coordinate that is none of `chain`, the joints of the platform's branch, if any."""
     labels = [label_of(joint) for joint in chain]
     if not labels or name in chain or name in labels:
         return
@@ -78,7 +63,7 @@ def label_of(coordinate: str) -> str:
 
 
 def remedy_for(name: str) -> str:
-    """What to ask for instead of a name that is none."""
+    """What to ask for instead of an unknown name."""
     first, colon, rest = name.partition(":")
     if first in ALL and colon:
         return f"write {first} alone"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Positions judged by what the robot can do in a range of orientations there: in one of them at least, or in all."""
+"""Positions judged over a range of orientations: possible in at least one of them, or in all."""
 
 from __future__ import annotations
 
@@ -22,13 +22,7 @@ WHOLE = ("reachable", "dexterous")  # over all orientations, where no range is g
 
 
 class OverOrientations(Membership):
-    """The conditions of a workspace over a set of orientations.
-
-    Args:
-        conditions: over positions.
-        orientations: values of the angles [rad] by name, one set after the other.
-        every: True where all of them must be possible, False where one is enough.
-    """
+    """Conditions on positions over a set of orientations [rad]: all must be possible with `every`, else one."""
 
     def __init__(self, conditions: Membership, orientations: Sequence[Mapping[str, float]], every: bool) -> None:
         super().__init__(
@@ -51,7 +45,7 @@ class OverOrientations(Membership):
 
     @property
     def in_words(self) -> str:
-        """Over which positions, and in how many orientations at each."""
+        """The positions, and the number of orientations at each."""
         turned = [self.robot.coordinates.find(name) for name in self._orientations[0]]
         ranges = []
         for c in turned:
@@ -61,7 +55,7 @@ class OverOrientations(Membership):
         return f"{self.domain.in_words(turned)}; in {of} of {len(self._orientations)} orientations: {', '.join(ranges)}"
 
     def why(self, code: int, point: Array) -> str:
-        """Why a point is outside, with the number that breaks the condition, and the orientation in which it does."""
+        """What stops the robot at a point, with the value and the orientation that break the condition."""
         for membership, angles in zip(self._at, self._orientations, strict=True):
             if membership.codes(point[None])[0] == code:
                 where = (f"{self.robot.coordinates.find(name).label} {value:.4g}" for name, value in angles.items())
@@ -69,7 +63,7 @@ class OverOrientations(Membership):
         return super().why(code, point)
 
     def codes(self, points: Array) -> NDArray[np.int32]:
-        """Codes of points; of a point outside, what stops the robot in the first orientation that is not possible."""
+        """Codes of points; outside, what stops the robot in the first impossible orientation."""
         found = np.zeros(len(points), dtype=np.int32)
         waiting = np.arange(len(points))
         for k, membership in enumerate(self._at):
@@ -94,21 +88,11 @@ def over_orientations(
     steps: int,
     requirements: Sequence[Requirement] = (),
 ) -> OverOrientations:
-    """The conditions of a workspace of positions.
+    """The conditions of a workspace of positions of one of `KINDS`, over ranges that do not matter.
 
-    Args:
-        robot: whose.
-        kind: one of `KINDS`.
-        angles: ranges [rad] of the platform's angles, by name; all orientations that the description allows for
-            "reachable" and "dexterous" where None.
-        steps: values of each angle that are tried, evenly spaced, both ends among them.
-        requirements: beside what limbs and joints allow.
-
-    Returns:
-        The conditions, over ranges that do not matter.
-
-    Raises:
-        AnalysisError: no such kind, no range of angles, or a platform that cannot be turned on its own.
+    `angles` are ranges [rad] of the platform's angles by name, by default all that the description allows, for
+    "reachable" and "dexterous"; of each, `steps` values are tried, evenly spaced, both ends among them. `AnalysisError`
+    for an unknown kind, no range of angles, or a platform that cannot be rotated on its own.
     """
     if kind not in KINDS:
         raise AnalysisError(f"workspace '{kind}'", "there is no such kind", f"choose one of: {listed(KINDS)}")
@@ -128,7 +112,7 @@ def over_orientations(
     if steps < 2 or any(not a <= b for a, b in chosen.values()):
         raise AnalysisError(f"workspace '{kind}'", "its range of orientations is empty", "give the lower end first")
     values = [np.linspace(a, b, steps) for a, b in chosen.values()]
-    # those at home first, for most positions are decided there
+    # home's first: most positions are decided there
     sets = [dict(zip(chosen, map(float, one), strict=True)) for one in itertools.product(*values)]
     home = {c.name: c.home for c in robot.coordinates.all}
     sets.sort(key=lambda one: sum(abs(value - home[name]) for name, value in one.items()))

@@ -24,47 +24,20 @@ EVERYWHERE = "singular of type 2 everywhere: whatever the drives do, they never 
 
 
 def singular_everywhere(type2: Array) -> bool:
-    """Whether the drives hold the platform at none of some poses.
-
-    Args:
-        type2: margins at poses; NaN where there is no configuration.
-
-    Returns:
-        Whether; False where there is no pose.
-    """
+    """Whether the margin `type2` vanishes at all poses where it is finite; False without such poses."""
     known = np.abs(type2[np.isfinite(type2)])
     return bool(known.size and known.max() < NOTHING)
 
 
 def finite_nowhere(quantity: Quantity, where: str, everywhere: bool) -> AnalysisError:
-    """What is said of a quantity that has no finite value where all conditions hold.
-
-    Args:
-        quantity: of which it is said.
-        where: poses, in words.
-        everywhere: whether the robot is singular at all of them.
-
-    Returns:
-        The error.
-    """
+    """The error for a quantity without a finite value at poses `where`, singular at all of them or not."""
     why = f": the robot is {EVERYWHERE}" if everywhere else ""
     problem = f"it is finite at no pose where all conditions hold, over {where}{why}"
     return AnalysisError(quantity.name, problem, "take another quantity, as type2")
 
 
 def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quantity]:
-    """All quantities that a robot has, by name.
-
-    Args:
-        robot: whose.
-        assumed: of the drives, for quantities that need it.
-
-    Returns:
-        The quantities, without the positions of joints and without what is asked for one direction.
-
-    Raises:
-        AnalysisError: a stiffness that is none.
-    """
+    """All quantities of a robot by name, without joint positions and single directions."""
     stiffness = assumed.stiffness
     unit, length = robot.actuator_unit, robot.kinematics.characteristic_length
     at = f"; rotations count at {length:.4g} m"
@@ -129,19 +102,7 @@ def quantities(robot: Robot, assumed: Assumed = NOTHING_MORE) -> dict[str, Quant
 
 
 def find_quantity(robot: Robot, name: str, assumed: Assumed = NOTHING_MORE) -> Quantity:
-    """A quantity by name.
-
-    Args:
-        robot: whose.
-        name: of `quantities`, `joint:NAME` for the position of a joint, or `force:DIRECTION` and its like.
-        assumed: of the drives, for quantities that need it.
-
-    Returns:
-        The quantity.
-
-    Raises:
-        AnalysisError: there is none.
-    """
+    """A quantity of `quantities`, `joint:NAME` for a joint's position, or `force:DIRECTION` and the like."""
     if name == CLEARANCE:
         return _clearance(robot)
     if name.partition(":")[0] in DRIVEN:
@@ -157,18 +118,7 @@ def find_quantity(robot: Robot, name: str, assumed: Assumed = NOTHING_MORE) -> Q
 
 
 def joint_position(robot: Robot, name: str) -> Quantity:
-    """The position of a joint, passive or driven.
-
-    Args:
-        robot: whose.
-        name: of the joint.
-
-    Returns:
-        The quantity.
-
-    Raises:
-        AnalysisError: there is no such joint in a limb.
-    """
+    """The position of a limb's joint, passive or driven."""
     kinematics = robot.kinematics
     columns = [int(c) for c in kinematics.engine.body_column[2:] if c >= 0]
     names = [kinematics.joint_names[c] for c in columns]
@@ -186,14 +136,9 @@ def user_quantity(
     """A quantity that a Python function computes.
 
     Args:
-        name: of the quantity.
         unit: SI unit, "1" where it has none.
-        function: of poses (n, 7), that returns (n,).
-        meaning: in words.
-        version: of the function, which a journal needs: another one where it computes something else.
-
-    Returns:
-        The quantity.
+        function: of poses (n, 7), returns (n,).
+        version: of the function, needed by a journal: change it when the function computes something else.
 
     Raises:
         AnalysisError: no unit.
@@ -219,7 +164,7 @@ def _number(name: str, unit: str, meaning: str, which: int) -> Quantity:
 
 
 def _clearance(robot: Robot) -> Quantity:
-    """Least distance between bodies; made when it is asked for, for it needs a collision library."""
+    """Least distance between bodies; created on demand, as it needs a collision library."""
     clearance = robot.clearance
     return Quantity(
         CLEARANCE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scalar of a pose with its unit, and the poses that it is computed of."""
+"""A scalar of a pose with its unit, and the batches of poses that it is computed from."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ from pkm_dynamics import Distribution
 
 
 class Batch:
-    """Poses, and what was computed of them.
-
-    Args:
-        robot: whose.
-        poses: (n, 7).
-        wanted: numbers of `pose_quantities` that are computed together.
-    """
+    """Poses (n, 7) with cached results; `wanted` numbers of `pose_quantities` are computed together."""
 
     def __init__(self, robot: Robot, poses: Array, wanted: tuple[int, ...]) -> None:
         self.robot = robot
@@ -40,7 +34,7 @@ class Batch:
         return np.asarray(self._numbers[self._wanted.index(which)])
 
     def clearance(self, bound: float = np.inf) -> tuple[Array, NDArray[np.int64]]:
-        """Least distances (n,) [m] between bodies, on the right side of a bound, and the pairs they are between."""
+        """Least distances (n,) [m] between bodies, on the right side of a bound, and the pairs that have them."""
         known = np.flatnonzero(self.number(REACH) >= 0.0)
         values, pairs = np.full(len(self.poses), np.nan), np.zeros(len(self.poses), dtype=np.int64)
         if len(known):
@@ -51,7 +45,7 @@ class Batch:
 
     @cached_property
     def motion_space(self) -> Array:
-        """Bases (n, 6, f) of the twists that the platform can have [m/s, rad/s]."""
+        """Bases (n, 6, f) of the platform's possible twists [m/s, rad/s]."""
         return np.asarray(self.robot.kinematics.subspace(self.poses, mode=self.robot.mode))
 
     @cached_property
@@ -61,10 +55,7 @@ class Batch:
 
     @cached_property
     def gravity_efforts(self) -> Array:
-        """Efforts (n, n_actuated) [N m, N] that do the work against gravity, whether or not the drives have them.
-
-        By least squares; NaN where there is no configuration.
-        """
+        """Least-squares efforts (n, n_actuated) [N m, N] against gravity, limits ignored; NaN without configuration."""
         answer = self.robot.dynamics.inverse(self.poses, mode=self.robot.mode, distribution=Distribution())
         return np.asarray(answer.effort)
 
@@ -74,15 +65,12 @@ class Quantity:
     """A scalar of a pose.
 
     Attributes:
-        name: by which it is asked for.
         unit: SI, "1" where it has none.
-        meaning: in words.
-        evaluate: for a batch of poses, (n,); NaN where there is no configuration.
+        evaluate: values (n,) of a batch of poses; NaN where there is no configuration.
         needs: numbers of `pose_quantities` that it is computed from.
-        signed: whether it changes its sign where it is zero, so that its zeros are borders.
-        version: what tells it from others of its name, None where nothing does.
-        near: values that are on the right side of a bound, where that is quicker, and for each pose the number of what
-            the value is due to.
+        signed: whether it changes sign at zero, so that its zeros are borders.
+        version: distinguishes it from others of its name; None where nothing does.
+        near: a faster evaluation, with values only on the right side of a bound, and the index of each one's cause.
         causes: what values can be due to, in words.
     """
 
@@ -98,25 +86,13 @@ class Quantity:
 
     @property
     def question(self) -> tuple[str, str]:
-        """What tells it from all others, for a journal.
-
-        Raises:
-            AnalysisError: nothing does.
-        """
+        """Distinguishes it from all others in a journal; `AnalysisError` without a version."""
         if self.version is None:
             problem = "nobody knows whether its function is the one of the last run"
             raise AnalysisError(f"quantity {self.name} in a journal", problem, "give user_quantity a version")
         return self.name, self.version
 
     def of(self, robot: Robot, poses: Array) -> Array:
-        """Its values.
-
-        Args:
-            robot: whose.
-            poses: (n, 7), in the motion space.
-
-        Returns:
-            (n,), NaN where the robot does not reach the pose.
-        """
+        """Values (n,) at poses (n, 7) in the motion space, NaN where the robot does not reach."""
         batch = Batch(robot, poses, self.needs)
         return np.where(batch.number(REACH) >= 0.0, self.evaluate(batch), np.nan)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bound on a quantity: what is asked of every pose of a workspace beside what the limbs and joints allow."""
+"""A bound on a quantity: a condition on every pose of a workspace, in addition to limbs and joint limits."""
 
 from __future__ import annotations
 
@@ -24,38 +24,18 @@ _FORM = re.compile(
 
 @dataclass(frozen=True)
 class Requirement:
-    """quantity >= bound, or quantity <= bound.
-
-    Attributes:
-        quantity: what is bounded.
-        bound: in its unit.
-        at_least: True for a lower bound.
-    """
+    """quantity >= bound, or quantity <= bound; the bound is in the quantity's unit."""
 
     quantity: Quantity
     bound: float
     at_least: bool = True
 
     def slack(self, batch: Batch) -> Array:
-        """How far poses are from the bound.
-
-        Args:
-            batch: of n poses.
-
-        Returns:
-            (n,) not negative where they keep it; -inf where nothing is known.
-        """
+        """Distance (n,) from the bound, not negative where it holds; -inf where unknown."""
         return self.judged(batch)[0]
 
     def judged(self, batch: Batch) -> tuple[Array, NDArray[np.int64]]:
-        """`slack`, and for each pose (n,) the number of the cause of the quantity that it is due to.
-
-        Args:
-            batch: of n poses.
-
-        Returns:
-            Both.
-        """
+        """`slack`, and for each pose (n,) the index of the quantity's cause that it is due to."""
         if self.quantity.near is not None:
             values, causes = self.quantity.near(batch, self.bound)
         else:
@@ -70,18 +50,9 @@ class Requirement:
 
 
 def requirement(robot: Robot, text: str, assumed: Assumed = NOTHING_MORE) -> Requirement:
-    """Read a requirement.
+    """Read a requirement, such as "type2 > 0.2 rad/m" or "joint:limb1_arm < 60 deg", in SI units.
 
-    Args:
-        robot: whose quantity it bounds.
-        text: such as "type2 > 0.2 rad/m" or "joint:limb1_arm < 60 deg".
-        assumed: of its drives, for quantities that need it.
-
-    Returns:
-        The requirement, in SI units.
-
-    Raises:
-        AnalysisError: it cannot be read, or bounds what there is not, or has no unit or a wrong one.
+    `AnalysisError` where it is unreadable, the quantity is unknown, or the unit missing or wrong.
     """
     form = _FORM.fullmatch(text)
     if form is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Units that people write, in SI units."""
+"""Conversion of units that people write to SI units."""
 
 from __future__ import annotations
 
@@ -20,19 +20,9 @@ _SCALES = {  # unit: what it is of the SI unit
 
 
 def in_si(number: float, unit: str, wanted: str, about: str) -> float:
-    """A number with a unit as a number of another unit.
+    """A number with the unit that somebody wrote, in SI units; `AnalysisError` for a missing or wrong one.
 
-    Args:
-        number: of the unit.
-        unit: as somebody wrote it.
-        wanted: SI unit of the quantity, "1" where it has none.
-        about: the text that it comes from, for the message.
-
-    Returns:
-        The number in SI units.
-
-    Raises:
-        AnalysisError: no unit where one is needed, or one of another kind.
+    `wanted` is the SI unit of the quantity, "1" where it has none; `about` the source text, for the message.
     """
     scales = _SCALES.get(wanted, {wanted: 1.0})
     if unit in scales:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The thin node that shows results in RViz; nothing else of the analysis knows ROS."""
+"""The thin node that shows results in RViz; no other part of the analysis uses ROS."""

@@ -18,11 +18,11 @@ from pkm_description.ros.periodic import steady_timer
 from pkm_description.ros.process import run_node
 from pkm_description.ros.topics import ANALYSIS_LAYERS, LATCHED
 
-_AGAIN, _AGAIN_EVERY = 5, 2.0  # times, s: for who has just begun to listen
+_AGAIN, _AGAIN_EVERY = 5, 2.0  # times, s: for new subscribers
 
 
 class LayersNode(Node):
-    """Publishes the sheets of layers; whoever comes later gets them too."""
+    """Publishes the sheets of layers, latched for late subscribers."""
 
     def __init__(self) -> None:
         super().__init__("layers")
@@ -46,7 +46,7 @@ class LayersNode(Node):
         self.get_logger().info(f"{len(markers)} sheets on {self._publisher.topic_name}")
 
     def _again(self) -> None:
-        """Publish some more times for who is new: RViz drops a marker that comes before its frame is known."""
+        """Publish a few more times for new subscribers: RViz drops a marker that comes before its frame is known."""
         readers = self._publisher.get_subscription_count()
         if readers > self._readers:
             self._repeats = _AGAIN
@@ -57,16 +57,7 @@ class LayersNode(Node):
 
 
 def markers_of(layer: Layer, first: int = 0, prefix: str = "") -> list[Marker]:
-    """Markers of a layer.
-
-    Args:
-        layer: that is shown.
-        first: number of its first marker.
-        prefix: before the name of its frame.
-
-    Returns:
-        A list of triangles for each sheet, in the frame of the layer, in a namespace that RViz switches on and off.
-    """
+    """Markers of a layer in its prefixed frame: per sheet a triangle list, in a namespace that RViz can switch."""
     found = []
     for number, sheet in enumerate(layer.sheets, start=first):
         marker = Marker(ns=f"{layer.title}: {sheet.name}", id=number, type=Marker.TRIANGLE_LIST, action=Marker.ADD)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work in chunks: over the cores of this computer or of others, and kept so that it can go on."""
+"""Work in chunks: on the cores of one computer or of a cluster, stored so that it can be resumed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunks of work: how many are begun at once, in which order their results come."""
+"""Chunks of work: how many are started at once, and the order of their results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Protocol, TypeVar
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-IN_FLIGHT = 2  # chunks begun for each core: the next one waits while the last is taken
+IN_FLIGHT = 2  # chunks started per core: one waits while the last result is taken
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -19,31 +19,23 @@ Given = TypeVar("Given", covariant=True)
 
 
 class Pending(Protocol[Given]):
-    """A result that is still to come."""
+    """A result that is not ready yet."""
 
     def result(self) -> Given:
         """Wait for it."""
         ...
 
     def cancel(self) -> object:
-        """Do without it."""
+        """Discard it."""
         ...
 
 
 def in_order(
     begin: Callable[[Chunk], Pending[Result]], chunks: Iterable[Chunk], ahead: Callable[[], int]
 ) -> Iterator[Result]:
-    """Results of chunks in the order of the chunks, whatever is ready first.
+    """Results in the order of the chunks, which may be endless; at most `ahead()` are started and not yet taken.
 
-    Memory is bounded by the size of a chunk and of a result: chunks are asked for one by one.
-
-    Args:
-        begin: sets one going.
-        chunks: may be endless.
-        ahead: how many may be begun and not yet taken.
-
-    Yields:
-        A result for each chunk.
+    Memory is bounded by the size of a chunk and of a result: chunks are requested one by one.
     """
     waiting = iter(chunks)
     begun: deque[Pending[Result]] = deque()
@@ -61,16 +53,7 @@ def in_order(
 def map_chunks(
     function: Callable[[Chunk], Result], chunks: Iterable[Chunk], cores: int | None = None
 ) -> Iterator[Result]:
-    """The results of a function for each chunk, in their order, over the cores of this computer.
-
-    Args:
-        function: of one chunk; compiled code that releases Python's lock runs on all cores.
-        chunks: what it is called with; may be endless.
-        cores: how many to use, all by default.
-
-    Yields:
-        A result for each chunk.
-    """
+    """Results in the order of the chunks, which may be endless, on all cores; parallel where code releases the GIL."""
     workers = CORES if cores is None else cores
     if workers <= 1:
         yield from map(function, chunks)
@@ -80,14 +63,6 @@ def map_chunks(
 
 
 def slices(n: int, size: int) -> Iterator[slice]:
-    """Slices of at most `size` that cover range(n) in order.
-
-    Args:
-        n: how many there are.
-        size: of a slice.
-
-    Yields:
-        The slices.
-    """
+    """Slices of at most `size` that cover range(n) in order."""
     for first in range(0, n, size):
         yield slice(first, min(first + size, n))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chunks over the workers of a Dask cluster.
+"""Chunks on the workers of a Dask cluster.
 
-What is called goes with each chunk, and comes to life once on each worker. A worker that is lost loses nothing: no
-chunk depends on what another worker holds, and the scheduler gives those of the lost one to others.
+The function travels with each chunk and is unpickled once per worker. A lost worker loses nothing: no chunk depends on
+what another worker holds, and the scheduler reassigns its chunks.
 """
 
 from __future__ import annotations
@@ -22,18 +22,11 @@ from pkm_analysis.sweeps.journal import code_stamp
 PACKAGE = '"dask[distributed]"'
 PURPOSE = "sweeps over a cluster"
 _ANSWERS_WITHIN = 20.0  # s
-_SENT = 8  # functions that are kept pickled here, and alive on each worker
+_SENT = 8  # functions cached pickled here, and unpickled on each worker
 
 
 class Cluster:
-    """Workers of a Dask scheduler.
-
-    Args:
-        address: of the scheduler, such as tcp://host:8786.
-
-    Raises:
-        AnalysisError: Dask is not installed, or nobody answers.
-    """
+    """Workers of a Dask scheduler, as tcp://host:8786; `AnalysisError` where Dask is missing or nobody answers."""
 
     def __init__(self, address: str) -> None:
         distributed = optional_library("distributed", PACKAGE, PURPOSE)
@@ -47,15 +40,15 @@ class Cluster:
 
     @property
     def cores(self) -> int:
-        """Threads of all workers, 0 while there is none."""
+        """Threads of all workers; 0 without workers."""
         return int(sum(self._client.nthreads().values()))
 
     def ahead(self) -> int:
-        """How many chunks may be begun."""
+        """How many chunks may be started."""
         return IN_FLIGHT * max(self.cores, 2)
 
     def calls(self, function: Callable[[Any], Any]) -> Callable[[Any], Pending[Any]]:
-        """What sets a call going for a chunk: its result is the function's, and the seconds that it took there."""
+        """A function that starts a chunk; its result is `function`'s, and the seconds that it took there."""
         sent = next((pickled for known, pickled in self._sent if known == function), None)
         if sent is None:
             sent = self._pickle.dumps(function)
@@ -68,12 +61,12 @@ class Cluster:
         return begin
 
     def close(self) -> None:
-        """Leave the cluster; it goes on."""
+        """Disconnect; the cluster keeps running."""
         self._client.close()
 
 
 class _Told:
-    """A future of Dask, whose failures are told as those of the cluster."""
+    """A future of Dask whose failures are reported as those of the cluster."""
 
     def __init__(self, future: Any, address: str) -> None:
         self._future, self._address = future, address
@@ -94,16 +87,12 @@ class _Told:
         return self._future.cancel()
 
 
-_REVIVED: dict[str, Callable[[Any], Any]] = {}  # functions that came to this process, by key
+_REVIVED: dict[str, Callable[[Any], Any]] = {}  # functions received by this process, by key
 _ONE = threading.Lock()
 
 
 def _called(key: str, pickled: bytes, stamp: str, chunk: Any) -> tuple[Any, float]:
-    """The result of a pickled function for a chunk, and the seconds that it took.
-
-    Raises:
-        AnalysisError: this process has another version of these packages, and would compute something else.
-    """
+    """Result and time [s] of a pickled function; `AnalysisError` where this process has another code version."""
     with _ONE:
         if key not in _REVIVED:
             if code_stamp() != stamp:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finished chunks in a file: what was stopped goes on from there.
+"""Finished chunks in a file, from which an interrupted sweep is resumed.
 
-A chunk is known by a hash of the question and of what the function is called with. The file is a database of SQLite:
-each chunk is there as a whole or not at all, whatever ends the process.
+A chunk is identified by a hash of the question and of the function's argument. The file is an SQLite database: each
+chunk is there as a whole or not at all, however the process ends.
 """
 
 from __future__ import annotations
@@ -21,18 +21,11 @@ import numpy as np
 from pkm_analysis.analysis_errors import AnalysisError
 
 _TABLE = "CREATE TABLE IF NOT EXISTS chunks (key TEXT PRIMARY KEY, result BLOB NOT NULL) WITHOUT ROWID"
-_PATIENCE = 60.0  # s that another process may be writing
+_PATIENCE = 60.0  # s to wait for another process that writes
 
 
 class Journal:
-    """Results of chunks in a file, which several processes may share.
-
-    Args:
-        path: of the file; made where there is none.
-
-    Raises:
-        AnalysisError: it cannot be used.
-    """
+    """Results of chunks in a file, created where missing, which several processes may share."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -40,23 +33,13 @@ class Journal:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = sqlite3.connect(self.path, _PATIENCE, check_same_thread=False, isolation_level=None)
-            self._file.execute("PRAGMA synchronous = OFF")  # a file that a power cut spoils is computed again
+            self._file.execute("PRAGMA synchronous = OFF")  # after a power cut a damaged file is recomputed
             self._file.execute(_TABLE)
         except (sqlite3.Error, OSError) as error:
             raise AnalysisError(f"journal {path}", str(error), "give another file, or delete this one") from error
 
     def find(self, key: str) -> Any:
-        """What was kept.
-
-        Args:
-            key: of a chunk.
-
-        Returns:
-            An array, or a tuple of arrays; None where there is nothing.
-
-        Raises:
-            AnalysisError: the file cannot be read.
-        """
+        """The stored array or tuple of arrays; None without an entry; `AnalysisError` where unreadable."""
         with self._turn:
             try:
                 row = self._file.execute("SELECT result FROM chunks WHERE key = ?", (key,)).fetchone()
@@ -64,19 +47,11 @@ class Journal:
                 raise AnalysisError(f"journal {self.path}", str(error), "delete it") from error
         try:
             return None if row is None else _read(row[0])
-        except (ValueError, OSError, KeyError, BadZipFile):  # spoilt: it is computed again
+        except (ValueError, OSError, KeyError, BadZipFile):  # damaged: recomputed
             return None
 
     def keep(self, key: str, result: Any) -> None:
-        """Keep a result.
-
-        Args:
-            key: of its chunk.
-            result: an array, or a tuple of arrays.
-
-        Raises:
-            AnalysisError: the file cannot be written.
-        """
+        """Store an array or a tuple of arrays; `AnalysisError` where the file cannot be written."""
         with self._turn:
             try:
                 self._file.execute("INSERT OR REPLACE INTO chunks VALUES (?, ?)", (key, _written(result)))
@@ -84,7 +59,7 @@ class Journal:
                 raise AnalysisError(f"journal {self.path}", str(error), "make room for it") from error
 
     def __len__(self) -> int:
-        """How many chunks there are."""
+        """Number of chunks."""
         with self._turn:
             return int(self._file.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
 
@@ -109,15 +84,7 @@ def _read(blob: bytes) -> Any:
 
 
 def key_of(question: str, chunk: Any) -> str:
-    """The key of a chunk.
-
-    Args:
-        question: what tells it from all others; see `code_stamp`.
-        chunk: an array, a number, a text, a slice, or a tuple of these.
-
-    Returns:
-        A hash.
-    """
+    """A hash of a question, see `code_stamp`, and a chunk: an array, number, text, slice, or tuple of these."""
     seal = hashlib.sha256(question.encode())
     _add(seal, chunk)
     return seal.hexdigest()
@@ -137,7 +104,7 @@ def _add(seal: Any, part: Any) -> None:
 
 @cache
 def code_stamp() -> str:
-    """What the numbers of a sweep are computed by: a hash of all sources of these packages."""
+    """A hash of all sources of these packages, on which the numbers of a sweep depend."""
     seal = hashlib.sha256()
     packages = Path(__file__).resolve().parents[2]
     for name in ("pkm_analysis", "pkm_description", "pkm_dynamics", "pkm_kinematics"):

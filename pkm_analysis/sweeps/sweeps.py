@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way in which work goes over cores or a cluster: grids, maps, borders, proofs, random poses."""
+"""The one way in which work is distributed over cores or a cluster: grids, maps, borders, proofs, random poses."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pkm_analysis.sweeps.chunks import CORES, IN_FLIGHT, Pending, in_order
 from pkm_analysis.sweeps.cluster import Cluster
 from pkm_analysis.sweeps.journal import Journal, code_stamp, key_of
 
-WORTH_KEEPING = 0.02  # s: what was computed sooner is as soon computed again
+WORTH_KEEPING = 0.02  # s: cheaper results are recomputed
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
 
 class Sweeps:
-    """Where sweeps run, what is kept of them, and how far the one is that runs.
+    """Where sweeps run, what is stored of them, and the progress of the running one.
 
-    The same numbers come out, to the last bit, whatever the number of cores or workers: chunks do not depend on it, and
-    results are taken in their order. Calls from within a chunk run in that chunk. In another process it is plain: one
-    core, no journal.
+    Results are identical to the last bit for any number of cores or workers: chunks do not depend on it, and results
+    are taken in order. Calls from within a chunk run in that chunk. A copy in another process is plain: one core, no
+    journal.
 
     Args:
         cores: how many of this computer are used, all by default.
         scheduler: address of a Dask scheduler, such as tcp://host:8786, whose workers are used instead.
-        journal: file in which finished chunks are kept, and looked for.
+        journal: file in which finished chunks are stored and looked up.
 
     Raises:
         AnalysisError: nobody answers at that address, or the file cannot be used.
@@ -46,10 +46,10 @@ class Sweeps:
         self._within = threading.local()
         self._what, self._done, self._known, self._total = "", 0, 0, 0
         self._began = time.monotonic()
-        self.note = ""  # how far a search is that sweeps again and again
+        self.note = ""  # progress of a search that runs many sweeps
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process the sweep is that of the one that sent it: there it is a chunk."""
+        """In another process a sweep runs as part of the sender's: there it is a chunk."""
         return Sweeps, (1,)
 
     @cached_property
@@ -66,16 +66,14 @@ class Sweeps:
     ) -> Iterator[Result]:
         """Results of a function for each chunk, in the order of the chunks.
 
-        Args:
-            function: of one chunk; may be called in several threads, or in other processes.
-            chunks: what it is called with, asked for one by one; may be endless.
-            what: is done, for who waits.
-            total: number of chunks, 0 where it is not known.
-            question: what tells this sweep from all others, for the journal; None where its results are not kept. They
-                are arrays, or tuples of arrays.
+        The function may be called in several threads or other processes; chunks are requested one by one and may be
+        endless.
 
-        Yields:
-            A result for each chunk.
+        Args:
+            what: description of the work, for progress messages.
+            total: number of chunks, 0 where unknown.
+            question: distinguishes this sweep from all others in the journal, whose results are arrays or tuples of
+                arrays; None: results are not stored.
         """
         if getattr(self._within, "chunk", False):
             yield from map(function, chunks)
@@ -103,7 +101,7 @@ class Sweeps:
     def _calls(
         self, pool: ThreadPoolExecutor | None, function: Callable[[Chunk], Result]
     ) -> Callable[[Chunk], Pending[tuple[Result, float]]]:
-        """What sets a call going whose result is the function's, and the time that it took."""
+        """A function that starts a chunk; its result is `function`'s, and the time that it took."""
         if self.cluster is not None:
             return self.cluster.calls(function)
 
@@ -119,7 +117,7 @@ class Sweeps:
         return lambda chunk: pool.submit(timed, chunk)
 
     def _kept(self, begin: Callable[[Any], Pending[Any]], question: str | None) -> Callable[[Any], Pending[Any]]:
-        """The same, looked for in the journal first and kept there after."""
+        """The same, looked up in the journal first and stored there after."""
         journal = None if question is None else self.journal
         if journal is None:
             return lambda chunk: _Noted(begin(chunk), None, "")
@@ -135,7 +133,7 @@ class Sweeps:
         return look
 
     def in_words(self) -> str:
-        """How far the sweep is that runs, and the time that is left; empty where none runs."""
+        """Progress of the running sweep, and the time left; empty where none runs."""
         if self.note or not self._what:
             return self.note
         fresh, spent = self._done - self._known, time.monotonic() - self._began
@@ -147,7 +145,7 @@ class Sweeps:
         return f"{words}, {duration(spent * (self._total - self._done) / fresh)} left"
 
     def close(self) -> None:
-        """Leave the cluster, and close the journal."""
+        """Disconnect from the cluster, and close the journal."""
         if self.cluster is not None:
             self.cluster.close()
         if self.journal is not None:
@@ -155,7 +153,7 @@ class Sweeps:
 
 
 class _Ready:
-    """A result that is there."""
+    """A result that is ready."""
 
     def __init__(self, result: Any) -> None:
         self._result = result
@@ -168,7 +166,7 @@ class _Ready:
 
 
 class _Noted:
-    """A result that is still to come, with whether it was known before; a journal keeps it."""
+    """A pending result, with whether it was known before; a journal stores it."""
 
     def __init__(self, pending: Pending[Any], journal: Journal | None, key: str) -> None:
         self._pending, self._journal, self._key = pending, journal, key
@@ -184,7 +182,7 @@ class _Noted:
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that people would use."""
+    """A time in seconds as text, in the unit that people would use."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = seconds / 60.0

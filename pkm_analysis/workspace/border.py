@@ -16,17 +16,7 @@ INSIDE = 0
 
 
 def bisect(codes: Codes, inside: Array, outside: Array, tolerance: float) -> tuple[Array, NDArray[np.int32]]:
-    """Points of the border on straight lines.
-
-    Args:
-        codes: of points, INSIDE or what stops the robot there.
-        inside: (n, d) points inside.
-        outside: (n, d) points outside.
-        tolerance: how far from the border a point may be, along the line.
-
-    Returns:
-        Points (n, d), and the codes (n,) just outside.
-    """
+    """Border points (n, d), within `tolerance` along lines from inside to outside; and the codes (n,) just outside."""
     inside, outside = inside.copy(), outside.copy()
     stops = codes(outside)
     longest = float(np.linalg.norm(outside - inside, axis=1).max(initial=0.0))

@@ -17,17 +17,10 @@ Simplices = NDArray[np.int64]
 def first_border(
     codes: Codes, on_grid: NDArray[np.int32], axes: list[Array], tolerance: float
 ) -> tuple[Array, Simplices, NDArray[np.int32]]:
-    """The border as simplices whose corners are on it.
+    """Corners (n, d) on the border, consistently oriented simplices (k, d), and the codes (n,) beyond corners.
 
-    Args:
-        codes: of points, outside beyond the grid.
-        on_grid: codes of the nodes.
-        axes: values of each coordinate at the nodes, evenly spaced.
-        tolerance: how far from the border a corner may be.
-
-    Returns:
-        Corners (n, d), simplices (k, d) that turn around the inside in one sense, and what stops the robot beyond each
-            corner (n,).
+    `on_grid` are the nodes' codes, `axes` their coordinates, evenly spaced; all beyond the grid is outside. Corners are
+    within `tolerance` of the border.
     """
     steps = np.array([axis[1] - axis[0] for axis in axes])
     start = np.array([axis[0] for axis in axes]) - steps

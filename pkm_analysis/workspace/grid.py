@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workspace on a grid, and how far it reaches: where borders begin to be looked for."""
+"""The workspace on a grid, and its extent: where the search for borders begins."""
 
 from __future__ import annotations
 
@@ -16,23 +16,15 @@ from pkm_analysis.sweeps.chunks import slices
 from pkm_description.introduction import listed
 from pkm_description.mechanism import Array
 
-REACHES = (2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.1, 0.02)  # of the robot's size: how far from home is looked, in this order
-COARSE = {1: 401, 2: 61, 3: 25}  # nodes along each coordinate while the extent is looked for
+REACHES = (2.0, 4.0, 8.0, 16.0, 32.0, 0.5, 0.1, 0.02)  # of the robot's size: search distances from home, in order
+COARSE = {1: 401, 2: 61, 3: 25}  # nodes along each coordinate in the search for the extent
 SLOW_COARSE = {1: 81, 2: 21, 3: 9}  # the same where poses are solved by iteration
-ROUNDS = 2  # the second with nodes where the first found something
-ROWS = 1 << 20  # nodes whose codes are found at once
+ROUNDS = 2  # the second on the box that the first found
+ROWS = 1 << 20  # nodes per batch
 
 
 def codes_on_grid(membership: Membership, axes: list[Array]) -> NDArray[np.int32]:
-    """Codes of all nodes of a grid.
-
-    Args:
-        membership: that gives the codes.
-        axes: values of each coordinate.
-
-    Returns:
-        An array with an axis for each coordinate.
-    """
+    """Codes of all nodes of a grid, one array axis per coordinate."""
     shape = tuple(len(axis) for axis in axes)
     codes = np.empty(int(np.prod(shape)), dtype=np.int32)
     for at in slices(len(codes), ROWS):
@@ -43,17 +35,9 @@ def codes_on_grid(membership: Membership, axes: list[Array]) -> NDArray[np.int32
 
 
 def extent(conditions: Membership, given: Mapping[str, Range]) -> dict[str, Range]:
-    """How far a workspace reaches along its coordinates, with a little room.
+    """Range of a workspace along each of its coordinates, by name, with a margin; `given` ones stay.
 
-    Args:
-        conditions: of the workspace, over any ranges of its coordinates.
-        given: ranges that the caller wants, by name; what is not among them is looked for.
-
-    Returns:
-        A range for each coordinate, by name.
-
-    Raises:
-        AnalysisError: nothing bounds the workspace along a coordinate, or it is empty wherever it was looked for.
+    `AnalysisError` where it is unbounded along a coordinate, or empty wherever it was searched.
     """
     coordinates = conditions.domain.coordinates
     if all(c.name in given for c in coordinates):
@@ -90,7 +74,7 @@ def extent(conditions: Membership, given: Mapping[str, Range]) -> dict[str, Rang
 
 
 def _at_home(conditions: Membership, asked: Mapping[str, Range]) -> str:
-    """Why not in the middle of where it was looked for last, in words; empty where nothing stops the robot there."""
+    """What stops the robot in the middle of the last search, in words; empty where nothing does."""
     domain = conditions.domain.within(asked)
     middle = 0.5 * (domain.lower + domain.upper)
     membership = conditions.over(domain)
@@ -107,13 +91,13 @@ def _asked(c: Coordinate, reach: float, limited: bool) -> Range:
 
 
 def _goes_on(c: Coordinate, found: Range, asked: Range, conditions: Membership) -> bool:
-    """Whether the workspace reaches an end of what was asked that is no limit of the description's."""
+    """Whether the workspace reaches an end of the searched range that is no limit of the description."""
     hard = (asked[0] <= c.lower, asked[1] >= c.upper) if conditions.platform_limits else (False, False)
     return (found[0] < asked[0] and not hard[0]) or (found[1] > asked[1] and not hard[1])
 
 
 def _box(conditions: Membership, ranges: dict[str, Range]) -> dict[str, Range] | None:
-    """The box of the nodes inside, a step larger; None where there are none."""
+    """The bounding box of the nodes inside, a step larger; None without such nodes."""
     nodes = (COARSE if conditions.robot.evaluator.quick else SLOW_COARSE)[min(len(ranges), 3)]
     box, found = dict(ranges), None
     for _ in range(ROUNDS):

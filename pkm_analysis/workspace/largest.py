@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The largest box and the largest cylinder inside a workspace: what a user can plan in without a thought."""
+"""The largest box and the largest cylinder inside a workspace, in which every pose is allowed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import pi
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy  # whose parts load when they are first used
+import scipy  # submodules load on first use
 from numpy.typing import NDArray
 
 from pkm_analysis.analysis_errors import AnalysisError
@@ -22,7 +22,7 @@ from pkm_description.mechanism import Array
 
 NODES, SLOW_NODES = 41, 17  # along each coordinate
 FACE = 15  # points along each side of a face that has to stay inside
-ROUNDS, HALVINGS = 3, 6  # times that faces are moved out, and steps by which each finds its place
+ROUNDS, HALVINGS = 3, 6  # passes that move faces out, and bisection steps of each
 TRIED = 2_000  # random points for each try
 SHIFTS = np.array([(x, y) for x in (0.0, 1.0, -1.0) for y in (0.0, 1.0, -1.0)])  # of a centre
 CHECKED, SLOW_CHECKED = 100_000, 3_000  # random points that have to be inside
@@ -31,14 +31,7 @@ SHRINK = 0.995
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Box(Pictured):
-    """A box along the coordinates in which all conditions hold.
-
-    Attributes:
-        membership: the conditions.
-        lower: lowest corner (d,) [m, rad].
-        upper: highest corner (d,).
-        checked: random points that it was checked at.
-    """
+    """A box between corners (d,) [m, rad] in which all conditions hold; `checked` random points were tested."""
 
     _picture: ClassVar[str] = "largest_picture"
 
@@ -54,7 +47,7 @@ class Box(Pictured):
 
     @property
     def unit(self) -> str:
-        """Of the size."""
+        """Unit of the size."""
         return size_unit(self.membership.domain)
 
     @property
@@ -76,13 +69,8 @@ class Box(Pictured):
 class Cylinder(Pictured):
     """An upright cylinder along the third coordinate in which all conditions hold; of two coordinates, a circle.
 
-    Attributes:
-        membership: the conditions.
-        centre: of the round (2,) [m].
-        radius: of it [m].
-        bottom: of the third coordinate, 0 where there is none.
-        top: of it.
-        checked: random points that it was checked at.
+    `centre` (2,) and `radius` [m] of the circle; `bottom` and `top` in the third coordinate, 0 without one; `checked`
+    random points were tested.
     """
 
     _picture: ClassVar[str] = "largest_picture"
@@ -96,12 +84,12 @@ class Cylinder(Pictured):
 
     @property
     def size(self) -> float:
-        """Volume, of a circle its area."""
+        """Volume, or the area of a circle."""
         return pi * self.radius**2 * ((self.top - self.bottom) or 1.0)
 
     @property
     def unit(self) -> str:
-        """Of the size."""
+        """Unit of the size."""
         return size_unit(self.membership.domain)
 
     @property
@@ -132,18 +120,10 @@ class Cylinder(Pictured):
 
 
 def largest_box(membership: Membership, lower: Array, upper: Array) -> Box:
-    """The largest box along two or three coordinates in which all conditions hold.
+    """The largest box along two or three coordinates in which all conditions hold, between two corners (d,).
 
-    Args:
-        membership: the conditions.
-        lower: lowest corner (d,) of where it is looked for.
-        upper: highest corner (d,).
-
-    Returns:
-        The box: largest on a grid, its faces then moved out, and checked at random points.
-
-    Raises:
-        AnalysisError: there is none as large as a cell of the grid.
+    It is the largest on a grid, its faces then moved out, and checked at random points. `AnalysisError` where none is
+    as large as a cell of the grid.
     """
     axes, inside = _grid(membership, lower, upper)
     solid = inside.reshape((*inside.shape, *(1,) * (3 - inside.ndim)))
@@ -176,18 +156,10 @@ def largest_box(membership: Membership, lower: Array, upper: Array) -> Box:
 
 
 def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cylinder:
-    """The largest cylinder along the third coordinate in which all conditions hold; of two coordinates, a circle.
+    """The largest cylinder along the third coordinate in which all conditions hold; of two, a circle.
 
-    Args:
-        membership: the conditions.
-        lower: lowest corner (d,) of where it is looked for.
-        upper: highest corner (d,).
-
-    Returns:
-        The cylinder: largest on a grid, its radius then grown, and checked at random points.
-
-    Raises:
-        AnalysisError: there is none as large as a cell of the grid, or the coordinates are not of one kind.
+    It is searched between two corners (d,) on a grid, its radius then grown, and checked at random points.
+    `AnalysisError` where none is as large as a cell of the grid, or the coordinates are not of one kind.
     """
     if len(set(membership.domain.units[:2])) > 1:
         raise AnalysisError("cylinder", "its round is of a length and an angle", "vary two lengths first")
@@ -216,7 +188,7 @@ def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cyli
 
     def fits(r: float, centre: Array, n: int = n) -> bool:
         angle = rng.uniform(0.0, 2.0 * pi, n)
-        share = np.where(np.arange(n) % 2 == 0, 1.0, np.sqrt(rng.uniform(0.0, 1.0, n)))  # half of them on the round
+        share = np.where(np.arange(n) % 2 == 0, 1.0, np.sqrt(rng.uniform(0.0, 1.0, n)))  # half of them on the circle
         points = centre + (r * share)[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
         if len(axes) == 3:
             points = np.column_stack([points, rng.uniform(bottom, top, n)])
@@ -225,7 +197,7 @@ def largest_cylinder(membership: Membership, lower: Array, upper: Array) -> Cyli
     step = 2.0 * max(steps)
     for _ in range(2 * HALVINGS):
         step *= 0.5
-        for shift in SHIFTS:  # a larger round fits beside, or in place
+        for shift in SHIFTS:  # a larger circle may fit beside, or in place
             if fits(radius + step, centre + step * shift, TRIED):
                 radius, centre = radius + step, centre + step * shift
                 break

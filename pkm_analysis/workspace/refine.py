@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Borders refined until the true one is nowhere farther from them than a tolerance, as far as can be seen.
+"""Refines borders until the true one is nowhere farther away than a tolerance, as far as samples show.
 
-Where the middle of a side is off the border by more, the side is cut there and the new corner put on the border; every
-simplex with a cut side is divided, so that none stays open. Where two conditions meet, a border has a crease: a side
-that crosses it is cut on the crease itself, so that creases come out sharp and few simplices are needed for them.
+Where the middle of a side is off the border by more, the side is cut there and the new corner moved to the border;
+every simplex with a cut side is divided, so that the mesh stays closed. Where two conditions meet, a border has a
+crease: a side that crosses it is cut on the crease itself, which keeps creases sharp with few simplices.
 """
 
 from __future__ import annotations
@@ -48,18 +48,10 @@ def refine(
     tolerance: float,
     thorough: bool = True,
 ) -> Refined:
-    """Refine a border.
+    """Refine a border of corners (n, d), simplices (k, d) and codes `stops` (n,) beyond the corners.
 
-    Args:
-        codes: of points.
-        corners: (n, d) on the border.
-        simplices: (k, d) triangles or sides.
-        stops: (n,) what stops the robot beyond each corner.
-        tolerance: how far the border may be from its simplices.
-        thorough: False to save points where each takes long: creases are not looked for, and rounds are few.
-
-    Returns:
-        The refined border.
+    `tolerance` is the largest distance of the border from its simplices. Not `thorough`, where each point takes long:
+    no search for creases, few rounds.
     """
     meeting = np.stack([stops, stops], axis=1)  # the conditions that meet in each corner, the same twice on a facet
     settled = np.empty(0, dtype=np.int64)  # sides that are straight enough, by key
@@ -89,7 +81,7 @@ def refine(
 
 
 def _doubt(corners: Array, simplices: Simplices, lost: NDArray[np.int64]) -> float:
-    """Size of what may lie between the border and simplices with a lost side: half that side's length deep."""
+    """Bound on the size between the border and simplices with a lost side, half that side's length deep."""
     d = simplices.shape[1]
     pairs = [(k, (k + 1) % d) for k in range(d)] if d == 3 else [(0, 1)]
     deep = np.zeros(len(simplices))
@@ -125,7 +117,7 @@ def _keys(sides: Simplices) -> NDArray[np.int64]:
 
 
 def _normals(corners: Array, simplices: Simplices, sides: Simplices) -> Array:
-    """Unit vectors across the border at the middles of sides (m, 2), of either sense; large simplices count more."""
+    """Unit normals of the border at the middles of sides (m, 2), unoriented, weighted by simplex size."""
     across = np.zeros_like(corners)
     if simplices.shape[1] == 2:
         along = corners[simplices[:, 1]] - corners[simplices[:, 0]]
@@ -181,7 +173,7 @@ def _cuts(
 def _on_facets(
     codes: Codes, corners: Array, _: NDArray[np.int32], sides: Simplices, normals: Array, tolerance: float
 ) -> _Cuts:
-    """Middles of sides put on the border across it."""
+    """Middles of sides moved to the border along its normal."""
     ends = corners[sides[:, 0]], corners[sides[:, 1]]
     middles = 0.5 * (ends[0] + ends[1])
     lengths = np.linalg.norm(ends[1] - ends[0], axis=1)
@@ -212,18 +204,11 @@ def _on_facets(
 def _crease(
     codes: Codes, middles: Array, normals: Array, aside: Array, lengths: Array, tolerance: float
 ) -> tuple[Array, NDArray[np.int32], NDArray[np.bool_]]:
-    """Creases near points: what is met changes with the direction in which one leaves, and there they are.
+    """Points on creases (m, d) near points, the two conditions that meet there (m, 2), and which were found (m,).
 
-    Args:
-        codes: of points.
-        middles: (m, d) points.
-        normals: (m, d) unit vectors across the border, of either sense.
-        aside: (m, d) unit vectors square to these: directions between a normal and these to both sides are tried.
-        lengths: (m,) how far a crease may be.
-        tolerance: of what is found.
-
-    Returns:
-        Points on creases (m, d), the two conditions that meet there (m, 2), and which were found (m,).
+    What stops the robot depends on the direction of departure; it changes at a crease. Directions between unoriented
+    unit normals of the border (m, d) and unit vectors `aside` orthogonal to these are tried, to both sides, up to
+    `lengths` (m,), for results within `tolerance`.
     """
     m = len(middles)
     points, pair, found = middles.copy(), np.zeros((m, 2), dtype=np.int32), np.zeros(m, dtype=bool)

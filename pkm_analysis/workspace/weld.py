@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A border made fit for files of meshes, which know corners by where they are alone."""
+"""Prepares a border for mesh files, which identify corners by position alone."""
 
 from __future__ import annotations
 
@@ -10,18 +10,11 @@ from pkm_description.mechanism import Array
 
 
 def welded(corners: Array, triangles: Simplices) -> tuple[Array, Simplices]:
-    """A closed border without corners at the same place.
+    """Corners (m, 3), distinct in single precision as in .stl, and triangles (l, 3) of a closed border.
 
-    At the end of a range corners come to lie on each other. What is flat there is left out: triangles without a third
-    corner, and pairs of them back to back. The border stays closed, for each side loses as many triangles of one sense
-    as of the other.
-
-    Args:
-        corners: (n, 3).
-        triangles: (k, 3), each side in two of them.
-
-    Returns:
-        Corners (m, 3) that differ in single precision, which .stl is written in, and triangles (l, 3).
+    At the end of a range, corners coincide. Degenerate parts are removed: triangles without a third corner, and pairs
+    of them back to back. The border stays closed: each side loses as many triangles of one orientation as of the other.
+    Each side of `triangles` (k, 3) must be in two of them.
     """
     _, first, number = np.unique(corners.astype(np.float32), axis=0, return_index=True, return_inverse=True)
     kept = number.reshape(-1)[triangles]

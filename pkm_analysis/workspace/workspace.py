@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workspace: how large it is, where its border is, and what stops the robot there."""
+"""A workspace: its size, its border, and what stops the robot there."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from pkm_description.whole_files import whole
 
 NODES = {1: 4001, 2: 401, 3: 72}  # along each coordinate, of the grid that borders are looked for on
 SLOW_NODES = {1: 401, 2: 61, 3: 25}  # the same where poses are solved by iteration
-SAMPLES, SLOW_SAMPLES, COSTLY_SAMPLES = 200_000, 10_000, 2_000  # random points that the size is compared with
+SAMPLES, SLOW_SAMPLES, COSTLY_SAMPLES = 200_000, 10_000, 2_000  # random points of the size for comparison
 BORDER = (68, 119, 170, 90)  # red, green, blue, opacity
-DEVIATIONS = 4.0  # standard deviations that sampling may be off by
+DEVIATIONS = 4.0  # standard deviations allowed between sampling and size
 FINE, SLOW_FINE = 2e-3, 4e-3  # of a cube as large as the domain: the tolerance where none is given
 SHARE, SLOW_SHARE = 0.01, 0.02  # of the size: what such a tolerance may leave open all along the border
 STAIRS = {1: 1.0, 2: math.pi / 4.0, 3: 2.0 / 3.0}  # size of a border by that of its steps on a grid (Cauchy, Crofton)
@@ -47,15 +47,14 @@ class Workspace(Pictured):
     Attributes:
         membership: the conditions.
         size: volume, area or length, in `unit`.
-        error: that the size may be off by, as far as features are larger than the grid's `pitch`.
-        unit: of the size.
-        tolerance: how far the border may be off [m], angles counted at the characteristic length.
-        pitch: step of the grid [m] that parts of the workspace were found on.
+        error: largest error of the size, for features larger than the grid's `pitch`.
+        tolerance: largest error of the border [m], angles at the characteristic length.
+        pitch: step of the grid [m] on which parts of the workspace were found.
         corners: (n, d) of the border [m, rad].
         simplices: (k, d) triangles of the border, or sides.
         stops: (n,) codes of what stops the robot beyond each corner.
-        sampled: size found by random points, and its standard deviation.
-        caution: why not to trust the size, empty where nothing speaks against it.
+        sampled: size by random points, and its standard deviation.
+        caution: why not to trust the size; empty where nothing contradicts it.
     """
 
     _picture: ClassVar[str] = "workspace_picture"
@@ -74,21 +73,21 @@ class Workspace(Pictured):
 
     @property
     def domain(self) -> Domain:
-        """Where it was looked for."""
+        """The domain searched."""
         return self.membership.domain
 
     @property
     def all_of_it(self) -> bool:
-        """True where it is every pose that the limbs reach in the working mode.
+        """True where it holds every pose that the limbs reach in the working mode.
 
-        False where limbs are solved by iteration: then it is what they follow the platform to from home, on its
-        straight way where it can go straight, and what only other ways reach is not in it.
+        False where limbs are solved iteratively: then it holds poses reached from home, on a straight line where
+        possible; poses that only other ways reach are missing.
         """
         return not self.membership.robot.kinematics.engine.iterated
 
     @property
     def shows(self) -> str:
-        """Which of the two it is, in words."""
+        """Which of the two cases of `all_of_it` applies, in words."""
         if self.all_of_it:
             return "every pose that the limbs reach in the working mode"
         way = "on the straight way from home" if self.membership.robot.kinematics.constant_space else "from home"
@@ -110,10 +109,7 @@ class Workspace(Pictured):
 
     @cached_property
     def stopped_by(self) -> list[tuple[Stop, float]]:
-        """What stops the robot at the border, with the share of the border, the largest first.
-
-        Where an angle closes on itself there is no border, though the mesh ends there.
-        """
+        """What stops the robot, with its share of the border, largest first; seams of periodic angles do not count."""
         sizes = facet_sizes(self._scaled, self.simplices)
         stops = self.stops[self.simplices]
         whole = max(float(np.sum(sizes * (stops != SEAM).mean(axis=1))), 1e-300)
@@ -129,32 +125,18 @@ class Workspace(Pictured):
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """Lowest and highest corner (d,) of the box that it fits in."""
+        """Lowest and highest corner (d,) of the bounding box."""
         return self.corners.min(axis=0), self.corners.max(axis=0)
 
     def contains(self, points: Array) -> NDArray[np.bool_]:
-        """Which points are in it, asked of the robot, not of the border.
-
-        Args:
-            points: (n, d) [m, rad].
-
-        Returns:
-            (n,).
-        """
+        """Which points (n, d) [m, rad] are inside (n,), evaluated on the robot, not on the border."""
         return self.membership.inside(np.atleast_2d(np.asarray(points, dtype=np.float64)))
 
     def slice_at(self, label: str, value: float) -> Workspace:
-        """The part of it where a coordinate has a value.
+        """The part where a coordinate, given by its label, has a value; `AnalysisError` where it is empty.
 
         Args:
-            label: of the coordinate.
-            value: of it [m, rad].
-
-        Returns:
-            A workspace of one dimension less.
-
-        Raises:
-            AnalysisError: it is empty there.
+            value: [m, rad].
         """
         coordinate = self.domain.task.find(label)
         low, high = self.bounds
@@ -172,14 +154,9 @@ class Workspace(Pictured):
         return largest_cylinder(self.membership, *self.bounds)
 
     def save(self, path: str | Path) -> None:
-        """Write the border as a mesh.
+        """Write the border as a mesh: .stl, .ply or .obj in the coordinates, or .glb in the base frame.
 
-        Args:
-            path: of a file whose ending says how: .stl, .ply, .obj in the coordinates; .glb, a layer for the browser
-                page and RViz, in the base frame.
-
-        Raises:
-            AnalysisError: it is no surface, or the file has another ending.
+        A .glb file is a layer for the browser page and RViz. `AnalysisError` for another extension, or no surface.
         """
         self.domain.check_surface()
         check_ending("mesh", path, MESHES)
@@ -223,20 +200,11 @@ def workspace(
     tolerance: float | None = None,
     resolution: int | None = None,
 ) -> Workspace:
-    """The workspace in which conditions hold.
+    """The workspace in which conditions hold, over a domain whose ranges do not matter.
 
-    Args:
-        conditions: over a domain, whose ranges do not matter.
-        ranges: of coordinates, by name; as far as the workspace reaches for those that are not named.
-        tolerance: how far the border may be off [m]; where None, a five-hundredth of its extent, or less so that the
-            error is about a hundredth of its size; twice that where poses take long.
-        resolution: nodes of the grid along each coordinate.
-
-    Returns:
-        The workspace.
-
-    Raises:
-        AnalysisError: it is empty, or has no end, or there are more than three coordinates.
+    `ranges` [m, rad] are by name, the workspace's extent for others; `tolerance` is the largest error of the border
+    [m], by default 1/500 of its extent, or less so that the error is about 1/100 of its size; twice that where poses
+    take long. `AnalysisError` for an empty or unbounded workspace, or more than three coordinates.
     """
     task = conditions.domain.task
     given = {task.find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
@@ -249,25 +217,13 @@ def workspace(
 
 
 def measured(membership: Membership, tolerance: float | None = None, resolution: int | None = None) -> Workspace:
-    """The workspace within the ranges of a domain.
-
-    Args:
-        membership: the conditions, over the domain.
-        tolerance: as for `workspace`.
-        resolution: as for `workspace`.
-
-    Returns:
-        The workspace.
-
-    Raises:
-        AnalysisError: it is empty.
-    """
+    """The workspace within the ranges of a domain; `AnalysisError` where it is empty."""
     domain, quick = membership.domain, membership.robot.evaluator.quick
     scale = scales(domain)
     span = scale * (domain.upper - domain.lower)
     side = float(np.prod(span)) ** (1.0 / len(span))
     nodes = resolution or (NODES if quick else SLOW_NODES)[domain.dimension]
-    # cells are cubes, as far as whole numbers of them fit
+    # cubic cells, up to integer numbers of them
     counts = np.maximum(np.ceil(nodes * (span / side)).astype(int), 8)
     axes = domain.grid(counts)
     on_grid = codes_on_grid(membership, axes)
@@ -313,7 +269,7 @@ def measured(membership: Membership, tolerance: float | None = None, resolution:
 
 
 def _compared(membership: Membership, size: float, error: float, pitch: float) -> tuple[tuple[float, float], str]:
-    """The size that random points give, with its standard deviation; and what is said where the two disagree."""
+    """Size by random points, with its standard deviation, and a text where it disagrees with the measured size."""
     costly = any(one.quantity.near is not None for one in membership.requirements)
     samples = COSTLY_SAMPLES if costly else SAMPLES if membership.robot.evaluator.quick else SLOW_SAMPLES
     sampled = sample_size(membership, samples)
@@ -344,15 +300,7 @@ def ends(
 
 
 def depth(inside: NDArray[np.bool_], axes: list[Array]) -> float:
-    """How deep a set of nodes of a grid is: its size by the size of its border, counted on the grid.
-
-    Args:
-        inside: (n1, ..., nd), at least one of them.
-        axes: values at the nodes.
-
-    Returns:
-        In the unit of the axes.
-    """
+    """Size of a set of grid nodes, at least one, by the size of its border, in the unit of the axes."""
     steps = np.array([axis[1] - axis[0] for axis in axes])
     padded = np.pad(inside, 1)
     border = sum(np.prod(np.delete(steps, k)) * np.diff(padded, axis=k).sum() for k in range(inside.ndim))
@@ -360,7 +308,7 @@ def depth(inside: NDArray[np.bool_], axes: list[Array]) -> float:
 
 
 def scales(domain: Domain) -> Array:
-    """What coordinates (d,) are multiplied by to be lengths: angles by the characteristic length."""
+    """Factors (d,) that turn coordinates into lengths: angles by the characteristic length."""
     length = domain.task.kinematics.characteristic_length
     return np.array([1.0 if unit == "m" else length for unit in domain.units])
 

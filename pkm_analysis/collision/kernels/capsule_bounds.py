@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lower bounds of distances: of the capsules around shapes, and of the balls around bodies before these."""
+"""Lower bounds of distances, from capsules around shapes and balls around bodies.
+
+Arrays: `rotations` (n, b, 3, 3) and `places` (n, b, 3) of bodies; `capsules` (s, 7) ends and radius of each shape's in
+its body; `balls` (b, 4) centre and radius of each body's; `spans` (b, 2) the shapes of a body; `pairs` (m, 3) two
+bodies and the column of `out` where their shape pairs begin.
+"""
 
 from math import sqrt
 
@@ -8,7 +13,7 @@ from pkm_kinematics.kernels.compiled import compiled
 
 @compiled
 def segment_distance(a, b, c, d):
-    """Distance of the segments from a to b and from c to d, (3,) each: the nearest points of the lines, cut to both."""
+    """Distance of segments a-b and c-d, (3,) each: nearest points of the lines, clamped to both."""
     uu = uv = vv = uw = vw = 0.0
     for k in range(3):
         u, v, w = b[k] - a[k], d[k] - c[k], a[k] - c[k]
@@ -44,10 +49,8 @@ def segment_distance(a, b, c, d):
 def capsule_bounds(rotations, places, capsules, balls, spans, pairs, cut, ends, middles, out):
     """Write lower bounds (n, shape pairs) of the distances of shapes into `out`, body pair by body pair.
 
-    `rotations` (n, b, 3, 3) and `places` (n, b, 3) are the bodies'. `capsules` (s, 7) hold the ends and the radius of
-    each shape's in its body, `balls` (b, 4) centre and radius of each body's. `spans` (b, 2) say which shapes a body
-    has, `pairs` (m, 3) two bodies and where their shape pairs begin in `out`. Of body pairs whose balls are further
-    apart than `cut` (n,), all are the balls' distance. `ends` (s, 6) and `middles` (b, 3) are scratch.
+    Body pairs whose balls are further apart than `cut` (n,) get the balls' distance for all their shapes. `ends` (s, 6)
+    and `middles` (b, 3) are scratch.
     """
     for n in range(rotations.shape[0]):
         for b in range(spans.shape[0]):

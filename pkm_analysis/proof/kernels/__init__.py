@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled: interval arithmetic, jets of intervals, and the interpreter that runs a recorded program on them."""
+"""Compiled: interval arithmetic, jets of intervals, and the interpreter of recorded programs on them."""

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot's program gives on many boxes."""
+"""Evaluates a robot's program on many boxes.
+
+`pose`: (terms, constants, values, inputs (coordinates), results (12)) of the program from task coordinates to the
+platform's origin and rotation. `robot`: (terms, constants, values, inputs (12), results, conditions, blocks, unknowns,
+equations) of the program from there. `domain`: (origin, directions, twists), coordinates being origin + directions
+times parameters, and rates along unit speeds of twists (6, m). `scratch`: (jets of pose, of robot, by unknowns, reach
+(k,), matrices, vectors, radii).
+"""
 
 from pkm_analysis.proof.kernels.implicit import determine
 from pkm_analysis.proof.kernels.jets import width_of
@@ -20,20 +27,10 @@ FIRST, STOP, AT, COUNT = range(4)
 
 @compiled
 def enclose(pose, robot, domain, boxes, guesses, scratch, out, decided):
-    """Jets of a program's results over boxes (n, k, 2) of parameters.
+    """Write jets out (n, n_results, width) of a program's results over boxes (n, k, 2) of parameters.
 
-    Args:
-        pose: (terms, constants, values, inputs (coordinates), results (12)) of the program that leads from task
-            coordinates to the platform's origin and rotation.
-        robot: (terms, constants, values, inputs (12), results, conditions, blocks, unknowns, equations) of the one that
-            leads on from there.
-        domain: (origin, directions, twists): the coordinates are origin + directions times parameters, and rates are
-            along unit speeds of twists (6, m).
-        boxes: (n, k, 2).
-        guesses: (n, n_unknowns) the unknowns at the boxes' centres.
-        scratch: (jets of pose, of robot, by unknowns, reach (k,), matrices, vectors, radii).
-        out: (n, n_results, width) written.
-        decided: (n,) written: every comparison comes out as recorded, and all unknowns are determined.
+    `guesses` (n, n_unknowns) are the unknowns at the boxes' centres; `decided` (n,) tells where every comparison comes
+    out as recorded and all unknowns are determined.
     """
     pose_terms, pose_constants, pose_values, coordinates, placed = pose
     terms, constants, values, inputs, results, conditions, blocks, unknowns, equations = robot

@@ -7,6 +7,10 @@ Krawczyk's test, with the parameters x of the box: where
 
 every x in X has exactly one y in Y with F(x, y) = 0 (C is any matrix; the inverse of F_y at the centre serves best).
 Derivatives of y(x) then solve F_y y' = -F_x, and those of the second order the same equations with another right side.
+
+Arrays: interval matrix A (n, n, 2), its approximate inverse C (n, n), defect E = 1 - C A (n, n, 2); jets J, and G
+(n_terms, SLOPE + 2 MOST) by the unknowns; `unknowns`, `equations` (n,) terms, the latter zero; `guess` (n,) the
+unknowns at the centre, nearly; `radius` (n,); `step` (n, 2) intervals C F(X, y_c).
 """
 
 from math import inf
@@ -27,17 +31,14 @@ from pkm_analysis.proof.kernels.program import run, unknown_zero
 from pkm_kinematics.kernels.compiled import compiled
 
 TRIES = 10
-WIDEN = 1.125  # what a box of unknowns is made larger by, where the test asks for more room
-SMALLEST = 1e-14  # of the distance of the faces of a box of unknowns from its centre, times what the unknowns are
+WIDEN = 1.125  # factor by which a box of unknowns is enlarged where the test needs more room
+SMALLEST = 1e-14  # initial half side of a box of unknowns, relative to 1 + |unknown|
 MOST = 8  # unknowns of a block: the size of its matrices
 
 
 @compiled
 def invert(A, n, C, B):
-    """An approximate inverse C of the middle of an interval matrix A (n, n, 2); False where there is none.
-
-    `B` (n, n) is scratch.
-    """
+    """An approximate inverse C of the middle of A; False where there is none. `B` (n, n) is scratch."""
     for r in range(n):
         for c in range(n):
             B[r, c] = 0.5 * (A[r, c, 0] + A[r, c, 1])
@@ -69,7 +70,7 @@ def invert(A, n, C, B):
 
 @compiled
 def defect(A, C, n, E):
-    """E = 1 - C A as intervals (n, n, 2)."""
+    """E = 1 - C A as intervals."""
     for r in range(n):
         for c in range(n):
             total = (1.0, 1.0) if r == c else NOTHING
@@ -81,10 +82,7 @@ def defect(A, C, n, E):
 
 @compiled
 def solve(E, C, n, b, x, y):
-    """Solve A x = b for intervals b (n, 2) and a matrix of defect E: all solutions are in x (n, 2).
-
-    False where A may be singular. `y` (n, 2) is scratch.
-    """
+    """All solutions of A x = b for intervals b, within x (n, 2); False where A may be singular. y (n, 2) is scratch."""
     norm = largest = 0.0
     for r in range(n):
         total = NOTHING
@@ -116,7 +114,7 @@ def solve(E, C, n, b, x, y):
 
 @compiled
 def take_over(J, G, start, from_value, n):
-    """Put terms before `start` into jets `G` by n unknowns, of which they are independent, at the centre or not."""
+    """Copy terms before `start` into G, constant in the unknowns, from the value or the centre."""
     at = VALUE if from_value else CENTRE
     for i in range(start):
         for c in range(2):
@@ -127,7 +125,7 @@ def take_over(J, G, start, from_value, n):
 
 @compiled
 def by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A):
-    """Write A (n, n, 2): derivatives of the equations by the unknowns, these within `radius` of `guess`."""
+    """Write A: derivatives of the equations by the unknowns, these within `radius` of `guess`."""
     n = unknowns.shape[0]
     for j in range(n):
         i = unknowns[j]
@@ -147,10 +145,7 @@ def by_unknowns(terms, G, start, stop, unknowns, equations, guess, radius, A):
 
 @compiled
 def contract(E, step, n, radius, widen):
-    """Krawczyk's test: True where `radius` (n,) is large enough; it is cut to what is needed, or else widened.
-
-    `step` (n, 2) contains C F(X, y_c).
-    """
+    """Krawczyk's test: True where `radius` is large enough; it is reduced to what is needed, or else widened."""
     inside = True
     for r in range(n):
         need = magnitude((step[r, 0], step[r, 1]))
@@ -170,7 +165,7 @@ def contract(E, step, n, radius, widen):
 
 @compiled
 def step_of(J, equations, C, n, at_centre, k, reach, step):
-    """C F for the unknowns at their guess, as intervals (n, 2): at the centre, or over the box by mean values."""
+    """Write `step` for the unknowns at their guess: at the centre, or over the box by mean values."""
     for r in range(n):
         total = NOTHING
         for j in range(n):
@@ -190,7 +185,7 @@ def step_of(J, equations, C, n, at_centre, k, reach, step):
 
 @compiled
 def rest_of(J, unknowns, k, m):
-    """Forget how the unknowns vary."""
+    """Reset the derivatives of the unknowns."""
     for j in range(unknowns.shape[0]):
         for c in range(SLOPE, bend_at(k, m) + 2 * k * m):
             J[unknowns[j], c] = 0.0
@@ -198,7 +193,7 @@ def rest_of(J, unknowns, k, m):
 
 @compiled
 def derive(J, unknowns, equations, at, E, C, b, x, y):
-    """Write one derivative of the unknowns, in column `at` of their jets, from what the equations have there."""
+    """Write one derivative of the unknowns, in column `at` of their jets, from that of the equations there."""
     n = unknowns.shape[0]
     for j in range(n):
         d = negative(read(J, equations[j], at))
@@ -214,22 +209,11 @@ def derive(J, unknowns, equations, at, E, C, b, x, y):
 
 @compiled
 def determine(terms, J, G, between, unknowns, equations, guess, sizes, reach, scratch):
-    """Jets of unknowns over the box, from equations that they solve there; False where it is not proved that they do.
+    """Jets of the unknowns over the box; True where one solution near the guess is proved for every pose.
 
-    Args:
-        terms: of the program.
-        J: jets of what is known, and of terms `start` to `stop`, in which the equations are.
-        G: (n_terms, SLOPE + 2 MOST) scratch.
-        between: (first term that depends on the unknowns alone or on them too, term after the last equation).
-        unknowns: (n,) terms.
-        equations: (n,) terms that are zero.
-        guess: (n,) the unknowns at the centre of the box, nearly.
-        sizes: (parameters, twists).
-        reach: (k,) as `run` has it.
-        scratch: of shapes (4, MOST, MOST, 2), (4, MOST, 2) and (2, MOST).
-
-    Returns:
-        Whether there is one solution, near the guess, for every pose of the box.
+    `between` is the first term that depends on the unknowns, and the term after the last equation; `sizes` are the
+    numbers of parameters and of twists; `reach` as in `run`; `scratch` has shapes (4, MOST, MOST, 2), (4, MOST, 2) and
+    (2, MOST).
     """
     (start, stop), (k, m), (matrices, vectors, radii) = between, sizes, scratch
     n, none = unknowns.shape[0], unknown_zero(k)

@@ -140,7 +140,7 @@ def divide(a, b):
 
 @compiled
 def root(a):
-    """The square root of what of a is not negative."""
+    """The square root of the nonnegative part of a."""
     lower = sqrt(a[0]) if a[0] > 0.0 else 0.0
     upper = sqrt(a[1]) if a[1] > 0.0 else 0.0
     found = outward(lower, upper)
@@ -156,13 +156,13 @@ def absolute(a):
 
 @compiled
 def hull(a, b):
-    """The smallest interval with a and b in it."""
+    """The smallest interval that contains a and b."""
     return min(a[0], b[0]), max(a[1], b[1])
 
 
 @compiled
 def both(a, b):
-    """What a and b have in common, where both are known to contain the value; a where that is nothing."""
+    """The intersection of a and b, which both contain the value; a where it is empty."""
     lower = max(a[0], b[0])
     upper = min(a[1], b[1])
     return (lower, upper) if lower <= upper else a
@@ -172,7 +172,7 @@ def both(a, b):
 def _series(x, x2, first):
     """The sum x - x^3/3! ... from term `first` 1, or 1 - x^2/2! ... from 0, for |x| <= 0.79.
 
-    Signs alternate and terms decrease, so that what is left out is smaller than the first term that is.
+    Signs alternate and terms decrease, so that the remainder is smaller than the first omitted term.
     """
     term = x if first == 1 else (1.0, 1.0)
     total = term
@@ -187,7 +187,7 @@ def _series(x, x2, first):
 
 @compiled
 def cosine_sine_at(x):
-    """Intervals with the cosine and the sine of a number x."""
+    """Intervals that contain the cosine and the sine of a number x."""
     if not abs(x) < FARTHEST:
         return (-1.0, 1.0), (-1.0, 1.0)
     turns = floor(x / HALF_PI + 0.5)
@@ -207,7 +207,7 @@ def cosine_sine_at(x):
 
 @compiled
 def cosine_sine(a):
-    """Intervals with the cosine and the sine of every number in a."""
+    """Intervals that contain the cosine and the sine of every number in a."""
     everywhere = (-1.0, 1.0)
     if not (abs(a[0]) < FARTHEST and abs(a[1]) < FARTHEST and a[1] - a[0] < 6.0):
         return everywhere, everywhere
@@ -238,7 +238,7 @@ def cosine_sine(a):
 
 @compiled
 def angle_at(y, x):
-    """An interval with the angle of a direction (x, y), two numbers of which one is not zero, from -pi to pi."""
+    """An interval that contains the angle, -pi to pi, of the direction (x, y), two numbers, one not zero."""
     size = max(abs(x), abs(y))
     guess = atan2(y, x)
     c, s = cosine_sine_at(guess)

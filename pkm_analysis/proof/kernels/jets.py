@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jets of intervals: what is known of a quantity over a box of k parameters, and of its rates along m twists.
+"""Jets of intervals: bounds of a quantity over a box of k parameters, and of its rates along m twists.
 
 One row of numbers for each term of a program holds, as pairs of bounds:
 
@@ -10,9 +10,9 @@ One row of numbers for each term of a program holds, as pairs of bounds:
     at      (m) the same at the centre
     bend    (k, m) derivatives of the rates by the parameters, over the box
 
-Each is carried through every operation by the rules of differentiation, and then narrowed: a value lies within the
+Each is propagated through every operation by the rules of differentiation, and then narrowed: a value lies within the
 mean value form, centre + slope times distance from the centre, and a rate likewise. Where a function is not
-differentiable on the whole box, its derivatives are everything, and the mean value form says nothing.
+differentiable on the whole box, its derivatives are unbounded, and the mean value form says nothing.
 """
 
 from pkm_analysis.proof.kernels.intervals import (
@@ -81,7 +81,7 @@ def write(J, i, at, a):
 
 @compiled
 def narrow(J, i, k, m, reach):
-    """Cut value and rates of row i to their mean value forms; `reach` (k,): how far the box is from its centre."""
+    """Intersect value and rates of row i with their mean value forms; `reach` (k,) is half the box."""
     radius = 0.0
     for u in range(k):
         slope = magnitude(read(J, i, SLOPE + 2 * u))
@@ -102,7 +102,7 @@ def narrow(J, i, k, m, reach):
 
 @compiled
 def unknown(J, i, k, m):
-    """Derivatives of row i of which nothing is known."""
+    """Set derivatives of row i to unbounded."""
     for at in range(SLOPE, width_of(k, m), 2):
         write(J, i, at, EVERYTHING)
 
@@ -270,7 +270,7 @@ def copy_row(J, i, a, k, m):
 
 @compiled
 def mix(J, i, a, b, k, m):
-    """Derivatives of row i, which is a or b, whichever, on different parts of the box; it has no second ones."""
+    """Derivatives of row i, which is a or b on different parts of the box; second ones are unbounded."""
     first, bends = rate_at(k, m), bend_at(k, m)
     for at in range(SLOPE, bends, 2):
         write(J, i, at, hull(read(J, a, at), read(J, b, at)))
@@ -327,7 +327,7 @@ def set_smaller(J, i, a, b, k, m):
 
 @compiled
 def set_selected(J, i, a, b, if_larger, otherwise, k, m):
-    """Row i: `if_larger` where a > b, else `otherwise`; undecided it jumps, so that it has no derivatives at all."""
+    """Row i: `if_larger` where a > b, else `otherwise`; undecided it jumps, without any derivatives."""
     x, y = read(J, a, VALUE), read(J, b, VALUE)
     if x[0] > y[1]:
         copy_row(J, i, if_larger, k, m)

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interpreter: a recorded program evaluated on jets of intervals, term after term, for a box of parameters."""
+"""The interpreter: a recorded program evaluated on jets of intervals, term after term, for a box of parameters.
+
+Arrays: `terms` (n, 5) operation and up to four operands, by number; `J` (n, width) jets; `reach` (k,) distance of the
+box's faces from its centre; `box` (k, 2). k is the number of parameters, m of twists; `inputs` are terms, negative
+for those that are not needed.
+"""
 
 from pkm_analysis.proof.kernels.intervals import negative, plus, times
 from pkm_analysis.proof.kernels.jets import (
@@ -61,21 +66,11 @@ def unknown_zero(m):
 
 @compiled
 def run(terms, J, start, stop, k, m, reach, narrowing):
-    """Evaluate terms `start` to `stop`.
+    """Evaluate terms `start` to `stop` (exclusive), the jets of inputs and constants being written.
 
-    It is called with numbers that are no constants (see `unknown_zero`): numba would compile it, and all that it calls,
-    once for every constant, ten seconds each.
-
-    Args:
-        terms: (n, 5) operation and up to four operands, by number.
-        J: (n, width) their jets, those of inputs and constants written.
-        start: first term.
-        stop: after the last one.
-        k: parameters of the box.
-        m: twists.
-        reach: (k,) distance of the box's faces from its centre.
-        narrowing: whether the inputs' derivatives are all there is to say of how they vary, so that values can be cut
-            to mean value forms.
+    With `narrowing` values are cut to mean value forms, valid where the inputs' derivatives describe all their
+    variation. Arguments must not be constants (see `unknown_zero`): numba would compile this and all that it calls once
+    for every constant, ten seconds each.
     """
     for i in range(start, stop):
         what, a, b = terms[i, 0], terms[i, 1], terms[i, 2]
@@ -138,10 +133,7 @@ def certain(conditions, J):
 
 @compiled
 def place_parameters(J, inputs, origin, directions, box, k):
-    """Write the jets of coordinates: origin + directions (n, k) times parameters in `box` (k, 2), which have no rates.
-
-    `inputs` (n,) are the coordinates' terms, negative for those that are not needed.
-    """
+    """Write jets of coordinates, origin + directions (n, k) times parameters in `box`, without rates."""
     for j in range(inputs.shape[0]):
         i = inputs[j]
         if i < 0:
@@ -160,18 +152,10 @@ def place_parameters(J, inputs, origin, directions, box, k):
 
 @compiled
 def place_pose(A, results, J, inputs, twists, k, m):
-    """Write the jets of the platform's origin and rotation, with rates along unit speeds of `twists` (6, m).
+    """Write jets of the platform's origin and rotation, with rates along unit speeds of `twists` (6, m).
 
-    The origin moves with the linear part, the rotation turns about the origin with the angular part, in base axes.
-
-    Args:
-        A: jets without rates, of which `results` (12,) are the origin and, row after row, the rotation.
-        results: those terms.
-        J: jets, written.
-        inputs: (12,) the same in `J`, negative for those that are not needed.
-        twists: linear, then angular.
-        k: parameters.
-        m: twists.
+    Linear parts move the origin, angular parts rotate about it, in base axes. `A` holds jets without rates; its terms
+    `results` (12,) are the origin and, row by row, the rotation, as are `inputs` (12,) in `J`.
     """
     first, there, bends = rate_at(k, m), centre_rate_at(k, m), bend_at(k, m)
     for j in range(12):
@@ -204,7 +188,7 @@ def place_pose(A, results, J, inputs, twists, k, m):
 
 @compiled
 def place_constants(J, constants, values, k, m):
-    """Write the jets of constants: which terms, and what they are."""
+    """Write the jets of constants: their terms and values."""
     for c in range(constants.shape[0]):
         i = constants[c]
         for at in range(width_of(k, m)):
@@ -215,7 +199,7 @@ def place_constants(J, constants, values, k, m):
 
 @compiled
 def set_reach(box, reach):
-    """Write how far the faces of a box (k, 2) are from the centre that `place_parameters` takes (k,)."""
+    """Write `reach` for a box, from the centre that `place_parameters` uses."""
     for u in range(box.shape[0]):
         middle = 0.5 * box[u, 0] + 0.5 * box[u, 1]
         off = max(box[u, 1] - middle, middle - box[u, 0])
