@@ -136,8 +136,7 @@ class Plates(MethodByRows):
     # -- folded plates -----------------------------------------------------------------------------------------------
 
     def _folded(self, read: PlatesAndRods) -> list[Array] | None:
-        """Positions and yaws (4,) of the platform with at least one plate folded; None where places are not isolated.
-        """
+        """Positions and yaws (4,) of the platform with one plate or more folded; None where places are not isolated."""
         places = [plate.folded() for plate in read.plates]
         if any(place is None for place in places):
             return None
