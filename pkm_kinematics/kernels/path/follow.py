@@ -160,8 +160,7 @@ def same_side(first, second, subspace, A):
 
 @compiled
 def step_by_pose(model, data, goal, pose):
-    """Newton's method on `pose`, which the limbs in the state reach, to `goal`: (followed, largest error, iterations).
-    """
+    """Newton's method on `pose`, held by the limbs in the state, to `goal`: (followed, largest error, iterations)."""
     state, size = data.state, model.task[0].length
     m = goal.shape[0]
     square = m == model.subspace.shape[1]

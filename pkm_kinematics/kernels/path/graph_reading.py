@@ -92,7 +92,7 @@ def read_graph(model, data, places, u, motion):
 
 @allocating
 def track_graph(model, data, size, places, q, u, positions, motion):
-    """Move the closed `positions` (n_bodies,) to actuators at q with rates u (n_actuated,): (status, gap [m], iterations).
+    """Move the closed `positions` (n_bodies,) to actuators at q with rates u (n_actuated,): (status, gap, iterations).
 
     What is written to `motion` counts where the status is CONVERGED or JOINT_LIMIT, and positions stay where it is
     neither. For as many actuators as degrees of freedom.

@@ -57,11 +57,11 @@ def write_forward_jacobian(model, data, jacobian):
 
 @allocating
 def track_reading(model, data, positions, rates, pose, joints, twist, velocities_, jacobian):
-    """Move `pose` (7,) and `joints` (n_joints,) to `positions` and `rates` (n_actuated,) of the actuators: (status, error).
+    """Move `pose` (7,) and `joints` (n_joints,) to actuators at `positions`, `rates` (n_actuated,): (status, error).
 
-    Also writes the platform's twist (6,), the joints' `velocities_` (n_joints,), and `jacobian` (6, n_actuated), twist
-    per actuated joint rates. Results count where the status is CONVERGED or JOINT_LIMIT; `error` is the largest of an
-    actuated joint. For constant motion spaces.
+    `error` is the largest of an actuated joint. Writes the platform's twist (6,), the joints' `velocities_` (n_joints,)
+    and `jacobian` (6, n_actuated), twist per actuated joint rates; they count where CONVERGED or JOINT_LIMIT. For
+    constant motion spaces.
     """
     state = data.state
     if not usable_positions(model, positions):

@@ -248,7 +248,9 @@ def inverse_of_three(J, at, out, to):
 
 @compiled
 def inverse_of_three_by_two(J, at, out, to):
-    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:]; returns the sine of its columns' angle, 0: none.
+    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:], unless the sine of its columns' angle is 0.
+
+    Returns that sine, the reciprocal condition.
     """
     a = (J[at], J[at + 2], J[at + 4])
     b = (J[at + 1], J[at + 3], J[at + 5])

@@ -227,7 +227,7 @@ def read_rates(model, data, qd, qdd):
 
 @compiled
 def solve_many(model, data, choice, poses, twists, accelerations_, out):
-    """Joint positions for poses (n, 7) into `out`, a `Solved`, and rates unless `twists` and `accelerations_` are empty.
+    """Joint positions for poses (n, 7) into `out`, a `Solved`; rates too unless `twists`, `accelerations_` are empty.
 
     These are (n, 6). Rows without a configuration stay as they are; those whose seed is not usable are INVALID_INPUT.
     """

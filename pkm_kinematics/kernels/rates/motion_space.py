@@ -224,8 +224,7 @@ def motion_space(model, data, allowed, twist, space, bias):
 
 @allocating
 def motion_spaces(model, data, choice, poses, twists, spaces, biases):
-    """`motion_space` at poses with twists (n, 6), into spaces (n, 6, mobility), biases (n, 6); NaN where there is none.
-    """
+    """`motion_space` at poses with twists (n, 6), into spaces (n, 6, mobility), biases (n, 6); NaN where none is."""
     constant = model.task[0].constant == 1
     for k in range(poses.shape[0]):
         take_seed(model, data, choice.seeds[k if choice.seeds.shape[0] > 1 else 0])
