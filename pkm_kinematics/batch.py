@@ -28,23 +28,14 @@ Rows = TypeVar("Rows", bound=NamedTuple)
 
 
 class ShapeError(PkmError, ValueError):
-    """An array of the wrong shape, or what is no array of numbers at all."""
+    """An array of the wrong shape, or not an array of numbers at all."""
 
 
 def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Array:
-    """Values as an array that kernels take (`writeable`), whatever its shape; a single number as (1,).
+    """Values of argument `what` as an array that kernels take (`writeable`), of any shape; a single number as (1,).
 
-    Args:
-        values: what a caller gave.
-        expected: what it should have been, in words.
-        what: the name of the argument.
-        hint: more to say to a caller who gave a word.
-
-    Returns:
-        The array.
-
-    Raises:
-        ShapeError: they are no real numbers, or not in rows of one length.
+    `expected` is what it should have been, in words; `hint` more to say to callers who gave text. Raises `ShapeError`
+    for anything but real numbers in rows of one length.
     """
     if isinstance(values, str):
         raise ShapeError(f"{what}: expected {expected}, got the text {values[:60]!r}{hint}")
@@ -62,16 +53,7 @@ def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Arra
 
 
 def wrong_shape(values: ArrayLike, expected: str, what: str) -> ShapeError:
-    """The error for numbers in a shape that they should not have.
-
-    Args:
-        values: what a caller gave.
-        expected: what it should have been, in words.
-        what: the name of the argument.
-
-    Returns:
-        The error, to be raised.
-    """
+    """The error for argument `what` of a wrong shape; `expected` is what it should have been, in words."""
     array = np.asarray(values)
     shape = array.shape
     came = f"an array of shape {shape}" if shape else f"the single number {array.item():g}"
@@ -79,18 +61,9 @@ def wrong_shape(values: ArrayLike, expected: str, what: str) -> ShapeError:
 
 
 def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int, ...]]:
-    """Values as rows.
+    """Values (..., width) of argument `what` as a contiguous array (n, width), and the leading axes.
 
-    Args:
-        values: (..., width).
-        width: of a row.
-        what: name of the values, for the message.
-
-    Returns:
-        A contiguous array (n, width), and the leading axes.
-
-    Raises:
-        ShapeError: another shape.
+    Raises `ShapeError`.
     """
     array = values if ready(values) else numbers(values, _in_rows(width), what)
     shape = array.shape
@@ -100,7 +73,7 @@ def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int,
 
 
 def ready(values: ArrayLike | None) -> TypeGuard[Array]:
-    """True for what `numbers` would give back as it is, as most callers' arrays are."""
+    """True for what `numbers` would return unchanged, as most callers' arrays are."""
     return values.__class__ is np.ndarray and values.dtype is _NUMBERS and values.flags.carray and values.ndim > 0
 
 
@@ -110,12 +83,12 @@ def is_vector(values: ArrayLike | None, size: int) -> TypeGuard[Array]:
 
 
 def is_vector_or_none(values: ArrayLike | None) -> TypeGuard[Array | None]:
-    """True for a single row of rates (6,) that is `ready`, and for none."""
+    """True for a single row of rates (6,) that is `ready`, and for None."""
     return values is None or is_vector(values, 6)
 
 
 def integer(number: int) -> Any:
-    """A number as NumPy has it, which takes NumPy a microsecond to make."""
+    """A NumPy integer; NumPy itself takes a microsecond to make one."""
     return _INTEGERS[number] if 0 <= number < len(_INTEGERS) else np.int64(number)
 
 
@@ -128,12 +101,12 @@ def in_rows(array: Array) -> Array:
 
 
 def shaped(rows: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """Rows (n, ...) with the leading axes of a call (..., ...); of a single one, numbers as NumPy has them."""
+    """Rows (n, ...) with the leading axes of a call (..., ...); for a single row of numbers, a NumPy scalar."""
     return rows.reshape((*shape, *rows.shape[1:])) if shape else rows[0]
 
 
 def all_finite(array: Array) -> bool:
-    """Whether all are finite; of a few, in a fifth of NumPy's time."""
+    """Whether all elements are finite; of few, in a fifth of NumPy's time."""
     if array.size < FEW and array.dtype is _NUMBERS and isfinite(sum(array.ravel().tolist())):
         return True  # and where a sum overflows, NumPy tells
     return bool(np.isfinite(array).all())
@@ -159,25 +132,12 @@ def _one_of_nan(shape: tuple[int, ...]) -> Array:
 
 
 def copied(arrays: Rows) -> Rows:
-    """Copies of all arrays of a named tuple: for a single row, sooner there than arrays made one by one."""
+    """Copies of all arrays of a named tuple; for a single row, faster than arrays made one by one."""
     return arrays._make([array.copy() for array in arrays])
 
 
 def rows_for(values: ArrayLike, width: int, n: int, what: str) -> Array:
-    """Values as rows to go with others.
-
-    Args:
-        values: (..., width), one row or n.
-        width: of a row.
-        n: number of the others.
-        what: name of the values, for the message.
-
-    Returns:
-        (1, width) or (n, width).
-
-    Raises:
-        ShapeError: another shape.
-    """
+    """One row or n of values (..., width) of argument `what`, as (1, width) or (n, width). Raises `ShapeError`."""
     rows = values[None] if ready(values) and values.shape == (width,) else as_rows(values, width, what)[0]
     if len(rows) not in (1, n):
         raise ShapeError(f"{what}: expected 1 or {n} rows of {width}, got {len(rows)}")

@@ -48,7 +48,7 @@ REPEATED = 10.0  # s between such lines
 
 @dataclass(frozen=True)
 class Complaint:
-    """What makes a description unusable: the element, what is wrong with it, what to do."""
+    """Why a description is unusable: the element, what is wrong with it, what to do."""
 
     element: str
     problem: str
@@ -84,14 +84,8 @@ def examine(
 ) -> Report:
     """Load a robot (as `load_mechanism` does) and report on it. Never raises for a bad description.
 
-    Args:
-        source: a robot of the gallery, a path, or URDF+ text.
-        xacro_args: values of `<xacro:arg>` arguments, by name.
-        modes: False leaves out the search for working and assembly modes, the slow part.
-        progress: called with what begins now, before each part that may take long.
-
-    Returns:
-        All that was found.
+    `source` is a robot of the gallery, a path, or URDF+ text, with `xacro_args` by name. `modes` false skips the search
+    for working and assembly modes, the slow part. `progress` is told each phase that begins and may take long.
     """
     report = Report(source if not source.lstrip().startswith("<") else "text")
     try:
@@ -117,7 +111,7 @@ def examine(
 
 
 def _expanded(report: Report, source: str, arguments: Mapping[str, str] | None) -> tuple[str, str]:
-    """The text of a robot and its file; where it has none, whether numbers in other units are why."""
+    """The text of a robot and its file; without a text, whether numbers in other units are why."""
     try:
         return expand(source, arguments)
     except DescriptionError as error:
@@ -128,7 +122,7 @@ def _expanded(report: Report, source: str, arguments: Mapping[str, str] | None) 
 
 
 def _complaint(error: DescriptionError) -> Complaint:
-    """What the loader refuses. That units are wrong is told in warnings, more exactly than the loader can."""
+    """What the loader refuses. Verdicts tell wrong units in warnings, more exactly than the loader can."""
     if isinstance(error.__cause__, DescriptionError):
         plain = error.__cause__
         remedy = f"first correct the units that the warnings above tell of; if the error stays: {plain.remedy}"
@@ -137,7 +131,7 @@ def _complaint(error: DescriptionError) -> Complaint:
 
 
 def _sketch(report: Report, text: str, source: Path | None, arguments: Mapping[str, str] | None) -> None:
-    """The graph alone, so that it is there to look at when the loops do not close."""
+    """The graph alone, to show even if the loops do not close."""
     with contextlib.suppress(DescriptionError):  # told when the mechanism is built
         parsed = parse(text)
         joints = ordered_tree(parsed.links, parsed.joints, parsed.base_link)
@@ -412,7 +406,7 @@ def _mobility_text(report: Report) -> list[str]:
 
 
 def _counted_branch(report: Report) -> str:
-    """What the count becomes where the platform's branch holds the platform, too; empty where it does not."""
+    """What the count becomes if the platform's branch holds the platform, too; empty if it does not."""
     chain = report.description["task_coordinates"]
     if not report.mobility["left_out"]:
         return ""
@@ -466,7 +460,7 @@ def _modes_text(modes: dict[str, Any]) -> list[str]:
 
 
 def _assembly_signs(modes: dict[str, Any]) -> str:
-    """What stands before the number in the label of an assembly mode."""
+    """What precedes the number in the label of an assembly mode."""
     labels = [mode["label"] for mode in modes["assembly_modes"]]
     if any(label.startswith("redundant") for label in labels):
         return "redundant: with more drives than freedoms no sign tells them apart"

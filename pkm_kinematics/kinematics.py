@@ -62,11 +62,8 @@ _AT_ONCE = 1 << 15  # poses whose Jacobians are looked at together: more only fi
 class Kinematics(Introduced):
     """Kinematics of one mechanism. Immutable after construction; calls may run in several threads at once.
 
-    Args:
-        mechanism: the robot.
-
-    Raises:
-        PkmError: it is no `Mechanism`.
+    Arrays of a wrong shape raise `ShapeError`, numbers of working modes that the robot lacks `ModeError`, anything but
+    a `Mechanism` for the constructor `PkmError`.
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"assembly", "engine", "modes", "tables"})
@@ -118,7 +115,7 @@ class Kinematics(Introduced):
 
     @property
     def mobility(self) -> int:
-        """Number of freedoms of the platform."""
+        """Number of degrees of freedom of the platform."""
         return self.engine.mobility
 
     @property
@@ -137,13 +134,7 @@ class Kinematics(Introduced):
         return self.modes.count
 
     def mode_label(self, mode: int) -> str:
-        """Name of a working mode.
-
-        Args:
-            mode: its number, 0 to `n_modes - 1`.
-
-        Returns:
-            A sign per limb with two branches, limb by limb, `+` for home's branch.
+        """Name of working mode `mode` (0 to `n_modes - 1`): a sign per limb with two branches, `+` for home's branch.
 
         Raises:
             ModeError: no such working mode.
@@ -153,23 +144,17 @@ class Kinematics(Introduced):
     # -- positions --------------------------------------------------------------------------------------------------
 
     def inverse(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> InverseSolution:
-        """Joint positions for platform poses.
+        """Joint positions (..., n_joints) for platform poses, with a status, a residual and a reason each.
 
         Limbs that are solved by iteration follow the platform from home on a straight path; where they cannot, the
-        status is NOT_CONNECTED: whether another way leads there is not known. UNREACHABLE is said where there is none.
+        status is NOT_CONNECTED: whether another way leads there is not known. UNREACHABLE: there is no configuration.
+        Joints are NaN without one.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted; those that close
-                the loops at the pose are the answer themselves, SINGULAR where a limb could leave them on its own.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            Joints (..., n_joints) with a status, a residual and a reason each; NaN where there is no configuration.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted. Positions that close the
+                loops at the pose are returned themselves, SINGULAR where a limb could leave them on its own.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -183,18 +168,14 @@ class Kinematics(Introduced):
         return self._inverse_solution(poses, solved, shape, mode, seeded=seed is not None)
 
     def inverse_all(self, pose: ArrayLike) -> list[InverseSolution]:
-        """All working modes at one pose, those without a real configuration included.
+        """All working modes at one pose, labelled, those without a real configuration included.
 
         Limbs in closed form give all their branches; limbs solved by iteration give those that a search meets.
 
         Args:
             pose: (7,), or task coordinates (k,).
 
-        Returns:
-            One solution per working mode, labelled.
-
         Raises:
-            ShapeError: not a single pose.
             PkmError: more working modes than can be listed.
         """
         one = self.engine.one_pose(pose)
@@ -241,26 +222,20 @@ class Kinematics(Introduced):
         return partial(explain_forward, self.engine)
 
     def forward(self, q: ArrayLike, near: ArrayLike | None = None, seed: ArrayLike | None = None) -> ForwardSolution:
-        """Platform poses for actuated joint positions: the assembly mode that continues `near`.
+        """Platform poses (..., 7) for actuated joint positions: the assembly mode that continues `near`.
 
-        The answer is where the platform gets when the actuators move straight from the configuration at `near` to q.
-        SINGULAR: on the way there the limbs lose hold of the platform, so that nothing continues `near`; `residual`
-        says how far the actuators then still have to go. JOINT_LIMIT: the pose is known, but a joint is outside its
-        range.
+        The answer is where the platform gets when the actuators move straight from the configuration at `near` to q;
+        NaN where there is none. SINGULAR: on the way the limbs lose hold of the platform, so that nothing continues
+        `near`; `residual` says how far the actuators then still have to go. JOINT_LIMIT: the pose is known, but a joint
+        is outside its range.
 
         Args:
             q: actuated joint positions (..., n_actuated) [rad, m].
-            near: pose (7,) or (..., 7) to start from, home if there is none; for one that the limbs miss by little, the
-                nearest that they reach is tried, else the status is UNREACHABLE.
-            seed: the joints (n_joints,) or (..., n_joints) at `near`, which say in which working mode the path
-                begins; without it, in the one nearest to q. Looking for that one takes time where limbs are solved by
-                iteration: loops over such robots should pass it.
-
-        Returns:
-            Poses (..., 7) and joints with a status, a residual and a reason each; NaN where there is none.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
+            near: pose (7,) or (..., 7) to start from, home by default. If the limbs miss it by little, the nearest that
+                they reach is tried, else the status is UNREACHABLE.
+            seed: the joints (n_joints,) or (..., n_joints) at `near`, which say in which working mode the path begins;
+                by default the mode nearest to q. Its search takes time where limbs are solved by iteration: loops over
+                such robots should pass a seed.
         """
         if seed is None and is_vector(q, len(self.actuated_names)) and (near is None or is_vector(near, 7)):
             one = self._forward.near_one(q, near)
@@ -278,20 +253,14 @@ class Kinematics(Introduced):
     def nearest(self, pose: ArrayLike, seed: ArrayLike | None = None) -> ForwardSolution:
         """The configuration nearest to a pose that need not be reachable exactly, all joints free to move.
 
-        Distance and angle, at the characteristic length, are taken together. For poses that are off by no more than a
-        part of the limbs' lengths; DIVERGED beyond. For robots whose platform moves parasitically (a 3-PRS): ask for a
-        pose roughly, get one that exists.
+        Distance, and angle times the characteristic length, are taken together. For robots whose platform moves
+        parasitically (a 3-PRS): ask for a pose roughly, get one that exists. Works for poses off by no more than a part
+        of the limbs' lengths, DIVERGED beyond; INVALID_INPUT for what is no pose to `inverse` either, and for a seed
+        that is not finite or too large to close loops with.
 
         Args:
             pose: (7,), or task coordinates (k,).
-            seed: joint positions (n_joints,) to start from, home's if there are none.
-
-        Returns:
-            The pose (7,) and the joints there; INVALID_INPUT for what is no pose to `inverse` either, and for a seed
-            that is not finite or too large to close loops with.
-
-        Raises:
-            ShapeError: an array of the wrong shape, or not a single pose.
+            seed: joint positions (n_joints,) [rad, m] to start from, home's by default.
         """
         e, width = self.engine, len(self.joint_names)
         wanted = e.one_pose(pose)
@@ -304,22 +273,16 @@ class Kinematics(Introduced):
         return self._forward_solution(found, (), explain=self._explain_nearest)
 
     def forward_all(self, q: ArrayLike) -> AssemblyModes:
-        """All assembly modes of a single set of actuated joint positions.
+        """All assembly modes of a single set of actuated joint positions, in the order of their distances from home.
 
-        `assembly_method` says how they are found: all but `search` find every real solution.
+        `assembly_method` says how they are found: all but `search` find every real solution. A label is the sign of the
+        direct Jacobian's determinant against home's, which changes only where assembly modes meet, and a number among
+        those of one sign; `assembly.unsigned` replaces the sign of robots without sides. A mode in which several
+        solutions meet, or which is part of a motion that locked actuators leave, has status SINGULAR. The list says
+        whether it is `certified`, and its `caution` why not.
 
         Args:
-            q: actuated joint positions (n_actuated,) [rad or m].
-
-        Returns:
-            One solution per mode, in the order of their distances from home. Labels are the sign of the direct
-            Jacobian's determinant against home's, which changes only where assembly modes meet, and a number among
-            those of one sign; `assembly.unsigned` is what robots without sides have for a sign. A mode in which several
-            solutions meet, or which is part of a motion that locked actuators leave, has status SINGULAR. The list says
-            whether it is `certified`, and its `caution` why not.
-
-        Raises:
-            ShapeError: for anything but a single set.
+            q: actuated joint positions (n_actuated,) [rad, m].
         """
         targets, _ = as_rows(q, len(self.actuated_names), "q")
         if len(targets) != 1:
@@ -361,17 +324,10 @@ class Kinematics(Introduced):
         )
 
     def limit_violations(self, joints: ArrayLike) -> list[str]:
-        """Which joints are outside their ranges.
+        """One sentence per joint outside its range; none for NaN, whose status says that there is no configuration.
 
         Args:
             joints: positions (n_joints,) [rad, m].
-
-        Returns:
-            One sentence per joint that is. A NaN, as the joints of a pose without a configuration are, is nowhere, and
-            so outside no range: the answer's status says that there is none.
-
-        Raises:
-            ShapeError: an array of the wrong shape, or not a single set.
         """
         rows, _ = as_rows(joints, len(self.joint_names), "joints")
         if len(rows) != 1:
@@ -388,24 +344,17 @@ class Kinematics(Introduced):
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Motion:
-        """Positions, velocities and accelerations of all joints for platform motions.
+        """Positions, velocities and accelerations of all joints for platform motions, with a status each.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
             twist: (..., 6) linear [m/s], then angular [rad/s]; INVALID_INPUT outside the motion space, or so large that
                 numbers overflow.
-            acceleration: (..., 6), the twist's time derivative; zero if there is none. Where the motion space turns
-                with the pose, the nearest possible one is taken, and INVALID_INPUT is more than 5 % away; None is that
-                of a constant velocity in the motion space.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            The motion of all joints, with a status each.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            acceleration: (..., 6) [m/s^2, rad/s^2], the twist's time derivative; by default that of a constant velocity
+                in the motion space. In a configuration-dependent motion space the nearest possible one is taken, and
+                INVALID_INPUT is more than 5 % away.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -443,21 +392,15 @@ class Kinematics(Introduced):
         )
 
     def inverse_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Actuated joint rates per platform twist.
+        """Actuated joint rates per platform twist: (..., n_actuated, 6) [rad/s, m/s] per [m/s, rad/s], base frame.
 
-        Only its action on the motion space is defined; `motion_jacobian` is that part alone.
+        Only its action on the motion space is defined; `motion_jacobian` is that part alone. NaN where the pose has no
+        regular solution.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            (..., n_actuated, 6) rad/s or m/s per m/s and rad/s, base frame; NaN where the pose has no regular solution.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         poses, shape = self.engine.poses(pose)
         choice = self.modes.choose(poses, seed, mode)
@@ -465,39 +408,31 @@ class Kinematics(Introduced):
         return found.reshape(*shape, *found.shape[1:])
 
     def task_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Actuated joint rates per rates of the task coordinates, in the order of `task.names`.
+        """Actuated joint rates per rates of the task coordinates: (..., n_actuated, k), columns as in `task.names`.
 
-        Without a branch for the platform, the k = 6 columns are those of `inverse_jacobian`.
+        In the units of the joints; NaN where the pose has no regular solution. Without a branch for the platform, k = 6
+        and the columns are those of `inverse_jacobian`.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            (..., n_actuated, k) in the units of the joints; NaN where the pose has no regular solution.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
 
         Raises:
             PkmError: the task coordinates depend on each other, such as a 3-PRS's, so that none can move alone.
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
         """
         return self.inverse_jacobian(pose, seed, mode) @ self.task_twists(pose)
 
     def task_twists(self, pose: ArrayLike) -> Array:
-        """Platform twist per rates of the task coordinates, in the order of `task.names`.
+        """Platform twist per rates of the task coordinates: (..., 6, k) linear, then angular, base frame.
 
-        The geometric Jacobian of the platform's own branch.
+        The geometric Jacobian of the platform's own branch, columns as in `task.names`.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
 
-        Returns:
-            (..., 6, k) linear, then angular, base frame.
-
         Raises:
             PkmError: the task coordinates depend on each other.
-            ShapeError: an array of the wrong shape.
         """
         names = self.task.names
         if len(names) not in (0, self.mobility):
@@ -511,46 +446,35 @@ class Kinematics(Introduced):
         return self.engine.branch_twists(poses).reshape(*shape, 6, len(names))
 
     def motion_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Actuated rates per independent velocity: `inverse_jacobian @ subspace`, the K_a of the equations of motion.
+        """Actuated rates per independent velocity, (..., n_actuated, mobility): `inverse_jacobian @ subspace`.
 
-        In the basis of `subspace`, which is not that of the task coordinates.
+        The K_a of the equations of motion, in the basis of `subspace`, which is not that of the task coordinates. NaN
+        where the pose has no regular solution.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            (..., n_actuated, mobility); NaN where the pose has no regular solution.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         return self.inverse_jacobian(pose, seed, mode) @ self.subspace(pose, seed, mode)
 
     def motion_jacobian_rate(
         self, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
     ) -> Array:
-        """Time derivative Kd of `motion_jacobian` K along a platform motion, exact to rounding.
+        """Time derivative Kd (..., n_actuated, mobility) of `motion_jacobian` K along a motion, exact to rounding.
 
-        Actuated accelerations are `K ud + Kd u`, with `twist = S u`; that of the forward Jacobian J of as many
-        actuators as freedoms is `-J Kd J`.
+        Actuated accelerations are `K ud + Kd u`, with `twist = S u`; the rate of the forward Jacobian J, with as many
+        actuators as degrees of freedom, is `-J Kd J`. NaN where the pose has no regular solution.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
             twist: (..., 6) linear [m/s], then angular [rad/s].
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            (..., n_actuated, mobility); NaN where the pose has no regular solution.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
 
         Raises:
-            PkmError: the motion space turns with the pose, so that a basis has no rate of its own; `motion` gives
-                accelerations.
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            PkmError: the motion space is configuration-dependent, so that a basis has no rate of its own; `motion`
+                gives accelerations.
         """
         if not self.constant_space:
             raise PkmError("the motion space turns with the pose: no basis of it stays, and its Jacobian has no rate")
@@ -572,19 +496,14 @@ class Kinematics(Introduced):
         return found.reshape(*shape, *found.shape[1:])
 
     def forward_jacobian(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Platform twist per actuated joint rates.
+        """Platform twist per actuated joint rates: (..., 6, n_actuated) linear, then angular, base frame.
+
+        NaN at a type 2 singularity.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            (..., 6, n_actuated) linear, then angular, base frame; NaN at a type 2 singularity.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         S = self.subspace(pose, seed, mode)
         K = self.inverse_jacobian(pose, seed, mode) @ S
@@ -597,20 +516,15 @@ class Kinematics(Introduced):
     def platform_twist(
         self, pose: ArrayLike, rates: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
     ) -> Array:
-        """Platform twist for actuated joint rates at known poses.
+        """Platform twist (..., 6) for actuated joint rates at known poses.
+
+        Linear [m/s], then angular [rad/s], base frame; NaN at a type 2 singularity.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            rates: actuated joint rates (..., n_actuated) [rad/s or m/s].
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            (..., 6) linear, then angular, base frame; NaN at a type 2 singularity.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            rates: actuated joint rates (..., n_actuated) [rad/s, m/s].
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         F = self.forward_jacobian(pose, seed, mode)
         rows, shape = as_rows(rates, F.shape[-1], "rates")
@@ -629,21 +543,16 @@ class Kinematics(Introduced):
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Array:
-        """Platform acceleration for actuated joint accelerations, at known poses and twists.
+        """Platform acceleration (..., 6) for actuated joint accelerations, at known poses and twists.
+
+        Linear [m/s^2], then angular [rad/s^2], base frame; NaN at a type 2 singularity.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
             twist: (..., 6) linear [m/s], then angular [rad/s].
-            accelerations: of the actuated joints (..., n_actuated) [rad/s^2 or m/s^2].
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            (..., 6) linear, then angular, base frame; NaN at a type 2 singularity.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            accelerations: of the actuated joints (..., n_actuated) [rad/s^2, m/s^2].
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -657,19 +566,14 @@ class Kinematics(Introduced):
         return np.asarray(bias + np.einsum("nij,nj->ni", F, missing)).reshape(*shape, 6)
 
     def subspace(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Array:
-        """Basis of the platform's possible twists.
+        """Basis (..., 6, mobility) of the platform's possible twists: linear, then angular, base frame.
+
+        NaN where the pose has no regular solution.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            (..., 6, mobility) linear, then angular, base frame; NaN where the pose has no regular solution.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -679,19 +583,14 @@ class Kinematics(Introduced):
         return e.spaces_at(e.into_space(poses, choice), choice)[0].reshape(*shape, 6, self.mobility)
 
     def singularity(self, pose: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None) -> Singularity:
-        """Distances from the singularities of every type; see `pkm_kinematics.solve.singularity`.
+        """Distances from the singularities of every type; NaN where the pose has no solution.
+
+        See `pkm_kinematics.solve.singularity`.
 
         Args:
             pose: (..., 7), or task coordinates (..., k) in the order of `task.names`.
-            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those that are wanted.
-            mode: number of a working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
-
-        Returns:
-            The margins at each pose; NaN where it has no solution.
-
-        Raises:
-            ShapeError: an array of the wrong shape.
-            ModeError: no such working mode.
+            seed: joint positions (n_joints,) or (..., n_joints) [rad, m] near those wanted.
+            mode: working mode, 0 to `n_modes - 1`; without seed and mode, what continues home.
         """
         e = self.engine
         poses, shape = e.poses(pose)
@@ -715,31 +614,22 @@ class Kinematics(Introduced):
 
     @cached_property
     def straight(self) -> bool:
-        """True where all limbs are solved in closed form, in a motion space that does not turn with the pose.
-
-        And where numba's LLVM is new enough to make straight-line code of such a robot.
-        """
+        """True where numba's LLVM can make straight-line code: all limbs in closed form, motion space constant."""
         return AVAILABLE and self.constant_space and bool((self.tables.blocks["solver"] == CLOSED_FORM).all())
 
     def lean_inverse(self, mode: int = 0, joints: Array | None = None) -> Callable[[Array, Array], int]:
-        """`call(pose, q) -> status`: inverse kinematics with arrays in and arrays out, for loops that count time.
+        """`call(pose, q) -> status`: inverse kinematics with arrays in and arrays out, for time-critical loops.
 
-        `pose` (7,) must be finite with a unit quaternion inside the motion space; q (n_actuated,) is written. Both
-        must be contiguous float64 arrays: nothing is checked, joint limits neither. Turning joints take the turn that
-        is nearest to the one of the call before. One call at a time per object returned.
+        `pose` (7,) must be finite with a unit quaternion inside the motion space; q (n_actuated,) [rad, m] is written.
+        Both must be contiguous float64 arrays: nothing is checked, joint limits neither. Turning joints take the turn
+        nearest to that of the call before. Each object returned serves one call at a time.
 
         Limbs solved by iteration keep the working mode as they follow the pose from call to call; a pose too far from
         the last one for that has the status DIVERGED, and the next call sets out from where the limbs still are.
 
         Args:
-            mode: number of a working mode, 0 to `n_modes - 1`.
-            joints: positions (n_joints,) in that mode, where the robot is before the first call; at home where None.
-
-        Returns:
-            The call.
-
-        Raises:
-            ModeError: no such working mode.
+            mode: working mode, 0 to `n_modes - 1`.
+            joints: positions (n_joints,) [rad, m] in that mode before the first call; home's by default.
         """
         e, branch = self.engine, self.modes.branch(mode)
         data = e.data(self.modes.start(mode) if joints is None else joints)
@@ -749,18 +639,7 @@ class Kinematics(Introduced):
         return bind(inverse_direct, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
 
     def lean_positions(self, data: Data, mode: int = 0) -> Callable[[Array, Array], int]:
-        """As `lean_inverse`, with all joints placed in the scratch of a kernel, for what goes on from there.
-
-        Args:
-            data: scratch, at home in the mode.
-            mode: number of a working mode.
-
-        Returns:
-            The call.
-
-        Raises:
-            ModeError: no such working mode.
-        """
+        """As `lean_inverse`, with all joints placed in `data`, the scratch of a kernel at home in the mode."""
         kernel = inverse_carried if self.engine.iterated else inverse_whole
         fixed = self.engine.model, data, self.modes.branch(mode)
         return bind(kernel, fixed, (self.home.copy(), np.zeros(len(self.actuated_names))))
@@ -769,21 +648,18 @@ class Kinematics(Introduced):
         """`call(q, pose) -> (status, error, iterations)`: forward kinematics that moves `pose` (7,) along with q.
 
         For control loops: `pose` holds the last one on entry and the new one on return, and is left alone where the
-        status is not CONVERGED; `error` is the largest of an actuated joint. With the promise of `forward`: the answer
-        is where the platform gets as the actuators move straight on from the call before, in the same working and
-        assembly mode, or a status: INVALID_INPUT for a reading that is not finite or too large to close loops with.
-        Contiguous float64 arrays, nothing else is checked. Where the motion space turns with the pose, the call keeps
-        the whole configuration, `pose` is written alone, and `error` is the largest gap of a closure [m].
+        status is not CONVERGED; `error` is the largest of an actuated joint [rad, m]. With the promise of `forward`:
+        the answer is where the platform gets as the actuators move straight on from the call before, in the same
+        working and assembly mode, or a status: INVALID_INPUT for a reading that is not finite or too large to close
+        loops with. Contiguous float64 arrays, nothing else is checked. The first call starts at home. Where the motion
+        space is configuration-dependent, the call keeps the whole configuration, `pose` is only written, and `error` is
+        the largest gap of a closure [m].
 
         Args:
-            mode: number of a working mode, 0 to `n_modes - 1`.
-
-        Returns:
-            The call, which starts at home.
+            mode: working mode, 0 to `n_modes - 1`.
 
         Raises:
-            PkmError: the motion space turns with the pose, and there are more actuators than freedoms.
-            ModeError: no such working mode.
+            PkmError: a configuration-dependent motion space, and more actuators than degrees of freedom.
         """
         self.modes.branch(mode)  # None is a mode to `inverse`, and none to start in
         e = self.engine
@@ -817,15 +693,10 @@ class Kinematics(Introduced):
         return call
 
     def lean_forward(self) -> Callable[[Array, Array], int]:
-        """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3).
-
-        For robots whose `assembly_method` is "spheres" with three actuators.
-
-        Returns:
-            The call.
+        """`call(q, points) -> status`: both assembly modes of a translational robot as platform origins (2, 3) [m].
 
         Raises:
-            PkmError: another robot.
+            PkmError: `assembly_method` is not "spheres", or there are not three actuators.
         """
         if self.assembly_method != "spheres" or len(self.actuated_names) != 3:
             raise PkmError("lean_forward needs a translational platform on three distances")
@@ -845,7 +716,7 @@ def shared_kinematics(mechanism: Mechanism) -> Kinematics:
 
 
 def drop_uncertain(choice: Choice, solved: Solved) -> None:
-    """Take back solutions beyond the end of a path from home: of which mode they are, nobody knows."""
+    """Take back solutions beyond the end of a path from home: which mode they belong to is not known."""
     if choice.certain.all():
         return
     solved.status[~choice.certain & (solved.status == Status.DIVERGED)] = Status.NOT_CONNECTED

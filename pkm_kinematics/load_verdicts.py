@@ -21,14 +21,7 @@ LITTLE_LEFT = 0.8  # share of an effort limit: the rest is what a controller and
 
 
 def of_masses(mechanism: Mechanism) -> Iterator[Verdict]:
-    """Verdicts on masses that look like grams, and on a platform without any.
-
-    Args:
-        mechanism: the robot.
-
-    Yields:
-        A warning each; that no link has a mass is fine, but must be known.
-    """
+    """Warnings of masses that look like grams, and of a platform without any; no mass at all is fine, but told."""
     total = float(sum(link.inertial.mass for link in mechanism.links))
     if total == 0.0:
         yield Verdict(
@@ -63,7 +56,7 @@ def of_masses(mechanism: Mechanism) -> Iterator[Verdict]:
 
 
 def _of_driven_bodies(mechanism: Mechanism) -> Iterator[Verdict]:
-    """A warning of driven sliders and arms without mass: they move as fast as their drives, and weigh on them most."""
+    """A warning of driven sliders and arms without mass: they move as fast as their drives, and load them most."""
     without = []
     for name in mechanism.actuated_joints:
         joint = mechanism.joint_named[name]
@@ -104,14 +97,7 @@ def of_velocities(mechanism: Mechanism) -> Iterator[Verdict]:
 
 
 def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
-    """The verdict on whether the drives carry the robot at home, each within its effort limit.
-
-    Args:
-        kinematics: of the robot.
-
-    Yields:
-        One verdict; none where there is no weight, or home is singular.
-    """
+    """The verdict on whether the drives carry the robot at home within limits; none if weightless or singular."""
     mechanism = kinematics.mechanism
     hold = hold_at(kinematics, kinematics.home)
     if hold is None or hold.independence < NEAR_SINGULAR:
@@ -149,17 +135,10 @@ def of_weight(kinematics: Kinematics) -> Iterator[Verdict]:
 
 
 def weight_at_home(kinematics: Kinematics, limits: Array) -> Array | None:
-    """The efforts that hold the robot still at home, by virtual work.
+    """Efforts (n_actuated,) [N m or N] that hold the robot still at home, by virtual work; None if home is singular.
 
     Redundant drives share the weight so that the largest share of a limit is as small as it can be; where a drive has
-    no limit, by least squares.
-
-    Args:
-        kinematics: of the robot.
-        limits: of the drives (n_actuated,) [N m or N], infinite where there is none.
-
-    Returns:
-        Efforts (n_actuated,) [N m or N]; None where home has no regular configuration.
+    no limit (infinite in `limits`), by least squares.
     """
     K = kinematics.motion_jacobian(kinematics.home)
     lift = _lift(kinematics)
@@ -218,7 +197,7 @@ def _width(mechanism: Mechanism) -> float:
 
 
 def _rigid_with(mechanism: Mechanism, name: str) -> set[str]:
-    """The links that are one body with a link."""
+    """The links rigidly joined to a link."""
     pairs = [(j.parent, j.child) for j in mechanism.joints if j.type is JointType.FIXED]
     pairs += [(loop.predecessor, loop.successor) for loop in mechanism.loops if loop.type.value == "fixed"]
     body, before = {name}, 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of what may have to compile kernels, which else would tell of themselves."""
+"""Progress of work that may compile kernels, whose own messages it replaces."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ KERNELS = "loading kernels"  # and what is compiled of them is told beside
 
 @contextlib.contextmanager
 def making(what: str, more: Callable[[], str] = str) -> Iterator[None]:
-    """`progress` of what may compile kernels.
-
-    Args:
-        what: is done.
-        more: what is said beside while none are compiled.
-
-    Yields:
-        Once, to do it.
-    """
+    """`progress` of `what` is done; `more` gives text to add while no kernels are compiled."""
     COMPILING.told_elsewhere = True
     try:
         with progress(what, lambda: COMPILING.in_words() or more()):

@@ -11,7 +11,7 @@ from pkm_kinematics.solve.working_modes import WorkingModes
 
 
 def introduction(engine: Engine, modes: WorkingModes) -> list[str]:
-    """Lines of text; no search is started for them."""
+    """Lines of text; starts no search."""
     mechanism = engine.mechanism
     actuated = {name: mechanism.joint_named[name].in_words() for name in engine.actuated_names}
     solved = {limb.name: solved_by(engine, limb) for limb in mechanism.limbs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kinematics answers: arrays, a status per pose, and words for a person."""
+"""Answers of the kinematics: arrays, a status per pose, and words for a person."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Made = TypeVar("Made", bound=type)
 
 
 def quickly_made(cls: Made) -> Made:
-    """Let a frozen dataclass without defaults be made in half the time: not field by field, around its own guard."""
+    """Make a frozen dataclass without defaults in half the time: not field by field, around its own guard."""
     names = [field.name for field in fields(cls)]
     entries = ", ".join(f"{name!r}: {name}" for name in names)
     scope: dict[str, Any] = {}
@@ -48,7 +48,7 @@ class JointNames:
 
 
 class Solution(Introduced):
-    """What every answer has: a status per pose, in numbers and in words."""
+    """Common to all answers: a status per pose, in numbers and in words."""
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "success converged error message": "ok says whether, status and reason() why"
@@ -62,14 +62,7 @@ class Solution(Introduced):
         return self.status == Status.CONVERGED
 
     def reason(self, index: int = 0) -> str:
-        """Why an answer has the status it has.
-
-        Args:
-            index: of the answer, flat.
-
-        Returns:
-            A sentence.
-        """
+        """Why answer number `index` (flat) has its status, in one sentence."""
         return Status(int(np.reshape(self.status, -1)[index])).meaning
 
     @property
@@ -107,14 +100,11 @@ class NamedSolution(Solution):
     _names: JointNames
 
     def by_name(self, what: str = "") -> dict[str, Any]:
-        """Values by joint name.
+        """Values [rad, m, or what the array holds] by joint name: floats, or arrays of the leading axes for many poses.
 
         Args:
-            what: name of the array: `"actuated"` (`"effort"` of efforts), which is also what comes without, `"joints"`
-                for every joint, passive ones and task coordinates included, or another of the answer's arrays.
-
-        Returns:
-            For each joint a float [rad, m, or what the array holds]; for many poses an array of the leading axes.
+            what: name of the array: `"actuated"` (`"effort"` of efforts), the default, `"joints"` for every joint,
+                passive ones and task coordinates included, or another of the answer's arrays.
 
         Raises:
             PkmError: there is no such array.
@@ -150,14 +140,7 @@ class ExplainedSolution(NamedSolution):
     _explain: Callable[[int, Array, float], str]
 
     def reason(self, index: int = 0) -> str:
-        """Why an answer has the status it has, with the joint or the gap that explains it.
-
-        Args:
-            index: of the answer, flat.
-
-        Returns:
-            A sentence.
-        """
+        """Why answer number `index` (flat) has its status, with the joint or the gap that explains it."""
         n = self.joints.shape[-1]
         status = int(np.reshape(self.status, -1)[index])
         return self._explain(status, self.joints.reshape(-1, n)[index], float(np.reshape(self.residual, -1)[index]))
@@ -171,7 +154,7 @@ class InverseSolution(ExplainedSolution):
     Where the status is neither CONVERGED nor JOINT_LIMIT, the joints are NaN: there is no such configuration.
 
     `condition` says how well the limbs determine them: the reciprocal condition of the equations of the worst limb, the
-    number of `kernels/regularity.py`, 0 where a limb is singular or there is no configuration. Computed when asked for.
+    number of `kernels/regularity.py`, 0 where a limb is singular or there is no configuration. Computed on request.
     """
 
     joints: Array  # (..., n_joints) rad or m
@@ -204,7 +187,7 @@ class ForwardSolution(ExplainedSolution):
     """Platform poses for actuated joint positions; NaN where the status is neither CONVERGED nor JOINT_LIMIT.
 
     `condition` says how well the drives determine them: the reciprocal condition of their Jacobian, as of `Efforts`, 0
-    at a type 2 singularity or where there is no pose. Computed when asked for.
+    at a type 2 singularity or where there is no pose. Computed on request.
     """
 
     pose: Array  # (..., 7) x y z qx qy qz qw, base frame
@@ -237,13 +220,11 @@ class ForwardSolution(ExplainedSolution):
 
 
 class AssemblyModes(Introduced, list[ForwardSolution]):
-    """The assembly modes of one set of actuated joint positions, and how far the list can be trusted.
+    """The assembly modes of one set of actuated joint positions, found by `method`, and how far to trust the list.
 
     Args:
-        solutions: the modes.
-        method: by which they were found.
         certified: every real solution is listed, and none of them is a sample of a motion that locked actuators leave.
-        caution: why not, in words; empty where it is.
+        caution: why not, in words; empty if certified.
     """
 
     def __init__(self, solutions: Iterable[ForwardSolution], method: str, certified: bool, caution: str) -> None:
@@ -288,12 +269,12 @@ class Motion(ExplainedSolution):
 
     @cached_property
     def actuated_velocities(self) -> Array:
-        """The same of the velocities."""
+        """Actuated joint velocities (..., n_actuated) [rad/s, m/s]."""
         return self.velocities[..., self._names.columns]
 
     @cached_property
     def actuated_accelerations(self) -> Array:
-        """The same of the accelerations."""
+        """Actuated joint accelerations (..., n_actuated) [rad/s^2, m/s^2]."""
         return self.accelerations[..., self._names.columns]
 
     def _values(self) -> list[str]:

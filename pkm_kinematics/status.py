@@ -41,5 +41,5 @@ _CONVERGED, _JOINT_LIMIT = int(Status.CONVERGED), int(Status.JOINT_LIMIT)  # Num
 
 
 def closes(status: Any) -> Any:
-    """Whether a status, or each of an array of them, comes with a configuration: its loops are closed."""
+    """Whether a status, or each of an array of them, comes with a configuration, its loops closed."""
     return (status == _CONVERGED) | (status == _JOINT_LIMIT)

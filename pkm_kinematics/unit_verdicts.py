@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts on numbers that look like degrees, or like millimetres, and which number of the file is to be corrected."""
+"""Verdicts on numbers that look like degrees, or like millimetres, and which number of the file to correct."""
 
 from __future__ import annotations
 
@@ -18,15 +18,10 @@ NAMED = 3  # elements; of more alike, their number is enough
 
 
 def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: ()) -> Iterator[Verdict]:
-    """Verdicts on numbers that look like another unit's.
+    """A warning per number of the file that looks like another unit's, or else per kind of place and value.
 
-    Args:
-        found: the numbers, from `suspects`.
-        mass: of the robot [kg].
-        blame: answers which numbers of the file explain those of one kind, or of one with the same factor.
-
-    Yields:
-        A warning for each number of the file, where these are known; else one for every kind of place and value.
+    `found` is from `suspects`, `mass` the robot's [kg]. `blame` answers which numbers of the file explain those of one
+    kind, or of one with the same factor.
     """
     known = {slip: blame(slip) for slip in (Slip.DEGREES, Slip.MILLIMETRES) if _of(found, slip)}
     for slip, written in known.items():
@@ -42,28 +37,14 @@ def of_units(found: Sequence[Suspect], mass: float, blame: Blame = lambda slip: 
 
 
 def of_cosines(found: Sequence[Written]) -> Iterator[Verdict]:
-    """Verdicts on numbers that look like degrees and go into cosines and sines, where nothing else tells of them.
-
-    Args:
-        found: the numbers, from `taken_as_radians`.
-
-    Yields:
-        A warning for each.
-    """
+    """Warnings of numbers, from `taken_as_radians`, that look like degrees and go into cosines and sines only."""
     for one in found:
         meaning = "cosines and sines are taken of it, of radians: it looks like degrees"
         yield Verdict("warning", one.place, one.value, meaning, _correction(one.value, Slip.DEGREES))
 
 
 def of_misfits(blame: Blame) -> Iterator[Verdict]:
-    """Verdicts on numbers of a file without an expansion, such as one that takes the root of a negative number.
-
-    Args:
-        blame: answers which numbers of the file explain that they do not fit together.
-
-    Yields:
-        A warning for each of them.
-    """
+    """Warnings of numbers that prevent an expansion, such as the root of a negative number; `blame` finds them."""
     in_units: dict[Written, list[Slip]] = {}
     for slip in (Slip.MILLIMETRES, Slip.DEGREES):
         for one in blame(slip):
@@ -92,7 +73,7 @@ def _of(found: Sequence[Suspect], kind: Slip) -> list[Suspect]:
 
 
 def _groups(found: Sequence[Suspect]) -> list[list[Suspect]]:
-    """Those of one kind and size together: limits of six arms, lengths of all rods; of a range, its larger end."""
+    """Suspects of one kind and size together: limits of six arms, lengths of all rods; of a range, its larger end."""
     groups: dict[tuple[object, ...], list[Suspect]] = {}
     largest: dict[str, float] = {}
     for one in found:

@@ -30,7 +30,7 @@ STRAY = 0.1  # rad, and half of it times the robot's size
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one thing that was checked comes to."""
+    """The outcome of one check."""
 
     level: Level
     about: str  # element of the description, or what was measured
@@ -40,7 +40,7 @@ class Verdict:
 
 
 def of_drives(mechanism: Mechanism) -> Iterator[Verdict]:
-    """Verdicts on how the joints are commanded."""
+    """Verdicts on the command interfaces of the joints."""
     by_position = [
         name
         for name in mechanism.actuated_joints
@@ -92,10 +92,10 @@ class Hold:
 
     `independence` is the smallest singular value of the wrenches that the drives exert, each of unit length, with
     moments over the characteristic length: 1 where they are square to each other, 0 at a type 2 singularity. It does
-    not depend on units, lever arms or gears, which the number of `kernels/regularity.py` has in it: that says whether
-    numbers suffice to solve with these drives, this whether drives of any strength push in ways of their own.
-    `efforts` (n_actuated,) are the largest [N or N m] that a load of 1 N, or a moment of 1 N times the characteristic
-    length, can ask of each drive.
+    not depend on units, lever arms or gears, unlike the number of `kernels/regularity.py`: that says whether numbers
+    suffice to solve with these drives, this whether drives of any strength push in ways of their own. `efforts`
+    (n_actuated,) are the largest [N or N m] that a load of 1 N, or a moment of 1 N times the characteristic length, can
+    ask of each drive.
     """
 
     independence: float

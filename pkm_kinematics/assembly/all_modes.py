@@ -3,7 +3,7 @@
 
 A pose is a mode only where joint positions close the loops there with the actuators at their values. Limbs take those
 nearest to home; where these have an actuator elsewhere, as in another branch or a leg turned over, positions that agree
-with the actuators are looked for.
+with the actuators are searched.
 """
 
 from __future__ import annotations
@@ -29,15 +29,7 @@ ASSEMBLED = 1e-8  # m or rad: a pose of an assembly mode gives back the actuated
 
 
 def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
-    """One solution per assembly mode; `Kinematics.forward_all` says what it holds.
-
-    Args:
-        method: of the robot; see `choose_method`.
-        q: actuated joint positions (n_actuated,) [rad or m].
-
-    Returns:
-        The modes in the order of their distances from home, and whether these are all.
-    """
+    """One solution per assembly mode, actuated joints at q (n_actuated,) [rad or m]; see `Kinematics.forward_all`."""
     engine = method.engine
     if not method.usable(q):
         return AssemblyModes([], method.name, False, "a joint position is not finite, or too large to close loops with")
@@ -79,7 +71,7 @@ def all_modes(method: AssemblyMethod, q: Array) -> AssemblyModes:
 
 
 def _seeds(engine: Engine, q: Array, found: AssemblyPoses, order: NDArray[np.int64]) -> Array:
-    """Joint positions (1 or k, n_joints) to solve from: those that were found, or home's with the actuators at q."""
+    """Joint positions (1 or k, n_joints) to solve from: those found, or home's with the actuators at q."""
     if found.joints is not None:
         return found.joints[order]
     seed = engine.home_joints.copy()
@@ -88,7 +80,7 @@ def _seeds(engine: Engine, q: Array, found: AssemblyPoses, order: NDArray[np.int
 
 
 def _actuator_errors(method: AssemblyMethod, solved: Solved, q: Array) -> Array:
-    """Largest difference (k,) of actuated joints from q, those that turn having been turned to where they were asked.
+    """Largest difference (k,) of actuated joints from q; turning joints first take the whole turn nearest to q.
 
     Closures do not see whole turns; ranges do.
     """
@@ -126,7 +118,7 @@ def _joints_at(engine: Engine, q: Array, pose: Array) -> Array | None:
 
 
 def _labels(prefixes: Sequence[str]) -> Iterator[str]:
-    """Prefixes, each with its number among its like."""
+    """Prefixes, each followed by its number among equal ones."""
     counts: dict[str, int] = {}
     for prefix in prefixes:
         counts[prefix] = counts.get(prefix, 0) + 1

@@ -4,7 +4,7 @@
 The side is that of the singularities of type 2, a sign that tells assembly modes apart. The direct Jacobian has a row
 per limb, the force that the limb exerts with its actuators locked; its determinant changes sign where, and only where,
 assembly modes meet (Gosselin and Angeles 1990). The row is the gradient of the constraint that the locked limb imposes
-on the platform, and so needs no basis of a motion space that turns, nor a working mode:
+on the platform, and so needs neither a basis of a configuration-dependent motion space nor a working mode:
 
 | assembly method | row |
 |---|---|
@@ -14,9 +14,9 @@ on the platform, and so needs no basis of a motion space that turns, nor a worki
 | `constraints` | the wrench of the constraint, all six freedoms of the platform included |
 | `angles`, `planes` | that of the inverse Jacobian, with the sign of the working mode taken out |
 
-A robot with more actuators than freedoms has no such determinant: its direct Jacobian loses rank on sets of at least
-two dimensions less than the space, and these divide nothing. Where no method but `search` applies, the sign is known
-only if every actuated limb has a closed form, else only along a motion (`forward/mode_tracker.py`).
+A robot with more actuators than degrees of freedom has no such determinant: its direct Jacobian loses rank on sets of
+at least two dimensions less than the space, and these divide nothing. Where no method but `search` applies, the sign is
+known only if every actuated limb has a closed form, else only along a motion (`forward/mode_tracker.py`).
 """
 
 from __future__ import annotations
@@ -43,15 +43,7 @@ REDUNDANT, UNKNOWN = "redundant ", "?"
 
 
 class AssemblyMethod(ABC):
-    """One way to find all assembly modes, made for one robot. Calls may run in several threads at once.
-
-    Attributes:
-        name: what `Kinematics.assembly_method` says.
-        engine: the robot.
-
-    Args:
-        engine: of the robot.
-    """
+    """One way to find all assembly modes of one robot, thread-safe; `Kinematics.assembly_method` gives `name`."""
 
     name: ClassVar[str]
 
@@ -69,19 +61,14 @@ class AssemblyMethod(ABC):
 
     @abstractmethod
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
-        """Signs of the direct Jacobian's determinant, of a robot with as many actuators as freedoms.
+        """Signs (k,) of the direct Jacobian's determinant: 1.0, -1.0, and 0.0 where singular.
 
-        Args:
-            q: actuated joint positions (n_actuated,), those of all poses.
-            poses: platform poses (k, 7).
-            joints: joint positions (k, n_joints) there.
-
-        Returns:
-            (k,) of 1.0, -1.0, and 0.0 where singular.
+        For robots with as many actuators as degrees of freedom; q (n_actuated,) holds for all `poses` (k, 7) and
+        `joints` (k, n_joints).
         """
 
     def usable(self, q: Array) -> bool:
-        """Whether actuated joint positions q (n_actuated,) are numbers fine enough to close loops with."""
+        """Whether actuated joint positions q (n_actuated,) are accurate enough as numbers to close loops with."""
         return all(abs(x) < farthest for x, farthest in zip(q.tolist(), self._farthest, strict=True))
 
     @cached_property
@@ -116,18 +103,13 @@ class AssemblyMethod(ABC):
 
     @cached_property
     def unsigned(self) -> str:
-        """What stands for the sign in labels where there is none: REDUNDANT or UNKNOWN; empty where there is one."""
+        """What replaces the sign in labels: REDUNDANT or UNKNOWN; empty where there is a sign."""
         return REDUNDANT if len(self.engine.actuated_names) > self.engine.mobility else ""
 
     def side(self, pose: Array, joints: Array) -> float:
-        """The side of the singularities of type 2 on which a configuration is, seen from home's.
+        """Side of the type 2 singularities at a pose (7,) and joints (n_joints,), relative to home's.
 
-        Args:
-            pose: platform pose (7,).
-            joints: joint positions (n_joints,) there.
-
-        Returns:
-            1.0 on home's side, -1.0 on the other, 0.0 where modes meet or there is no sign.
+        1.0 on home's side, -1.0 on the other, 0.0 where modes meet or there is no sign.
         """
         if self.unsigned:
             return 0.0
@@ -135,7 +117,7 @@ class AssemblyMethod(ABC):
         return float(self.signs(q, pose[None], joints[None])[0]) * self._home_sign
 
     def prefixes(self, q: Array, poses: Array, joints: Array) -> Sequence[str]:
-        """How the labels (k,) of configurations begin: `+`, `-`, or what stands for them; arguments as above."""
+        """How the labels (k,) of configurations begin: `+`, `-`, or what replaces them; arguments as above."""
         if self.unsigned:
             return [self.unsigned] * len(poses)
         return ["+" if sign * self._home_sign >= 0.0 else "-" for sign in self.signs(q, poses, joints).tolist()]
@@ -148,7 +130,7 @@ class AssemblyMethod(ABC):
 
 
 class MethodByRows(AssemblyMethod):
-    """A method whose constraints may be more than the platform has freedoms, as those of passive joints are."""
+    """A method with possibly more constraints than degrees of freedom, as passive joints add theirs."""
 
     @abstractmethod
     def rows(self, q: Array, poses: Array) -> Array:
@@ -160,7 +142,7 @@ class MethodByRows(AssemblyMethod):
 
     @cached_property
     def _independent(self) -> NDArray[np.int64]:
-        """As many rows, by number, as make a square matrix that is regular at home."""
+        """Numbers of rows that make a square matrix regular at home."""
         e = self.engine
         rows = self.rows(e.home_joints[e.actuated_column], e.home[None])[0]
         rows = rows / scaling(e.characteristic_length)[: rows.shape[1]]
@@ -175,15 +157,7 @@ class MethodByRows(AssemblyMethod):
 def read_signs(engine: Engine, poses: Array, joints: Array) -> Array:
     """`AssemblyMethod.signs` by the inverse Jacobian.
 
-    For motion spaces that do not turn with the pose, of robots whose actuated limbs have closed forms.
-
-    Args:
-        engine: of the robot.
-        poses: platform poses (k, 7).
-        joints: joint positions (k, n_joints) there.
-
-    Returns:
-        (k,) of 1.0, -1.0, and 0.0 where singular.
+    For constant motion spaces, of robots whose actuated limbs have closed forms.
     """
     data, sides, n = engine.data(), np.empty(len(engine.tables.blocks)), engine.tables.n_work
     before, now = np.zeros(n), np.zeros(n)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is answered: by the mathematics, a set of solutions; by a method for a robot, a set of poses."""
+"""Answers: of the mathematics a set of solutions, of a method for a robot a set of poses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ class SolutionSet:
         multiplicity: (k,) 1 for a simple solution, 0 for a sample of a self-motion.
         n_complex: finite complex solutions of the algebraic system with their multiplicities, the real ones among
             them; -1 where they are not counted.
-        status: what is known about the set as a whole.
     """
 
     solutions: Array
@@ -67,12 +66,11 @@ def no_solutions(shape: tuple[int, ...], status: AssemblyStatus, n_complex: int 
 
 @dataclass(frozen=True, eq=False)
 class AssemblyPoses:
-    """All platform poses that a method found for one set of actuated joint positions, and how far that can be trusted.
+    """All platform poses that a method found for one set of actuated joint positions, and how far to trust the list.
 
     Attributes:
         poses: (k, 7) x y z [m] qx qy qz qw, base frame.
-        multiplicity: (k,) as in `SolutionSet`.
-        n_complex: as in `SolutionSet`.
+        multiplicity: (k,); this and `n_complex` as in `SolutionSet`.
         certified: whether every real solution is listed.
         caution: in words why not; empty where it is.
         joints: (k, n_joints) [rad or m] where the method finds them with the poses.
@@ -92,6 +90,6 @@ def caution_of(status: AssemblyStatus) -> str:
 
 
 def poses_from(found: SolutionSet, poses: Array, joints: Array | None = None) -> AssemblyPoses:
-    """The answer of a method whose solutions stand for `poses` (k, 7), in the same order."""
+    """The answer of a method with solutions for `poses` (k, 7), in the same order."""
     certified = found.status in _COMPLETE
     return AssemblyPoses(poses, found.multiplicity, found.n_complex, certified, caution_of(found.status), joints)

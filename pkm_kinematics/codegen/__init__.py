@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One robot's equations without loops, tables and branches, as machine code: what a code generator would make of them.
+"""One robot's equations as straight-line machine code, without loops, tables and branches.
 
-A kernel is run once as plain Python on numbers that write down what is done to them (`tape`, `recording`). What was
-written down is compiled (`machine_code`); where another motion would have taken another branch, the code says so and
-gives no result, and the kernel itself is called instead.
+A kernel is run once as plain Python on numbers that record each operation (`tape`, `recording`). The recording is
+compiled (`machine_code`); where another motion would have taken another branch, the code says so and gives no result,
+and the kernel itself is called instead.
 """
 
 from pkm_kinematics.codegen.at_home import free_inputs, pose_inputs, rate_inputs

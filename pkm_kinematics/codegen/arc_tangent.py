@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arc tangent of y / x in the right quadrant, in operations that are the same for all arguments.
 
-The C library's serves one pair at a time; this one is recorded, and then serves as many as an instruction takes. It is
-within 4 units in the last place.
+The C library's serves one pair at a time; this one is recorded, and then serves a whole vector register. It is within
+4 units in the last place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LEAST = 1e-300  # in place of a zero denominator
 
 @cache
 def _coefficients() -> tuple[float, ...]:
-    """Of t^0, t^2, ... in atan(t) / t - 1 over t^2, for |t| up to `_FOLD`."""
+    """Coefficients of t^0, t^2, ... in atan(t) / t - 1 over t^2, for |t| up to `_FOLD`."""
 
     def rest(square: np.ndarray) -> np.ndarray:
         terms = [(-1.0) ** (k + 1) / (2 * k + 3) * square**k for k in range(40)]
@@ -33,15 +33,7 @@ def _coefficients() -> tuple[float, ...]:
 
 
 def arc_tangent(y: Number, x: Number) -> Number:
-    """Angle [rad] of the point (x, y), -pi to pi, without a decision on the tape.
-
-    Args:
-        y: a number or a term.
-        x: the same.
-
-    Returns:
-        The angle; that of (-0.0, 0.0) and of (0.0, -0.0) is 0.
-    """
+    """Angle [rad] of the point (x, y), -pi to pi, without a decision on the tape; 0 for (-0.0, 0.0) and (0.0, -0.0)."""
     ax, ay = abs(x), abs(y)
     low, high = extreme("min", ax, ay), extreme("max", ax, ay)
     t = low / extreme("max", high, _LEAST)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where to record, and which numbers of a motion vary in a motion space that does not turn with the pose."""
+"""Where to record, and which numbers of a motion vary in a constant motion space."""
 
 from __future__ import annotations
 

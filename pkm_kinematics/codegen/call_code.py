@@ -12,7 +12,7 @@ ANOTHER_BRANCH = -1  # what the code returns where a comparison comes out otherw
 
 @intrinsic
 def call_code(typing: Any, address: Any, *arrays: Any) -> Any:
-    """In a kernel: call machine code at an address with contiguous float64 arrays, the results last; its answer."""
+    """In a kernel: call machine code at an address with contiguous float64 arrays, results last; its return value."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         double = ir.DoubleType().as_pointer()

@@ -35,13 +35,10 @@ CONDITIONS = {  # comparison: LLVM's name where it must hold, and where it must 
 
 
 class MachineCode:
-    """A recording as a function: `address` is that of an `int64 f(const double *input0, ..., double *results)`.
+    """A recording as a function at `address`: an `int64 f(const double *input0, ..., double *results)`.
 
     It writes all results and returns 0, or writes nothing and returns ANOTHER_BRANCH. `counts` says how many of each
     operation it does. The code lives as long as this object.
-
-    Args:
-        recording: of the kernel.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -52,14 +49,9 @@ class MachineCode:
 
 
 def compile_assembly(text: str, level: int = 3) -> llvm.ExecutionEngine:
-    """LLVM assembly as machine code for this processor.
+    """LLVM assembly of a module as machine code for this processor, which lives as long as the engine returned.
 
-    Args:
-        text: of a module.
-        level: how hard LLVM looks for better code, 0 to 3.
-
-    Returns:
-        What holds the code as long as it lives, and knows the addresses of functions.
+    `level` is LLVM's optimisation level, 0 to 3.
     """
     module = llvm.parse_assembly(text)
     target = llvm.Target.from_default_triple().create_target_machine(

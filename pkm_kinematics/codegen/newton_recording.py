@@ -15,16 +15,9 @@ from pkm_kinematics.kernels.position.positions import CONVERGED
 
 
 def record_newton_step(model: Model, data: Data, home: Array, actuated: Array) -> Recording | None:
-    """`newton_step` from `start` and q (n_actuated,) and a pose (7,), recorded at home.
+    """`newton_step` recorded at home: the pose (7,), joints in `data`, and q (n_actuated,) there.
 
-    Args:
-        model: of the robot.
-        data: with the configuration at home.
-        home: pose (7,) there.
-        actuated: actuated joint positions (n_actuated,) there.
-
-    Returns:
-        The recording; None where home is singular, or where there are more actuators than freedoms.
+    None where home is singular, or where there are more actuators than degrees of freedom.
     """
     m = len(actuated)
     if m != model.subspace.shape[1]:

@@ -20,12 +20,8 @@ from pkm_kinematics.kernels.position.closures import worse
 def recorded(kernel: Any, instead: Sequence[tuple[Any, Callable[..., Any]]] = ()) -> Callable[..., Any]:
     """A kernel as a Python function, with all kernels that it calls, whose numbers may be terms.
 
-    Args:
-        kernel: compiled.
-        instead: pairs of a kernel that it calls and what to call in its place.
-
-    Returns:
-        A function that takes arrays as they are; record arrays and arrays with terms must be `loose`.
+    `instead` holds pairs of a called kernel and its replacement. Arrays are taken as they are; record arrays and
+    arrays with terms must be `loose`.
     """
     done: dict[int, Callable[..., Any]] = {
         id(worse): partial(extreme, "worse"),
@@ -55,7 +51,7 @@ class _Records(list[SimpleNamespace]):
 
     @property
     def shape(self) -> tuple[int]:
-        """As an array has it."""
+        """Number of rows, as a NumPy array has it."""
         return (len(self),)
 
 

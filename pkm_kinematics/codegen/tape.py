@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # ruff: noqa: D105 - operators do what operators do
-"""Numbers that write down on a tape what is computed with them.
+"""Numbers that record on a tape what is computed with them.
 
 Constants are folded and equal terms shared, so that what depends on the robot alone costs nothing. Comparisons are
-decided by the values at hand, and what was decided is written down as well: `Tape.conditions`.
+decided by the present values, and each decision is recorded as well: `Tape.conditions`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Number = Any  # a Term or a float: what kernels compute with while they are reco
 
 
 class Constant(float):
-    """A constant among operands, where whole numbers are terms: it equals no number of a term, as 1.0 equals 1."""
+    """A constant among operands, where integers are terms: it equals no number of a term, as 1.0 equals 1."""
 
     __slots__ = ()
 
@@ -60,16 +60,9 @@ class Tape:
         self._terms: dict[tuple[Any, ...], Term] = {}
 
     def inputs(self, array: int, values: Array, varying: Iterable[int], first: int = 0) -> Array:
-        """Numbers of an input array; comparisons are decided by their values.
+        """Numbers (n,) of an input array from `first` on, as objects: terms if in `varying`, else constants.
 
-        Args:
-            array: its number among the inputs.
-            values: of the numbers (n,).
-            varying: which of them are terms; the others are constants.
-            first: where in the array they begin.
-
-        Returns:
-            Them as an array of objects (n,).
+        `array` is the array's index among the inputs; comparisons are decided by `values`.
         """
         numbers = values.astype(object)
         for k in varying:
@@ -84,13 +77,13 @@ class Tape:
         return self._term((what, *keys), value)
 
     def decide(self, comparison: str, left: Number, right: Number) -> bool:
-        """The outcome of a comparison, which another run of the same equations must have as well."""
+        """The outcome of a comparison, which every run of the recording must share."""
         outcome = COMPARISONS[comparison](value(left), value(right))
         self.conditions[comparison, key(left), key(right)] = outcome
         return outcome
 
     def needed(self, results: Iterable[Number], conditions: bool = True) -> list[Term]:
-        """The terms, in order, that `results` need, and the conditions if wanted."""
+        """The terms, in order, that `results` need, and on request the conditions."""
         found: set[int] = set()
         waiting = [r.number for r in results if isinstance(r, Term)]
         if conditions:
@@ -113,7 +106,7 @@ class Tape:
 
 @dataclass(frozen=True)
 class Recording:
-    """What was computed from some input arrays, and the numbers that are wanted of it."""
+    """What was computed from some input arrays, and the numbers wanted as results."""
 
     tape: Tape
     arrays: int
@@ -121,13 +114,9 @@ class Recording:
 
 
 class Term:
-    """A number that remembers where it comes from.
+    """A number that remembers where it comes from: its place `number` on the tape and `value` in the recording.
 
-    Args:
-        tape: that it is on.
-        how: an operation and its operands: numbers of terms on the tape (int) or constants (`Constant`).
-        value: what it is in the recording.
-        number: its place on the tape.
+    `how` is an operation and its operands: numbers of terms on the tape (int) or constants (`Constant`).
     """
 
     __array_ufunc__ = None  # NumPy's numbers leave operations with it to it
@@ -199,7 +188,7 @@ class Term:
 
 
 def value(x: Number) -> float:
-    """The value at hand."""
+    """The value in this recording."""
     return x.value if isinstance(x, Term) else float(x)
 
 
@@ -209,7 +198,7 @@ def key(x: Number) -> int | Constant:
 
 
 def tape_of(*numbers: Number) -> Tape | None:
-    """The tape that any of the numbers writes on."""
+    """The tape of whichever of the numbers is a term."""
     return next((x.tape for x in numbers if isinstance(x, Term)), None)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forward kinematics that keeps its assembly mode, whose steps are straight-line code."""
+"""Forward kinematics that keeps its assembly mode, with steps as straight-line code."""
 
 from math import inf
 
@@ -12,21 +12,12 @@ from pkm_kinematics.kernels.position.positions import CONVERGED
 
 @compiled
 def straight_track(code, size, at, out, last, farthest, q, pose):
-    """`track_pose` by straight-line code of `newton_step`, with the same conditions, where one step leads to the end.
+    """`track_pose` by straight-line code of `newton_step`, under the same conditions, where one step leads to the end.
 
-    Args:
-        code: address of the code.
-        size: characteristic length [m].
-        at: scratch (7,).
-        out: scratch (RESULTS,).
-        last: actuated joint positions (n_actuated,) at `pose`, moved along with it.
-        farthest: joint positions (n_actuated,) from which on readings are not usable.
-        q: actuated joint positions (n_actuated,) that are read now.
-        pose: (7,), written.
-
-    Returns:
-        As `track_pose`, or a status of ANOTHER_BRANCH where it takes more than one step or q is not usable, with `pose`
-            and `last` left alone.
+    A status of ANOTHER_BRANCH where it takes more than one step or q is not usable, with `pose` and `last` left alone.
+    `code` is the code's address, `size` the characteristic length [m], `at` (7,) and `out` (RESULTS,) scratch. Actuated
+    joint positions (n_actuated,): `last` at `pose` (7,), both of which move along; `farthest`, from which on readings
+    are not usable; and q, the reading.
     """
     for k in range(q.shape[0]):
         if not abs(q[k]) < farthest[k]:

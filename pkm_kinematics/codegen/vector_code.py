@@ -21,13 +21,7 @@ _NATIVE = {"sqrt", "fabs", "max", "min", "worse", "floor"}  # what processors do
 
 
 class VectorCode:
-    """A recording of one input array as a function of columns. The code lives as long as this object.
-
-    Calls may run in several threads at once, and let other threads run.
-
-    Args:
-        recording: of the kernel, with a single input array.
-    """
+    """A recording of one input array as a function of columns, thread-safe and without the GIL; owns its code."""
 
     def __init__(self, recording: Recording) -> None:
         needed = recording.tape.needed(recording.results)
@@ -40,15 +34,11 @@ class VectorCode:
         self._width = len(recording.results)
 
     def __call__(self, columns: Array, out: Array) -> None:
-        """Fill columns of results.
+        """Fill columns of results. Raises `ValueError` for other shapes.
 
-        Args:
-            columns: (k, n) of the input, those that `inputs` names, each contiguous; n is a multiple of LANES.
-            out: (results + 1, n), each contiguous; the last is 1 where all comparisons came out as they were recorded,
-                0 where the results are not to be used.
-
-        Raises:
-            ValueError: arrays of other shapes.
+        `columns` (k, n) are those of the input that `inputs` names, n a multiple of LANES; `out` (results + 1, n) ends
+        with 1 where all comparisons came out as recorded, 0 where the results are not to be used. Each row is
+        contiguous.
         """
         n = columns.shape[1]
         if columns.shape[0] != len(self.inputs) or out.shape != (self._width + 1, n) or n % LANES:

@@ -2,8 +2,8 @@
 """Forward kinematics: the assembly mode that continues a motion.
 
 What continues a pose `near` is the end of a path: from the configuration in which the limbs reach `near`, in the
-working mode nearest to the asked joint positions q or to a seed, the actuators move straight to q. Where the path meets
-a singularity of type 2 nothing continues it, and the status says so; see `kernels/follow.py`.
+working mode nearest to the joint positions q or to a seed, the actuators move straight to q. Where the path meets a
+singularity of type 2 nothing continues it, and the status says so; see `kernels/path/follow.py`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,7 @@ class Forward:
     """Forward kinematics of one robot near a pose: along the path on the pose alone, else on the whole graph.
 
     The first is fast, but its path ends where a limb is stretched or folded (type 1); the second passes through there,
-    and serves motion spaces that turn with the pose.
-
-    Args:
-        engine: of the robot.
-        modes: its working modes.
+    and serves configuration-dependent motion spaces.
     """
 
     def __init__(self, engine: Engine, modes: WorkingModes) -> None:
@@ -52,14 +48,9 @@ class Forward:
         self._modes = modes
 
     def near_one(self, q: Array, start: Array | None) -> tuple[Array, Array, Any, Any, Any] | None:
-        """As `near`, for one set (n_actuated,) that kernels take as it is: most calls, in a third of the time.
+        """As `near`, for one q (n_actuated,) and `start` (7,), home where None, in a third of the time; else None.
 
-        Args:
-            q: actuated joint positions.
-            start: pose (7,) to continue, home where None.
-
-        Returns:
-            What `PoseRows` has, without a leading axis; None where `near` shall answer.
+        The fields of `PoseRows` without a leading axis; most calls are of this kind.
         """
         if not self._quick:
             return None
@@ -79,15 +70,9 @@ class Forward:
         return e.constant_space and not (e.iterated or e.divided or self._modes.hidden_branches)
 
     def near(self, q: Array, starts: Array, seed: Array | None = None) -> PoseRows:
-        """The poses that continue given ones.
+        """The poses at q (n, n_actuated) that continue `starts` (1 or n, 7), with joints and a status each.
 
-        Args:
-            q: actuated joint positions (n, n_actuated).
-            starts: poses (1 or n, 7) to continue.
-            seed: joint positions (1 or n, n_joints) near those at the starts, for limbs solved by iteration.
-
-        Returns:
-            Poses and joints, with a status each.
+        `seed` (1 or n, n_joints) are joint positions near those at the starts, for limbs solved by iteration.
         """
         e = self.engine
         n = len(q)
@@ -119,7 +104,7 @@ class Forward:
         return found
 
     def _beside_closed_forms(self, starts: Array, seed: Array | None, found: PoseRows) -> NDArray[np.int64]:
-        """Rows that begin on a side that closed forms do not take: their paths are those of another configuration."""
+        """Rows that begin on a side that closed forms do not take, whose paths therefore start elsewhere."""
         if seed is None:
             return np.empty(0, dtype=np.int64)
         n = len(found.status)
@@ -177,8 +162,8 @@ class Forward:
         """Joint positions (n, n_joints) near those of the limbs at the starts: `seed`, or the mode nearest to q.
 
         Limbs in closed form take the branch nearest to q when they are solved. Those whose passive joints have branches
-        of their own take the one in which the actuated joints are nearest to q, and so do limbs solved by iteration,
-        among the modes continued from home.
+        of their own take the one with the actuated joints nearest to q, and so do limbs solved by iteration, among the
+        modes continued from home.
         """
         e, n = self.engine, len(q)
         if seed is not None:
@@ -231,7 +216,7 @@ class Forward:
     def _by_whole_rows(
         self, q: Array, starts: Array, seed: Array | None, rows: NDArray[np.int64], found: PoseRows
     ) -> NDArray[np.int64]:
-        """Rows of `found` by the path on the whole graph; returns those that need more than that."""
+        """Rows of `found` by the path on the whole graph; returns those that need more."""
         e = self.engine
         if not len(rows):
             return rows
@@ -283,9 +268,9 @@ class Forward:
             found.pose[k], found.joints[k] = end.pose, self._row(end)
 
     def _beside(self, pose: Array, seed: Array, size: float) -> Followed:
-        """The configuration next to a pose (7,) that the limbs miss, to stand for it.
+        """The configuration next to a pose (7,) that the limbs miss, to replace it.
 
-        Looked for with the limbs stretched out towards the pose, or else as they are in `seed`.
+        Searched with the limbs stretched out towards the pose, or else from `seed`.
         """
         e = self.engine
         stretched = np.array(seed)
@@ -299,7 +284,7 @@ class Forward:
         return beside
 
     def _by_some(self, q: Array, start: dict[str, float], size: float) -> Followed | None:
-        """The path on which some of redundant actuators go straight to q, and the others, carried along, get there too.
+        """The path on which some of the redundant actuators go straight to q, and the others follow and get there too.
 
         All of them cannot go straight: between two configurations their positions contradict each other.
         """
@@ -322,7 +307,7 @@ class Forward:
 
 
 def _nothing(n: int, width: int) -> PoseRows:
-    """Room for n answers, of `width` joints, to input that is not usable."""
+    """Arrays for n answers, of `width` joints, to input that is not usable."""
     status = np.empty(n, dtype=np.int64)
     status.fill(Status.INVALID_INPUT)
     return PoseRows(nans(n, 7), nans(n, width), status, np.zeros(n), np.zeros(n, dtype=np.int64))
@@ -336,6 +321,6 @@ def one_after_the_other(limbs: Sequence[LimbColumns], turning: NDArray[np.bool_]
 
 
 def usable_poses(poses: Array) -> NDArray[np.bool_]:
-    """Which poses (n, 7) are finite with unit quaternions, as `kernels.solve.check_pose` has it."""
+    """Which poses (n, 7) are finite with unit quaternions, as in `kernels.position.solve_poses.check_pose`."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.isfinite(poses).all(axis=1) & (np.abs(np.linalg.norm(poses[:, 3:], axis=1) - 1.0) < UNIT)

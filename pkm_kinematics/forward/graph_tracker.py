@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readings followed on the whole graph: where the motion space turns with the pose, in one compiled call.
+"""Readings tracked on the whole graph: for configuration-dependent motion spaces, in one compiled call.
 
 It asks for no motion space and no working mode, and passes where a limb is stretched or folded.
 """
@@ -16,11 +16,7 @@ from pkm_kinematics.status import Status
 
 
 class GraphTracker:
-    """Follows one robot whose actuators are as many as its freedoms. Not for several threads.
-
-    Args:
-        engine: of the robot.
-    """
+    """Tracks one robot with as many actuators as degrees of freedom. Not thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -38,30 +34,19 @@ class GraphTracker:
 
     @staticmethod
     def serves(engine: Engine) -> bool:
-        """Whether the actuators of a robot are coordinates of it: as many as its freedoms."""
+        """Whether a robot has as many actuators as degrees of freedom, so that they are coordinates of it."""
         return len(engine.actuated_names) == engine.mobility
 
     def place(self, pose: Array, joints: Array) -> None:
-        """Take a configuration.
-
-        Args:
-            pose: of the platform (7,), base frame.
-            joints: positions (n_joints,) that close the loops there.
-        """
+        """Start from a configuration: pose (7,), base frame, and joints (n_joints,) that close the loops there."""
         for name, value in self.engine.branch_at(pose).items():
             self._positions[self._names.index(name)] = value
         self._positions[self._bodies] = joints[self._columns]
 
     def observe(self, q: Array, velocities: Array) -> tuple[Status, float, int, GraphMotion]:
-        """Go on to a reading.
+        """Status, largest gap of a closure [m], iterations and motion for a reading q, velocities (n_actuated,).
 
-        Args:
-            q: positions (n_actuated,) of the actuators [rad or m].
-            velocities: of the actuators (n_actuated,).
-
-        Returns:
-            Status, largest gap of a closure [m], iterations, and the motion, which counts where the status is CONVERGED
-            or JOINT_LIMIT; else the configuration is the one before.
+        The motion counts where the status is CONVERGED or JOINT_LIMIT; else the configuration stays the one before.
         """
         motion = graph_motion(self.engine)
         status, gap, iterations = self._track(
@@ -87,6 +72,6 @@ def graph_places(engine: Engine) -> GraphPlaces:
 
 
 def graph_motion(engine: Engine) -> GraphMotion:
-    """Room for a robot's motion."""
+    """Arrays for a robot's motion."""
     n, m = len(engine.joint_names), len(engine.actuated_names)
     return GraphMotion(np.empty(7), np.empty(6), np.zeros(n), np.zeros(n), np.empty((6, m)))

@@ -4,10 +4,9 @@
 A working mode ends where a limb is stretched or folded, in a singularity of type 1; an assembly mode where the limbs
 lose hold of the platform, in one of type 2. Both show as changes of sign: of the derivative of a limb's distance
 equation by its driver, of the determinant of a limb's Jacobian, of that of the direct Jacobian (Gosselin and Angeles
-1990). So one compiled call tells from a configuration alone on which side of all of them it is.
-
-A sign says that something was passed, not always where that led: limbs that are solved by iteration, and assembly modes
-on the same side, are then looked up among all modes, once per change.
+1990). So one compiled call tells from a configuration alone on which side of all of them it is. A sign says that a
+singularity was passed, not always where that led: limbs that are solved by iteration, and assembly modes on the same
+side, are then searched among all modes, once per change.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pkm_kinematics.solve.mode_reader import ModeReader
 class Modes:
     """Labels as `Kinematics.inverse_all` and `Kinematics.forward_all` give them; empty where there are none.
 
-    `change` is a sentence where a label is not that of the configuration before, else empty.
+    `change` is a sentence where a label differs from that of the configuration before, else empty.
     """
 
     working: str
@@ -39,16 +38,13 @@ class Modes:
 
 
 class ModeTracker:
-    """Labels the configurations of one motion, each a little way from the one before. Not for several threads.
+    """Labels the configurations of one motion, each a short way from the one before. Not thread-safe.
 
-    The assembly mode's number is kept along the motion, as nothing but a singularity of type 2 ends it. The first
-    configuration is taken to be in home's assembly mode where it is on home's side, which is where `forward` stays that
-    starts at home. Of robots whose side cannot be told from a configuration alone (`AssemblyMethod.unsigned` is `?`)
-    the first configuration is taken to be on home's, and changes are followed from there. Modes of robots with
-    redundant actuators have no sides: theirs is called `redundant` throughout.
-
-    Args:
-        kinematics: of the robot.
+    The assembly mode's number stays along the motion, as nothing but a singularity of type 2 ends it. The first
+    configuration is taken to be in home's assembly mode if it is on home's side, where `forward` stays that starts at
+    home. For robots whose side cannot be told from a configuration alone (`AssemblyMethod.unsigned` is `?`) the first
+    configuration is taken to be on home's, and changes are tracked from there. Modes of robots with redundant actuators
+    have no sides: theirs is called `redundant` throughout.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:
@@ -67,15 +63,10 @@ class ModeTracker:
         self._modes = Modes("", "")
 
     def observe(self, pose: Array, joints: Array) -> Modes:
-        """The modes of a configuration.
+        """The modes at a pose (7,), with joints (n_joints,) near those that close the loops there.
 
-        Args:
-            pose: of the platform (7,).
-            joints: positions (n_joints,) near those that close the loops there.
-
-        Returns:
-            Labels, empty where the configuration is singular or does not close; the next one then is a new beginning,
-            but still compared with the last one that had labels.
+        Labels are empty if it is singular or does not close; the next one then is a new beginning, but still compared
+        with the last one that had labels.
         """
         pose, joints = np.ascontiguousarray(pose, dtype=np.float64), np.ascontiguousarray(joints, dtype=np.float64)
         status, read = self._reader.read(pose, joints)
@@ -102,7 +93,7 @@ class ModeTracker:
         return Modes(working, assembly, _sentence(last, self._modes))
 
     def _read_turning(self, pose: Array, joints: Array) -> float:
-        """What the reader does not tell where the motion space turns with the pose: its basis is carried along."""
+        """What the reader does not tell in a configuration-dependent motion space, whose basis is tracked here."""
         k = self.kinematics
         K, S = k.inverse_jacobian(pose, seed=joints), k.engine.space_at(pose, joints)[0]
         if not (np.isfinite(K).all() and np.isfinite(S).all()):
@@ -114,7 +105,7 @@ class ModeTracker:
         return turned * float(np.sign(np.linalg.det(K @ S)))
 
     def _passed(self) -> Array:
-        """Per block -1.0 where its singularity was passed since the last configuration with labels; of its drivers not.
+        """Per block -1.0 if its singularity was passed since the last configuration with labels; of its drivers not.
 
         Closed forms are compared with that configuration, iterated limbs by the reader with the one that it read last.
         The reader itself takes out the branches of closed forms where the motion space is constant.
@@ -134,7 +125,7 @@ class ModeTracker:
         return modes.label_of(mode, modes.numbers_at(pose, joints, mode))
 
     def _assembly_label(self, side: float, pose: Array, joints: Array) -> str:
-        """`sign` and number of the mode on a side of the singularities that the motion has come to."""
+        """Sign and number of the mode on the side of the singularities now reached."""
         k = self.kinematics
         if self._unsigned == REDUNDANT:
             return REDUNDANT.strip()
@@ -151,7 +142,7 @@ class ModeTracker:
 
 
 def _sentence(before: Modes, now: Modes) -> str:
-    """What changed, for a person; empty where nothing did, or nothing was known before."""
+    """What changed, for a person; empty without a change, or if nothing was known before."""
     changes = []
     if before.working not in ("", now.working):
         changes.append(f"working mode {before.working} left for {now.working}: a limb passed a type 1 singularity")

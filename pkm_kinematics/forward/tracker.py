@@ -2,8 +2,8 @@
 """From actuator readings to the motion of the whole robot, with the promise of forward kinematics.
 
 One tracker serves nodes, controllers and observers: its answer continues the last one, in the same working and assembly
-mode, or is a status. A reading takes one compiled call: where the motion space does not turn with the pose, of the path
-on the pose alone, else of the whole graph.
+mode, or is a status. A reading takes one compiled call: in a constant motion space of the path on the pose alone, else
+of the whole graph.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ UNKNOWN = Modes("", "")
 
 @dataclass(frozen=True, eq=False)
 class TrackedMotion:
-    """The robot as the actuators show it.
+    """The robot's motion from actuator readings.
 
-    Where `status` is neither CONVERGED nor JOINT_LIMIT, `reason` says why, and the other values are those of the last
-    reading that was.
+    Where `status` is neither CONVERGED nor JOINT_LIMIT, `reason` says why, and the other values are the last good ones.
     """
 
     status: Status
@@ -48,13 +47,7 @@ class TrackedMotion:
 
 
 class Tracker:
-    """Follows one machine from a configuration on, at home by default. Not for several threads.
-
-    Args:
-        kinematics: of the robot.
-        pose: of the platform (7,), home by default.
-        joints: positions (n_joints,) there; those of home's working mode by default.
-    """
+    """Tracks one machine from a pose (7,) and joints (n_joints,), by default home in its mode. Not thread-safe."""
 
     def __init__(self, kinematics: Kinematics, pose: Array | None = None, joints: Array | None = None) -> None:
         self.kinematics = kinematics
@@ -69,14 +62,14 @@ class Tracker:
         )
 
     def _is_beside(self, pose: Array, joints: Array) -> bool:
-        """Whether the path on the pose alone would leave a configuration: turning space, or beside closed forms."""
+        """Whether the path on the pose alone would leave a configuration: varying space, or beside closed forms."""
         if not self.kinematics.constant_space:
             return True
         seeds = near(np.array(joints), 1, SEEDED)
         return len(self.kinematics.engine.beside_closed_forms(np.array(pose)[None], seeds)) > 0
 
     def observe(self, positions: Array, velocities: Array) -> TrackedMotion:
-        """Return the motion for actuator positions and velocities (n_actuated,)."""
+        """The motion for actuator positions [rad, m] and velocities [rad/s, m/s] (n_actuated,)."""
         q, qd = np.array(positions, dtype=np.float64), np.array(velocities, dtype=np.float64)
         if not (all_finite(q) and all_finite(qd)):
             return self._lost(Status.INVALID_INPUT, "an actuator reading is not finite", 0.0)
@@ -117,7 +110,7 @@ class Tracker:
         return bind(track_reading, (e.model, data), example)
 
     def from_pose(self, q: Array, qd: Array, pose: Array, joints: Array) -> TrackedMotion:
-        """The motion that continues a configuration: also through singularities of type 1, or in a turning space."""
+        """The motion that continues a configuration, even through type 1 singularities or in a varying motion space."""
         k = self.kinematics
         solution = k.forward(q, near=pose, seed=joints)
         status = Status(int(solution.status))
@@ -151,13 +144,10 @@ class Tracker:
 
 
 class AssemblyModeTracker:
-    """A tracker that names the modes it sees, and finds a machine again that was moved by hand or started anew.
+    """A tracker that labels the modes it sees, and finds a machine again that was moved by hand or restarted.
 
-    Starts at home. A reading that cannot be continued from the last pose is tried from home, which is where such a
-    machine is most likely to be found. `modes` are the labels of the last answer, empty where it was none.
-
-    Args:
-        kinematics: of the robot.
+    Starts at home. A reading that cannot be continued from the last pose is tried from home, where such a machine most
+    likely is. `modes` are the labels of the last answer, empty if it was none.
     """
 
     def __init__(self, kinematics: Kinematics) -> None:
@@ -169,11 +159,11 @@ class AssemblyModeTracker:
 
     @property
     def last(self) -> TrackedMotion:
-        """The last motion that was known."""
+        """The last known motion."""
         return self._tracker.last
 
     def observe(self, positions: Array, velocities: Array) -> TrackedMotion:
-        """Return the motion for actuator positions and velocities (n_actuated,)."""
+        """The motion for actuator positions [rad, m] and velocities [rad/s, m/s] (n_actuated,)."""
         k, found = self.kinematics, self._tracker.observe(positions, velocities)
         if not closes(found.status) and np.isfinite(positions).all() and np.isfinite(velocities).all():
             again = self._tracker.from_pose(np.array(positions), np.array(velocities), k.home, k.home_joints)

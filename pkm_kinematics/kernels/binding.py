@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls into compiled kernels without the cost of finding the right one by the types of the arguments each time."""
+"""Calls into compiled kernels without numba's dispatch by argument types on each call."""
 
 from __future__ import annotations
 
@@ -16,10 +16,6 @@ class Prepared:
 
     It trusts its caller: arguments must have these types, arrays as many axes, and be contiguous where those of the
     example are. Arrays that the kernel does not write may be read-only.
-
-    Args:
-        kernel: compiled or to be.
-        example: of its arguments.
     """
 
     def __init__(self, kernel: Any, *example: Any) -> None:
@@ -29,15 +25,9 @@ class Prepared:
 
 
 class WithScratch(Prepared):
-    """A kernel that takes a model, data and more, prepared: `call(model, ...)` gives it data that is used again.
+    """A prepared, thread-safe kernel of a model, data and more: `call(model, ...)` gives it data that is reused.
 
-    For kernels whose results do not depend on what calls before left in the data. Calls may run in several threads.
-
-    Args:
-        kernel: compiled or to be.
-        make: new data.
-        model: example of the model.
-        others: examples of the arguments after the data.
+    For kernels whose results do not depend on what earlier calls left in the data. `make` gives new data.
     """
 
     def __init__(self, kernel: Any, make: Callable[[], Data], model: Model, *others: Any) -> None:
@@ -67,7 +57,7 @@ def bind(kernel: Any, fixed: tuple[Any, ...], example: tuple[Any, ...]) -> Calla
 
 
 def or_else(quick: Callable[..., Any], general: Callable[..., Any], code: object) -> Callable[..., Any]:
-    """A call of `quick`, and of `general` where it answers ANOTHER_BRANCH, alone or with more; `code` is kept alive."""
+    """A call of `quick`, and of `general` if that answers ANOTHER_BRANCH, alone or with more; `code` is kept alive."""
 
     def call(*arguments: Any, _kept: object = code) -> Any:
         found = quick(*arguments)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several arrays that kernels are handed as one address, behind which stands where each of them is.
+"""Several arrays that kernels are handed as one address, that of a table of their addresses.
 
 A tuple of twelve arrays costs a kernel 110 ns when Python calls it, and more than eighty words whenever kernels call
 each other. One address costs 5 ns and a word. In a kernel, `x.name` is the array of that name, as in a tuple.
@@ -35,21 +35,15 @@ class ArraysType(types.Type):
 
     @property
     def key(self) -> Any:
-        """Types of the same name and the same arrays are the same."""
+        """Types of the same name and the same arrays are equal."""
         return self.name, self.fields
 
 
 class ByAddress(int):
-    """Arrays by name, and the number that a kernel is handed in their place: the address of a table of where they are.
+    """Arrays by name, as the number that a kernel is handed in their place: the address of a table of their addresses.
 
-    Subclasses state `kind`. What is constant is changed by `replace`, which makes another one.
-
-    Args:
-        arrays: in the order of the fields, of their element types and numbers of axes, in C order; views that cannot be
-            written are taken of those that kernels only read.
-
-    Raises:
-        TypeError: an array of another kind.
+    Subclasses state `kind`; `replace` makes a changed copy. `arrays` come in the order of the fields, of their element
+    types and numbers of axes, in C order, as read-only views where kernels only read them; else `TypeError`.
     """
 
     kind: ClassVar[ArraysType]
@@ -80,11 +74,11 @@ class ByAddress(int):
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse: kernels would not see it."""
+        """Refuse: kernels would not see the change."""
         raise AttributeError(f"{type(self).__name__}.{name} is constant: see replace")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How copies are made, in this process or in another: the address is not theirs."""
+        """Copies, in this process or another, are made from the arrays: they have another address."""
         return type(self), tuple(self.arrays().values())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -92,25 +86,19 @@ class ByAddress(int):
         return {name: self.__dict__[name] for name, _ in self.kind.fields}
 
     def replace(self: Same, **changed: NDArray[Any]) -> Same:
-        """Another one with other arrays of these names."""
+        """A copy with other arrays of these names."""
         return type(self)(*(self.arrays() | changed).values())
 
 
 def read_only(table: NDArray[Any]) -> NDArray[Any]:
-    """An array as kernels take those that they only read: a view that cannot be written, in C order."""
+    """An array as kernels take those that they only read: a read-only view, in C order."""
     view = np.ascontiguousarray(table).view()
     view.setflags(write=False)
     return view
 
 
 def arrays_type(name: str, constant: bool, **fields: tuple[DTypeLike, int]) -> ArraysType:
-    """The type of a class of arrays.
-
-    Args:
-        name: of the class.
-        constant: kernels only read them.
-        fields: element type and number of axes of each.
-    """
+    """The type of a class of arrays: element type and number of axes of each; `constant` if kernels only read them."""
     dtypes = {field: np.dtype(of) for field, (of, _) in fields.items()}
     kinds = ((field, types.Array(from_dtype(dtypes[field]), n, "C", constant)) for field, (_, n) in fields.items())
     return ArraysType(name, dtypes, tuple(kinds))

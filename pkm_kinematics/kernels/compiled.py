@@ -19,7 +19,7 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract"}, "n
 
 
 def _kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A decorator: njit with these options, and the compiled kernel is kept where `KeptKernels` says."""
+    """A decorator: njit with these options, and a cache of the compiled kernel where `KeptKernels` says."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         kernel = njit(**options)(function)

@@ -3,10 +3,8 @@
 
 The conventions are those of `pkm_description/rotations.py`. Rotation vectors (3,) [rad] are in the base frame:
 `multiply(exponential(v), q)` turns the attitude q by v about base axes. A displacement (6,) is a translation [m] and a
-rotation vector.
-
-The scalar functions at the top are for kernels: they allocate nothing. The others are for one pose at a time in a
-control period; planning works on arrays of rotations, with `scipy.spatial.transform.Rotation`.
+rotation vector. The scalar functions at the top are for kernels and allocate nothing. The others are for one pose at a
+time in a control period; planning works on arrays, with `scipy.spatial.transform.Rotation`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where compiled kernels are kept from one process to the next, and how they come back.
+"""Cache of compiled kernels from one process to the next.
 
-numba keeps them beside their sources, or in the user's cache where that folder cannot be written. Here moreover:
+numba caches them beside their sources, or in the user's cache where that folder is read-only. Here moreover:
 
-- what is kept beside the sources is read by those who cannot write there, so that an installation compiles for all;
+- the cache beside the sources serves users who cannot write there, so that an installation compiles for all;
 - where neither folder can be written, kernels go to a temporary folder, and a line says so; numba refuses the import;
 - loading a kernel does not make numba ready to compile one, nor ready to link it into others, which takes longer than
   to load all that a Delta needs.
@@ -46,12 +46,7 @@ _ALL_BUT_DONE = 0.95  # computers differ
 
 
 class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
-    """The folder in which kernels of a source file are kept.
-
-    Args:
-        function: the kernel.
-        file: that it stands in.
-    """
+    """The cache folder of the kernels of a source file."""
 
     def __init__(self, function: Any, file: str) -> None:
         self._py_file = file
@@ -63,16 +58,16 @@ class _Locator(caching._SourceFileBackedLocatorMixin, caching._CacheLocator):
         return self._folder
 
     def ensure_cache_path(self) -> None:
-        """Make the folder, if somebody took it away."""
+        """Make the folder, if somebody removed it."""
         os.makedirs(self._folder, exist_ok=True)
 
     def get_source_stamp(self) -> str:
-        """What stands in the source file, and in every file of ours that it imports."""
+        """The contents of the source file, and of every file of the suite that it imports, as a hash."""
         return source_stamp(self._py_file)
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> _Locator | None:
-        """The locator; None for a function that stands in no file."""
+        """The locator; None for a function without a file."""
         return cls(function, file) if os.path.exists(file) else None
 
 
@@ -82,7 +77,7 @@ def _no_bitcode() -> bytes:
 
 
 class _Loaded(codegen.JITCodeLibrary):
-    """A compiled kernel that was kept. What other kernels link is parsed when one is compiled that does."""
+    """A compiled kernel from the cache. Its bitcode is parsed only when a kernel is compiled that links it."""
 
     bitcode: bytes | None
 
@@ -96,7 +91,7 @@ class _Loaded(codegen.JITCodeLibrary):
         return super()._get_module_for_linking()
 
     def get_pointer_to_function(self, name: str) -> int:
-        """The address of a function of the kernel, 0 where it has none of this name."""
+        """The address of a function of the kernel, 0 if it has none of this name."""
         if not self._codegen._engine.is_symbol_defined(name):
             self._parse()
         return int(super().get_pointer_to_function(name))
@@ -106,7 +101,7 @@ class _Kept(caching.CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """The kernel of what was kept of it; without what is needed to compile others that call it, and then parsed."""
+        """The kernel from its cache entry; without what compiling its callers needs, which is parsed then."""
         (name, kind, (object_code, bitcode)), function, *others = payload
         if _COUNTING in object_code:
             rtsys.initialize(target_context)
@@ -202,14 +197,14 @@ class Compiling:
             self._worked[self._purpose[0]] = self._work()
 
     def in_words(self) -> str:
-        """What is being compiled, for what, and how much of it is done; empty where nothing is."""
+        """What is being compiled, for what, and how much of it is done; empty if nothing is."""
         if not self._open:
             return ""
         what, total = self._purpose
         return f"{_WHAT}: {what}, about {min(_ALL_BUT_DONE, self._work() / total):.0%} done" if what else _WHAT
 
     def _work(self) -> float:
-        """Processor time [s] that went into what is open: on a busy computer the clock says little."""
+        """Processor time [s] spent on the open kernels: on a busy computer the clock says little."""
         return self._worked.get(self._purpose[0], 0.0) + time.process_time() - self._began
 
     def _pass(self) -> None:
@@ -225,11 +220,7 @@ COMPILING = Compiling()
 
 
 class KeptKernels(caching._Cache):
-    """What is kept of one kernel, for each signature; where, is looked for when it is first called.
-
-    Args:
-        function: the kernel in Python.
-    """
+    """Cache of one kernel, for each signature; its folder is searched when the kernel is first called."""
 
     def __init__(self, function: Any) -> None:
         self._function = function
@@ -248,7 +239,7 @@ class KeptKernels(caching._Cache):
         return str(self._kept.cache_path)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled kernel for a signature, or None: then it is this process that compiles it."""
+        """The compiled kernel for a signature, or None: then this process has the turn to compile it."""
         kernel = self._kept.load_overload(sig, target_context)
         if kernel is None:
             waited = self._turn.take()
@@ -260,36 +251,30 @@ class KeptKernels(caching._Cache):
         return kernel
 
     def save_overload(self, sig: Any, cres: Any) -> None:
-        """Keep a compiled kernel."""
+        """Cache a compiled kernel."""
         self._kept.save_overload(sig, cres)
         self._turn.give()
         COMPILING.ends()
 
     def enable(self) -> None:
-        """Keep kernels again."""
+        """Use the cache again."""
         self._kept.enable()
 
     def disable(self) -> None:
-        """Keep none, and load none."""
+        """Neither cache kernels nor load them."""
         self._kept.disable()
 
     def flush(self) -> None:
-        """Forget what is kept."""
+        """Forget the cached kernels."""
         self._kept.flush()
 
 
 @cache
 def source_stamp(file: str) -> str:
-    """What a kernel is compiled from, as a hash: its file, and all files of ours that this one imports, and so on.
+    """Hash of what a kernel is compiled from: its file, all files of the suite that this one imports, and so on.
 
-    Of a file that changed since this process began nobody knows which of the two is in memory: what is compiled then
-    is for this process alone.
-
-    Args:
-        file: that the kernel stands in.
-
-    Returns:
-        The hash.
+    If a file changed since this process began, either version may be in memory: what is then compiled is for this
+    process alone.
     """
     reached, left = {file}, [file]
     while left:
@@ -311,7 +296,7 @@ def _contents(file: str) -> bytes:
 
 @cache
 def _imported(file: str) -> frozenset[str]:
-    """Files of the loaded modules of ours that a file imports by name."""
+    """Files of the loaded modules of the suite that a file imports by name."""
     found = set()
     for module, names in _IMPORT.findall(_contents(file).decode()):
         for name in (module, *(f"{module}.{part}" for part in _NAME.findall(names))):
@@ -323,7 +308,7 @@ def _imported(file: str) -> frozenset[str]:
 
 @cache
 def writable_folder(sources: str) -> str:
-    """Where kernels of the sources in a folder are kept: the first of the places that can be written."""
+    """Cache folder for kernels of a folder of sources: the first writable one of the places."""
     name = caching._CacheLocator.get_suitable_cache_subpath(os.path.join(sources, "any.py"))
     if config.CACHE_DIR:
         places = [os.path.join(config.CACHE_DIR, name)]
@@ -346,14 +331,14 @@ def _can_write(folder: str) -> bool:
 
 
 def _is_safe(folder: str) -> bool:
-    """Whether nobody writes to a folder of kernels who could not write to the sources; what is kept is run."""
+    """Whether only those who can write to the sources can write to a folder of kernels; its contents are run."""
     above, name = os.path.split(folder)
     return is_safe(os.lstat(folder), os.stat(above) if name == "__pycache__" else None)
 
 
 @cache
 def _temporary_folder() -> str:
-    """A folder that this user alone can write, because what is read from it is run. Says that it is used."""
+    """A folder writable by this user alone, because what is read from it is run. Says that it is used."""
     folder = Path(tempfile.gettempdir()) / f"pkm_kernels_{os.getuid()}"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every kernel takes: a `Model`, constant per robot, a `Data`, the scratch of one thread, and often a `Choice`.
 
-Layouts of the records in their arrays are described in `records.py`.
+`records.py` describes the layouts of the records.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def copy_records(table: Records) -> Records:
 
 
 class Model(ByAddress):
-    """A robot. Nothing in it changes; robots with a payload, or at a pose that turns the motion space, are copies."""
+    """A robot, immutable; robots with a payload, or at a pose of a configuration-dependent motion space, are copies."""
 
     kind = arrays_type(
         "Model",
@@ -55,7 +55,7 @@ class Model(ByAddress):
 
 
 class Data(ByAddress):
-    """What a kernel scribbles in: where the robot is, its equations, and matrices."""
+    """Scratch of a kernel: where the robot is, its equations, and matrices."""
 
     kind = arrays_type(
         "Data",
@@ -88,8 +88,7 @@ SLOWEST = 7  # its row whose first element is the largest ratio of two correctio
 class Choice(NamedTuple):
     """Which configuration, of those that reach a pose: made by `WorkingModes.choose`, and taken by every solve.
 
-    `certain` tells for which poses it is known that the solution will be of the mode that was asked for; kernels do
-    not look at it.
+    `certain` tells for which poses the solution is known to be of the mode asked for; kernels do not read it.
     """
 
     branch: int  # of all limbs in closed form together, or NEAREST, or SEEDED
@@ -115,10 +114,7 @@ def near(joints: Array, n: int, branch: int = NEAREST) -> Choice:
 
 
 def writeable(array: Array) -> Array:
-    """An array as kernels take what they are given: C order, and not read-only, for which they would be compiled again.
-
-    Copied only where it is not so already.
-    """
+    """An array in C order and not read-only, for which kernels would be compiled again; copied only if needed."""
     array = np.ascontiguousarray(array)
     return array if array.flags.writeable else array.copy()
 

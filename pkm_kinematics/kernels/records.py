@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record layouts of the tables (constant per robot) and of the workspace (scratch of one call).
 
-A *body* is a rigid link with the one-freedom tree joint that carries it. Body 0 is the base and body 1 the platform,
-which is free: its pose is given. A body frame has its origin on the joint and its z axis along the joint axis, so
-that the axis is the third column of the body's rotation. A *closure* is a cut joint. A *block* is the smallest set of
-bodies that a set of closures determines once the blocks before it are known; blocks are in solving order, the bodies
-and closures of a block are consecutive, and a body's parent lies in the same or an earlier block.
+A *body* is a rigid link with the joint of one degree of freedom that carries it. Body 0 is the base and body 1 the
+platform, which is free: its pose is given. A body frame has its origin on the joint and its z axis along the joint
+axis, the third column of the body's rotation. A *closure* is a cut joint. A *block* is the smallest set of bodies that
+a set of closures determines once the blocks before it are known; blocks are in solving order, the bodies and closures
+of a block are consecutive, and a body's parent lies in the same or an earlier block.
 
 All state is in the axes of the base frame. The base accelerates with minus gravity, so that weights are inertia forces.
 """
@@ -82,7 +82,7 @@ CLOSURE = np.dtype(
 )
 
 # How a block finds its positions: by Newton's method, or by the closed form of a driven joint, a pointing joint and an
-# extension (see kernels/closed_form.py). A missing member has body -1.
+# extension (see position/closed_form.py). A missing member has body -1.
 NEWTON, CLOSED_FORM = range(2)
 
 BLOCK = np.dtype(

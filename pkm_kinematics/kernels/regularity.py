@@ -10,6 +10,8 @@ QR, whose triangle is inverted: neither determinants nor normal equations, which
 Units are made uniform by a length: an angular velocity counts as the speed of a point at the characteristic length, and
 a direction that a closure holds as an arc at the robot's size. Joints of a limb slide or turn; there each joint's
 column is taken at unit length.
+
+A (m, n) is factorised in place: it holds the reflections, `weights` (n,) their weights, `inverse` (n, n) that of R.
 """
 
 from math import sqrt
@@ -40,9 +42,9 @@ def unit_speed(subspace, length, c):
 
 @compiled
 def weigh_drives(model, square, values):
-    """Multiply values (m,) of turning drives by the characteristic length, where drives that slide are among them.
+    """Multiply values (m,) of turning drives by the characteristic length if others slide; not for redundant drives.
 
-    Not those of redundant drives: by least squares they share as they would share without.
+    By least squares these share as they would share without.
     """
     bodies, task = model.bodies, model.task[0]
     if task.mixed == 1 and square:
@@ -53,10 +55,7 @@ def weigh_drives(model, square, values):
 
 @compiled
 def make_uniform(model, K, b):
-    """Give K (m, n), drives' rates per rate of the motion space, uniform units.
-
-    b (n,) is divided by the unit speeds of the space; drives have those that `weigh_drives` gives them.
-    """
+    """Give K (m, n), drives' rates per rate of the motion space, uniform units; divide b (n,) by its unit speeds."""
     m, n = K.shape
     for c in range(n):
         per_speed = 1.0 / unit_speed(model.subspace, model.task[0].length, c)
@@ -68,10 +67,10 @@ def make_uniform(model, K, b):
 
 @compiled
 def reflect(A, m, n, k, weights):
-    """Step k of Householder's QR of A (m, n) in place: the reflection that leaves nothing of column k below row k.
+    """Step k of Householder's QR of A in place: the reflection that leaves nothing of column k below row k.
 
-    Its vector takes the place of the column from row k on, its weight is written to `weights` (n,). Returns the entry
-    of the triangle on the diagonal, 0 where nothing is left of the column.
+    Its vector replaces the column from row k on. Returns the diagonal entry of R, 0 where nothing is left of the
+    column.
     """
     head = A[k, k]
     if k == m - 1:
@@ -98,10 +97,7 @@ def reflect(A, m, n, k, weights):
 
 @compiled
 def invert_triangle(A, n, inverse):
-    """Invert the triangle above the diagonal of A, whose own diagonal `inverse` (n, n) has the reciprocals of.
-
-    Returns the reciprocal condition.
-    """
+    """Invert the triangle above the diagonal of A; `inverse` has the diagonal's reciprocals. Reciprocal condition."""
     whole = 0.0
     inverted = 0.0
     for c in range(n):
@@ -120,11 +116,7 @@ def invert_triangle(A, n, inverse):
 
 @compiled
 def factorise(A, m, n, inverse, weights):
-    """A = Q R in place, A (m, n) with m >= n, for `least_norm` and `nearest`; returns its reciprocal condition.
-
-    `inverse` (n, n) gets that of R, `weights` (n,) those of the reflections that A holds then. Where it returns 0 they
-    are of no use.
-    """
+    """A = Q R in place, m >= n, for `least_norm` and `nearest`; returns its reciprocal condition, 0 if of no use."""
     for k in range(n):
         diagonal = reflect(A, m, n, k, weights)
         if diagonal == 0.0:
@@ -186,10 +178,7 @@ def nearest(A, m, n, inverse, weights, wanted, x):
 
 @compiled
 def factorise_of_rank(A, m, k, rank, inverse, weights):
-    """As `factorise`, for A (m, k) whose columns span no more than `rank` dimensions: those that span most come first.
-
-    The first `rank` columns of A then hold the reflections, their reciprocal condition is returned.
-    """
+    """As `factorise`, of A (m, k) of at most `rank`: its first columns become those that span most; their condition."""
     for step in range(rank):
         most, chosen = -1.0, step
         for c in range(step, k):

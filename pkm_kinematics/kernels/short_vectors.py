@@ -34,7 +34,7 @@ def limit(values, lower, upper, out):
 
 @compiled
 def first_beyond(values, bounds):
-    """Number of the first of values (n,) whose magnitude is not within bounds (n,), such as NaN; -1: all are."""
+    """Index of the first of values (n,) whose magnitude exceeds bounds (n,) or is NaN; -1 if none."""
     for k in range(values.shape[0]):
         if not abs(values[k]) <= bounds[k]:
             return k

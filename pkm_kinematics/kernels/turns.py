@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that need the same kernel: one compiles it, the others wait and load what it kept.
+"""Processes that need the same kernel: one compiles it, the others wait and load it from the cache.
 
-Without this, the nodes of a robot, or two test workers, that start together would compile each kernel once each. A lock
-is one byte of a file in the folder where kernels are kept; it is free again when its process ends, however it ends.
-Kernels wait for those that they call, which never call them: nobody waits in a circle.
+Otherwise the nodes of a robot, or two test workers, that start together would compile each kernel once each. A lock is
+one byte of a file in the cache folder; it is free again when its process ends, however it ends. Kernels wait for those
+that they call, which never call them: no deadlock.
 """
 
 from __future__ import annotations
@@ -21,12 +21,7 @@ _AGAIN_AFTER = 0.02  # s
 
 
 class Turn:
-    """Who compiles one kernel. Calls may be nested, as a kernel that is compiled for two signatures is.
-
-    Args:
-        folder: where kernels are kept; it exists.
-        name: of the kernel, among those of the folder.
-    """
+    """Which process compiles the kernel `name` of a cache folder; nests, as a kernel compiled for two signatures."""
 
     def __init__(self, folder: str, name: str) -> None:
         self._file = _open(folder)
@@ -34,11 +29,7 @@ class Turn:
         self._held = 0
 
     def take(self) -> bool:
-        """Wait until no other process compiles this kernel.
-
-        Returns:
-            Whether another did, who may have kept it.
-        """
+        """Wait until no other process compiles this kernel; True where another did, and may have cached it."""
         self._held += 1
         if self._held > 1 or self._file is None:
             return False
@@ -57,7 +48,7 @@ class Turn:
             time.sleep(_AGAIN_AFTER)
 
     def give(self) -> None:
-        """Let others."""
+        """Free the lock."""
         self._held = max(0, self._held - 1)
         if self._held == 0 and self._file is not None:
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, self._byte)

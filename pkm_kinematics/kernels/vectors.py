@@ -94,10 +94,7 @@ def axis_z(R):
 
 @compiled
 def matmul(A, B, out):
-    """out = A B for (3, 3) arrays.
-
-    The elements of B are read once, into registers: the compiler cannot know that writing to `out` leaves them alone.
-    """
+    """out = A B for (3, 3) arrays; B's elements are read once, as the compiler must assume that `out` overlaps it."""
     b00, b01, b02 = B[0, 0], B[0, 1], B[0, 2]
     b10, b11, b12 = B[1, 0], B[1, 1], B[1, 2]
     b20, b21, b22 = B[2, 0], B[2, 1], B[2, 2]

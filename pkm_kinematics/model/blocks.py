@@ -34,7 +34,7 @@ LARGEST_GROUP = 3  # closures searched together before a limb is taken as one bl
 
 @dataclass(frozen=True)
 class Plan:
-    """A set of bodies and closures, by index into the graph, that is solved at once."""
+    """A set of bodies and closures, by index into the graph, solved at once."""
 
     bodies: tuple[int, ...]
     closures: tuple[int, ...]
@@ -46,19 +46,10 @@ def build_tables(
     home_joints: dict[str, float],
     generic: tuple[Array, dict[str, float]] | None = None,
 ) -> Tables:
-    """The tables of a mechanism.
+    """The read-only tables of a mechanism. Raises `DescriptionError` if the loops do not close.
 
-    Args:
-        mechanism: the robot.
-        home_pose: of the platform (7,).
-        home_joints: joint positions by name near which the loops close there.
-        generic: a pose and joint positions in general position, for ranks, where home is singular.
-
-    Returns:
-        The tables, read-only.
-
-    Raises:
-        DescriptionError: the loops do not close.
+    `home_joints` are joint positions by name near which the loops close at `home_pose` (7,). `generic` is a pose and
+    joint positions in general position, for ranks, if home is singular.
     """
     graph = build_graph(mechanism)
     limbs = limbs_of(graph)
@@ -80,18 +71,9 @@ def build_tables(
 def build_undivided(
     mechanism: Mechanism, home_joints: dict[str, float], pose: Array, joints: dict[str, float]
 ) -> Tables:
-    """As `build_tables`, but with each limb as one block.
+    """As `build_tables`, but with each limb as one block, at a generic pose (7,) where `joints` close the loops.
 
-    Slow, and without closed forms; but no block is singular alone where the limb as a whole is not.
-
-    Args:
-        mechanism: the robot.
-        home_joints: joint positions by name at home.
-        pose: of the platform (7,), in general position.
-        joints: by name, which close the loops there.
-
-    Returns:
-        The tables.
+    Slow, and without closed forms; but no block is singular alone unless the limb as a whole is.
     """
     graph = build_graph(mechanism)
     tables = assemble(mechanism, graph, [[Plan(*limb)] for limb in limbs_of(graph)], home_joints)
@@ -109,18 +91,14 @@ def ancestors(bodies: list[Body], body: int) -> set[int]:
 
 
 def tied(graph: Graph, closure: Closure) -> set[int]:
-    """Bodies whose joints a closure ties together, and those that carry them."""
+    """Bodies whose joints a closure ties together, and their ancestors."""
     return ancestors(graph.bodies, closure.predecessor) | ancestors(graph.bodies, closure.successor)
 
 
 def limbs_of(graph: Graph) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Partition into limbs, sets that share no moving body with each other.
+    """Bodies and closures of each limb, by number; limbs share no moving body.
 
-    Args:
-        graph: of the robot.
-
-    Returns:
-        Numbers of bodies and closures of each limb. Every body is in one: the loader refuses joints beyond all loops.
+    Every body is in one: the loader refuses joints beyond all loops.
     """
     groups: list[tuple[set[int], set[int]]] = []
     for k, closure in enumerate(graph.closures):
@@ -273,7 +251,7 @@ def _close_at_home(tables: Tables, pose: Array) -> tuple[NDArray[Any], list[Arra
 
 
 def _count_idle(tables: Tables, pose: Array, joints: dict[str, float]) -> None:
-    """Note how many joints of each block its closures leave free at a closed configuration."""
+    """Record how many joints of each block its closures leave free at a closed configuration."""
     model, data = tables.model, tables.data()
     state, rows = data.state, data.rows
     state["q"] = [joints.get(name, 0.0) for name in tables.names]

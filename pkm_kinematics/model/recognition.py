@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognise, from the tables alone, the blocks whose positions have a closed form (see `kernels/closed_form.py`)."""
+"""Recognise, from the tables alone, the blocks with a closed form (see `kernels/position/closed_form.py`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLACING = (records.SPHERICAL, records.UNIVERSAL, records.FIXED)
 
 
 class _Layout(NamedTuple):
-    """Which joint of a serial chain plays which part; `aiming` joints do the pointing."""
+    """Role of each joint of a serial chain; `aiming` joints do the pointing."""
 
     lift: int | None
     driver: int | None
@@ -57,16 +57,10 @@ _ON_SPHERE = {"RR": _Layout(None, 0, 1, 1, None)}
 
 
 def recognise(tables: Tables, home_pose: Array) -> None:
-    """Mark every block that has a closed form, and number the working modes.
+    """Mark every block that has a closed form, and number the working modes; writes `tables`.
 
-    A pattern is accepted only when it reproduces the home configuration that Newton's method found.
-
-    Args:
-        tables: of the robot, written.
-        home_pose: of the platform (7,).
-
-    Raises:
-        PkmError: the closed forms have more working modes than there are numbers.
+    A pattern is accepted only when it reproduces the home configuration that Newton's method found. Raises `PkmError`
+    for more working modes than integers.
     """
     data = tables.data()
     state, rows = data.state, data.rows

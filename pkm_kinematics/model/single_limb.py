@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of one limb alone, between base and platform: what is needed to solve it apart from the others."""
+"""The tables of one limb alone, between base and platform, to solve it apart from the others."""
 
 from __future__ import annotations
 
@@ -10,14 +10,9 @@ from pkm_kinematics.model.tables import Tables
 
 
 def limb_tables(tables: Tables, limb: int) -> tuple[Tables, np.ndarray]:
-    """Tables of one limb. Actuators and working modes keep the numbers that they have in the whole robot.
+    """Tables of one limb, and the numbers (k,) in `tables` of its bodies, base and platform included.
 
-    Args:
-        tables: of the robot.
-        limb: its number.
-
-    Returns:
-        The limb's, and the numbers (k,) in `tables` of its bodies, base and platform included.
+    Actuators and working modes keep their numbers.
     """
     first, stop = tables.limbs[limb]
     blocks = tables.blocks[first:stop].copy()

@@ -2,9 +2,9 @@
 """From a `Mechanism` to the record tables that the kernels read.
 
 Every mechanism is brought to one form: the platform is a free body whose pose is given, and each limb is a set of
-bodies that closures tie to it. Where the description already has the platform on a branch of its own, that branch is
-only how the pose is written; where the platform hangs on a limb, the limb's last joint carries a massless body that a
-fixed closure welds to the platform.
+bodies that closures tie to it. If the description has the platform on a branch of its own, that branch only
+parametrises the pose; if the platform hangs on a limb, the limb's last joint carries a massless body that a fixed
+closure welds to the platform.
 """
 
 from __future__ import annotations
@@ -73,16 +73,9 @@ class Graph:
 
 
 def body_behind(freedom: Freedom, parent: int, at: Array, joint: Joint | None = None) -> tuple[Body, Array]:
-    """The body that one freedom moves. Its frame has the freedom's axis for its z axis.
+    """The body moved by one degree of freedom, z along its axis, and the frame (4, 4) in it that was at `at` before.
 
-    Args:
-        freedom: of a joint.
-        parent: number of the body before.
-        at: frame (4, 4) in the parent in which the freedom is given.
-        joint: of the description that the freedom belongs to.
-
-    Returns:
-        The body, and the frame (4, 4) in it that stood at `at` before.
+    `at` (4, 4) is the frame in the parent in which the freedom is given.
     """
     align = frame_along(freedom.axis)
     behind = np.eye(4)
@@ -154,7 +147,7 @@ def _closure(loop: Loop, link_body: dict[str, int], link_frame: dict[str, Array]
 
 
 def columns_of(mechanism: Mechanism) -> dict[str, int]:
-    """Column of each one-freedom joint in arrays of all joints, by name: the order of the description."""
+    """Column of each joint of one degree of freedom in arrays of all joints, by name: the order of the description."""
     joints = (mechanism.joint_named[name] for name in mechanism.moving_joints)
     names = [freedom.name for joint in joints for freedom in freedoms(joint)]
     return {name: k for k, name in enumerate(names)}
@@ -224,9 +217,9 @@ class Tables:
 
     @cached_property
     def model(self) -> Model:
-        """What kernels take of the robot, without the platform's branch: that is for `Engine.model`.
+        """The robot as kernels take it, without the platform's branch, which `Engine.model` adds.
 
-        Views of the tables, so that what is written into these while they are being made is seen.
+        Views of the tables, so that later writes to these are seen.
         """
         tables = self.bodies, self.closures, self.blocks, self.limb_blocks, *NO_BRANCH
         return Model(*tables)

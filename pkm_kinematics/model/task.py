@@ -47,17 +47,9 @@ class Task:
 
 
 def build_task(mechanism: Mechanism, home: dict[str, float]) -> Task:
-    """The task of a mechanism.
+    """The task of a mechanism, `home` joint positions by name.
 
-    Args:
-        mechanism: the robot.
-        home: joint positions by name.
-
-    Returns:
-        The task.
-
-    Raises:
-        DescriptionError: the platform's branch has joints, or an order of joints, that is not supported.
+    Raises `DescriptionError` if the platform's branch has unsupported joints, or an unsupported order of joints.
     """
     bodies = [Body("base", -1)]
     at = np.eye(4)

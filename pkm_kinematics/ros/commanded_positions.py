@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether positions that drives are commanded to stay at are those of a configuration of the robot."""
+"""Whether the positions at which drives are commanded to stay belong to a configuration of the robot."""
 
 from __future__ import annotations
 
@@ -23,14 +23,10 @@ _SILENT = 5  # looks
 
 
 class CommandedPositions:
-    """Hears what drives are commanded by whoever closes one loop for each, and takes any positions.
+    """Subscriber to commands for drives with one loop each, which take any positions; logs problems.
 
     Between the points of a trajectory, positions are interpolated joint by joint, so that redundant drives are asked
-    for what they cannot do all at once; what counts is where they stay.
-
-    Args:
-        node: that hears, and in whose log problems are.
-        topic: of the commands; those by effort or velocity tell nothing.
+    for what they cannot do all at once; what counts is where they stay. Commands by effort or velocity tell nothing.
     """
 
     def __init__(self, node: Node, topic: str) -> None:
@@ -42,12 +38,7 @@ class CommandedPositions:
         self.problem = ""
 
     def look(self, kinematics: Kinematics, last: TrackedMotion) -> None:
-        """Take what has come, to be called a few times a second.
-
-        Args:
-            kinematics: of the robot.
-            last: where it is.
-        """
+        """Process the received commands, with the robot at `last`; to be called a few times a second."""
         message = self._commands.take()
         self._silent = self._silent + 1 if message is None else 0
         if message is None:
@@ -68,16 +59,7 @@ class CommandedPositions:
 
 
 def unsuitable(kinematics: Kinematics, wanted: Array, last: TrackedMotion) -> str:
-    """Why a robot cannot be held where its drives are to stay.
-
-    Args:
-        kinematics: of the robot.
-        wanted: positions of the drives (n_actuated,) [rad or m].
-        last: where it is.
-
-    Returns:
-        The reason; empty where it can.
-    """
+    """Why a robot at `last` cannot be held with its drives at `wanted` (n_actuated,) [rad or m]; empty if it can."""
     found = kinematics.forward(wanted, near=last.pose, seed=last.joints)
     if not closes(found.status):
         return f"the drives are commanded to where the platform cannot be: {found.reason(0)}"

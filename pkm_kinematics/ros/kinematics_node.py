@@ -99,7 +99,7 @@ class KinematicsNode(Node):
             self._rate_unit = "actuator unit/s" if len(sliding) > 1 else "m/s" if sliding == {True} else "rad/s"
 
     def _busy(self) -> str:
-        """Why no other robot can be taken now."""
+        """Why no other robot can be accepted now."""
         return "" if self._lost() else "states of the actuated joints come; clean up the hardware first"
 
     def destroy_node(self) -> None:
@@ -171,7 +171,7 @@ class KinematicsNode(Node):
         self._state_rows.publish(stamp, np.concatenate((motion.pose, motion.twist, (motion.residual,))))
 
     def _told(self, motion: TrackedMotion) -> PlatformState:
-        """What a state says besides how the platform moves."""
+        """The fields of a state other than the platform's motion."""
         assert self._tracker is not None
         kinematics, state = self._tracker.kinematics, self._state_message(Time())
         state.status = messages.status(motion.status, motion.reason)
@@ -191,7 +191,7 @@ class KinematicsNode(Node):
 
     @staticmethod
     def _moving(state: PlatformState, stamp: Any, numbers: NDArray[np.float64]) -> PlatformState:
-        """A state with pose, twist and residual, one after the other."""
+        """The state with `numbers` in it: pose, twist and residual, one after the other."""
         state.header.stamp = stamp
         state.pose, state.twist = messages.to_pose(numbers[:7]), messages.to_twist(numbers[7:13])
         state.residual = float(numbers[13])
@@ -232,7 +232,7 @@ class KinematicsNode(Node):
             self._state_out.publish(state)
 
     def _publish_path(self) -> None:
-        """Publish the path where somebody listens who does not have it: it is long."""
+        """Publish the path for new subscribers only: it is long."""
         listeners = self._path_out.get_subscription_count()
         if not self._path.poses or not listeners:
             self._path_seen_by = 0
@@ -243,7 +243,7 @@ class KinematicsNode(Node):
             self._path_out.publish(self._path)
 
     def _lost(self) -> str:
-        """Why there is no measured state to work with; empty where there is one."""
+        """Why there is no measured state to work with; empty if there is one."""
         if self._refused:
             return self._refused
         age = self._heard.seconds

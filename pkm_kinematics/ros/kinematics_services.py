@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The services of the kinematics: a request message in, one call into the library, a response message out.
 
-Functions of the solver alone, so that they can be called without a node. `RequestError` says what is wrong with a
-request.
+They need no node, only the solver. `RequestError` says what is wrong with a request.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 def solve_inverse(kinematics: Kinematics, request: Any, response: Any, measured: Array | None) -> None:
-    """Answer SolveInverse. `measured` (n_joints,): joints that pick the working mode where the request names none."""
+    """Answer SolveInverse; joints `measured` (n_joints,) pick the working mode if the request names none."""
     messages.check_frame(request.header, kinematics.mechanism.base_link)
     messages.check_count(len(request.poses), "poses", request.all_modes)
     poses = messages.poses_of(request.poses)
@@ -42,16 +41,9 @@ def solve_inverse(kinematics: Kinematics, request: Any, response: Any, measured:
 
 
 def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured: Array | None) -> None:
-    """Answer SolveForward.
+    """Answer SolveForward, continuing the pose `measured` (7,), base frame, if the request gives none.
 
-    Args:
-        kinematics: of the robot.
-        request: as it came.
-        response: is filled in.
-        measured: pose (7,), base frame, to continue where the request gives none.
-
-    Raises:
-        RequestError: the request as a whole cannot be used; what is wrong with one of its rows stands in the answer.
+    Raises `RequestError` if the request as a whole cannot be used; the answer tells problems of single rows.
     """
     messages.check_frame(request.header, kinematics.mechanism.base_link)
     messages.check_count(len(request.joints), "joints", request.all_modes)
@@ -87,7 +79,7 @@ def solve_forward(kinematics: Kinematics, request: Any, response: Any, measured:
 
 
 def _seed_of(kinematics: Kinematics, message: Any) -> Array:
-    """Return joints (n_joints,): those that the seed names, the others at home. Driven joints alone are enough."""
+    """Joints (n_joints,) as named in the seed, the others at home. Driven joints alone are enough."""
     named = list(dict.fromkeys(message.name))
     positions = dict(zip(named, messages.joint_values(message, named, what="seed"), strict=True))
     unknown = [name for name in positions if name not in kinematics.joint_names]
@@ -98,7 +90,7 @@ def _seed_of(kinematics: Kinematics, message: Any) -> Array:
 
 
 def _ik(index: int, answer: Any, at: int, label: str) -> IkSolution:
-    """Return row `at` of an inverse solution as a message."""
+    """Row `at` of an inverse solution as a message."""
     joints = np.reshape(answer.joints, (-1, answer.joints.shape[-1]))[at]
     solved = bool(np.isfinite(joints).all())
     return IkSolution(
@@ -113,7 +105,7 @@ def _ik(index: int, answer: Any, at: int, label: str) -> IkSolution:
 
 
 def _fk(index: int, answer: Any, at: int, label: str) -> FkSolution:
-    """Return row `at` of a forward solution as a message."""
+    """Row `at` of a forward solution as a message."""
     joints = np.reshape(answer.joints, (-1, answer.joints.shape[-1]))[at]
     pose = np.reshape(answer.pose, (-1, 7))[at]
     message = FkSolution(
@@ -135,7 +127,7 @@ def _status(answer: Any, at: int) -> SolveStatus:
 
 
 def _summary(what: str, count: int, statuses: Iterable[tuple[int, SolveStatus]]) -> SolveStatus:
-    """Return CONVERGED where each of `count` items has a converged status, else that of the first without one."""
+    """CONVERGED if each of `count` items has a converged status, else the status of the first without one."""
     best: dict[int, SolveStatus] = {}
     for index, status in statuses:
         if index not in best or status.code == Status.CONVERGED:

@@ -2,8 +2,8 @@
 """What the limbs do not let the platform do, whatever the actuators: constraint wrenches.
 
 A limb's closure equations J qd + G V = 0 constrain the platform's twist V alone by W V = 0, W = U^T G, where U spans
-the left null space of J: the reciprocal screws of the limb. Twists that satisfy all limbs are the motion space, which
-for robots such as the 3-PRS turns and shears with the pose ("parasitic motion").
+the left null space of J: the reciprocal screws of the limb. The motion space holds the twists that satisfy all limbs;
+for robots such as the 3-PRS it depends on the configuration ("parasitic motion").
 """
 
 from __future__ import annotations
@@ -17,16 +17,9 @@ from pkm_kinematics.kernels.rates.motion_space import RANK
 
 
 def limb_constraints(model: Model, data: Data, length: float) -> list[tuple[slice, Array, Array]]:
-    """For each limb what its closures impose on the platform, its own joints eliminated.
+    """Per limb its equations (a slice), U (m, k) and W (k, 6): what its closures impose on the platform.
 
-    Args:
-        model: of the robot.
-        data: with the positions.
-        length: that multiplies the angular part of twists, so that all six components are speeds [m].
-
-    Returns:
-        Per limb its equations (as a slice), U (m, k), combinations of them that its joints cannot change, and W (k, 6),
-            what these say of such a twist.
+    `length` [m] multiplies the angular part of the twists that W takes, so that all six components are speeds [m/s].
     """
     found = []
     for first, stop in model.limbs:
@@ -49,15 +42,9 @@ def scaling(length: float) -> Array:
 
 
 def per_unit_speed(K: Array, S: Array, length: float) -> Array:
-    """Rates per velocity in a motion space, for velocities of unit speed.
+    """Rates (..., m, n) of uniform units per unit speed in a motion space.
 
-    Args:
-        K: (..., m, n).
-        S: bases of the motion space (..., 6, n).
-        length: at which rotations count [m].
-
-    Returns:
-        (..., m, n) of uniform units.
+    Takes rates K (..., m, n) per velocity in the bases S (..., 6, n); rotations count at `length` [m].
     """
     speeds = np.linalg.norm(S * scaling(length)[:, None], axis=-2)
     return np.asarray(K / np.where(speeds > 0.0, speeds, 1.0)[..., None, :])

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Working modes of limbs that are solved by iteration, carried from home to poses far away.
+"""Working modes of limbs that are solved by iteration, tracked from home to poses far away.
 
 Newton's method finds a solution of a limb near its start, but far from it may find another one, or none. A working
 mode at a pose is therefore the end of a path: the platform goes straight from home to the pose, and the limbs follow in
-steps that are short against their lengths. Where a joint moves farther than it should, or a limb does not reach, the
-step is tried again at a part of its length.
-
-A platform whose motion space turns with its pose cannot go straight. There Newton's method starts from home; where that
-fails, the limbs are led along the straight way all the same, as near to it as they get.
+steps short against their lengths. Where a joint moves farther than it should, or a limb does not reach, the step is
+tried again at a part of its length. In a configuration-dependent motion space the platform cannot go straight: there
+Newton's method starts from home, and where that fails, the limbs follow the straight way as near to it as they get.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ SHORTEST = 0.005  # where even this fails, the way is blocked
 
 @dataclass(frozen=True, eq=False)
 class Continuation:
-    """Carries the limbs of one robot along; `solve` is the solver for poses (n, 7) that steps of any length use."""
+    """Tracks the limbs of one robot from home; `solve` solves poses (n, 7) for steps of any length."""
 
     model: Model
     data: Callable[[], Data]
@@ -42,16 +40,10 @@ class Continuation:
     size: float  # m
 
     def carried(self, poses: Array, start: Array, branch: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Joint positions continued from home to poses.
+        """Joint positions (n, n_joints) continued from home to poses (n, 7), and which arrived (n,).
 
-        Args:
-            poses: (n, 7).
-            start: joint positions (n_joints,) or (n, n_joints) at home.
-            branch: of the closed forms.
-
-        Returns:
-            Joint positions (n, n_joints), and which arrived (n,); where the path is blocked, those of the last step
-            that was not.
+        `start` (n_joints,) or (n, n_joints) are the joints at home, `branch` that of the closed forms. Where the path
+        is blocked, the joints are those of the last step that was not.
         """
         joints, paths, lengths, done, blocked = self._in_whole_steps(poses, start, branch, False)
         if blocked:
@@ -60,7 +52,7 @@ class Continuation:
         return joints, done == 1.0
 
     def led(self, poses: Array, start: Array, branch: int) -> Array:
-        """Joint positions (n, n_joints) to solve from at poses (n, 7), led there from `start` (n, n_joints) at home."""
+        """Joint positions (n, n_joints) to solve from at poses (n, 7), tracked from `start` (n, n_joints) at home."""
         return self._in_whole_steps(poses, start, branch, True)[0]
 
     def _in_whole_steps(
@@ -87,7 +79,7 @@ class Continuation:
     def _in_shorter_steps(
         self, going: NDArray[np.int64], paths: Array, lengths: Array, branch: int, joints: Array, done: Array
     ) -> None:
-        """Take the rows `going` of joints (n, n_joints) and done (n,) farther, by steps as long as they can be."""
+        """Advance the rows `going` of joints (n, n_joints) and done (n,) by steps as long as they can be."""
         columns = self.model.bodies["column"][self.turning]
         step = np.full(len(going), STEP * SHORTER)
         while len(going):
@@ -110,6 +102,6 @@ class Continuation:
 
 
 def far_away(poses: Array, home: Array, size: float) -> NDArray[np.bool_]:
-    """Which poses (n, 7) are too far from home (7,) for limbs of a robot of that size [m] to be carried there."""
+    """Which poses (n, 7) are too far from home (7,) for limbs of a robot of `size` [m] to be tracked there."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(np.abs(poses[:, :3] - home[:3]).max(axis=1) > FAR * size)

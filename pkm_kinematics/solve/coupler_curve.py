@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one curve on which a mechanism of a single freedom moves, traced from home: a Jansen leg's, a four-bar's.
+"""The one curve on which a mechanism of a single degree of freedom moves, traced from home (a four-bar, a Jansen leg).
 
-The platform of such a mechanism has nowhere else to go, so that what continues home is on this curve or nowhere. It is
-traced once, to both sides, on all joints together, which knows no dead points of cranks; it ends where it closes, or
-where another curve crosses it.
+Its platform has nowhere else to go, so that what continues home is on this curve or nowhere. It is traced once, to both
+sides, in all joints together, which has no dead points of cranks; it ends where it closes, or where another curve
+crosses it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class CouplerCurve:
     """Points of the curve one after the other, home among them.
 
     Attributes:
-        positions: of all joints (m, k), in the turns that they make on the way from home.
+        positions: of all joints (m, k) [rad, m], in the turns that they make on the way from home.
         poses: of the platform (m, 7).
         order: numbers of the points, those first to which the drives' way from home is shortest.
-        size: that makes rotations comparable with translations [m].
+        size: length [m] that makes rotations comparable with translations.
         complete: True where the curve closes: then nothing else continues home.
     """
 
@@ -49,14 +49,9 @@ class CouplerCurve:
     complete: bool
 
     def passages(self, poses: Array, rank: int) -> tuple[Array, NDArray[np.bool_]]:
-        """Where the curve passes by poses: the passage that home reaches first, or one after it.
+        """Where the curve passes by poses (n, 7): the passage that home reaches first (`rank` 0), or one after it.
 
-        Args:
-            poses: (n, 7).
-            rank: 0 for the passage that is reached first, 1 for the one after it, and so on.
-
-        Returns:
-            Positions of all joints (n, k) next to there, and which poses have that many passages (n,).
+        Returns positions of all joints (n, k) near there, and which poses have that many passages (n,).
         """
         found, positions = np.zeros(len(poses), dtype=bool), np.repeat(self.positions[:1], len(poses), axis=0)
         steps = pose_distance(self.poses[1:], self.poses[:-1], self.size)
@@ -88,17 +83,13 @@ class CouplerCurve:
 def trace(
     whole: WholeGraph, start: Array, drives: NDArray[np.int64], limits: tuple[Array, Array], size: float
 ) -> CouplerCurve | None:
-    """The curve through a configuration at home.
+    """The curve through a configuration at home; None where the configuration is on no single curve.
 
     Args:
-        whole: the mechanism.
         start: positions of all joints (k,) of the configuration, in the order of `whole.names`.
         drives: numbers of the actuated joints, whose way from home is measured.
-        limits: lower and upper ends (k,) of their ranges.
+        limits: lower and upper ends (k,) of the joints' ranges.
         size: of the robot [m].
-
-    Returns:
-        The curve; None where the configuration is on no single curve.
     """
     tracer = _Tracer(whole, size)
     tangent = tracer.tangent(start, None)
@@ -118,7 +109,7 @@ def trace(
 
 
 class _Tracer:
-    """Steps along the curve, each a step along the tangent and Newton's method back onto it."""
+    """Follows the curve: each step goes along the tangent, and Newton's method leads back onto it."""
 
     def __init__(self, whole: WholeGraph, size: float) -> None:
         t = whole.tables
@@ -142,12 +133,12 @@ class _Tracer:
         return data.rows["gap"][self._equations].copy(), slope
 
     def pose(self, x: Array) -> Array:
-        """Of the platform (7,)."""
+        """Pose (7,) of the platform."""
         self._linear(x)
         return pose_from_transform(self._whole.platform_transform(self._data.state))
 
     def tangent(self, x: Array, before: Array | None) -> Array | None:
-        """Of the curve, with the side of the one before; None where it is no single curve."""
+        """Tangent of the curve, on the side of the one before; None where it is no single curve."""
         _, sizes, right = np.linalg.svd(self._linear(x)[1])
         n = len(self._scale)
         if int((sizes > RANK * sizes[0]).sum()) != n - 1:

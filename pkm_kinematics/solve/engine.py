@@ -158,7 +158,7 @@ class Engine:
         self.model = self.model.replace(task=_with(self.model.task, size=self.size), blocks=self._bent())
 
     def _bent(self) -> NDArray[Any]:
-        """The blocks, with what their turning drivers stand at home beside the directions of their targets."""
+        """The blocks, with where their turning drivers stand at home relative to the directions of their targets."""
         blocks, at = self.model.blocks.copy(), self.placed(self.home, self.home_joints)
         blocks["bend"] = np.nan
         for block in blocks:
@@ -209,14 +209,9 @@ class Engine:
         return np.asarray((joints < lower) | (joints > upper))
 
     def range_shares(self, joints: Array) -> Array:
-        """How far joints are from the nearer ends of their ranges.
+        """Distances of joints (..., n_joints) from the nearer ends of their ranges, as shares of half the range.
 
-        Args:
-            joints: positions (..., n_joints) [rad or m].
-
-        Returns:
-            (..., n_joints) shares of half the range: 1 in the middle, 0 at the end, negative beyond; infinite for
-            joints without a range, NaN for unknown positions.
+        1 in the middle, 0 at the end, negative beyond; infinite for joints without a range, NaN for unknown positions.
         """
         lower, upper = self.limits
         half = 0.5 * (upper - lower)
@@ -225,13 +220,10 @@ class Engine:
         return np.where(bounded, left / np.where(bounded, half, 1.0), np.inf)
 
     def bring_in(self, solved: Solved, turned: NDArray[np.bool_] | None = None) -> None:
-        """Turn joints of configurations that nobody followed there into their ranges: no turn of theirs was counted.
+        """Turn joints of rows with status JOINT_LIMIT into their ranges, in configurations that nobody followed there.
 
-        Not for what continues a seed or home: between two positions a turn apart a joint passes its stops.
-
-        Args:
-            solved: rows with status JOINT_LIMIT are looked at.
-            turned: which joints (n_joints,) may be turned, `turned_freely` by default.
+        Not for what continues a seed or home: between two positions a turn apart a joint passes its stops. `turned`
+        says which joints (n_joints,) may be turned, `turned_freely` by default.
         """
         if np.count_nonzero(solved.status):
             freely = self.turned_freely if turned is None else turned
@@ -244,7 +236,7 @@ class Engine:
 
     @cached_property
     def turned_freely(self) -> NDArray[np.bool_]:
-        """Which joints (n_joints,) turn, those left out that a turn more would tear from their gear."""
+        """Which joints (n_joints,) turn, except those that one more turn would tear from their gear."""
         freely = self.joint_turning.copy()
         freely[[column for gear in self._gears for column in gear[:2]]] = False
         return freely
@@ -269,12 +261,12 @@ class Engine:
 
     @cached_property
     def home_row(self) -> Array:
-        """The home pose (1, 7) as kernels take it, which nobody writes to."""
+        """The home pose (1, 7) as kernels take it, read-only."""
         return writeable(self.home)[None]
 
     @property
     def mobility(self) -> int:
-        """Number of freedoms of the platform."""
+        """Number of degrees of freedom of the platform."""
         return self.mechanism.mobility.platform
 
     @cached_property
@@ -297,7 +289,7 @@ class Engine:
     def characteristic_length(self) -> float:
         """Length [m] that makes rotations comparable with translations: mean distance of the platform's joints.
 
-        The robot's longest part where these are all at the platform's origin.
+        Where these are all at the platform's origin, the robot's longest part.
         """
         c = self.tables.closures
         points = np.vstack(
@@ -320,16 +312,9 @@ class Engine:
     # -- input ------------------------------------------------------------------------------------------------------
 
     def poses(self, pose: ArrayLike) -> tuple[Array, tuple[int, ...]]:
-        """Poses as rows.
+        """Poses (..., 7) or task coordinates (..., k) as rows (n, 7), and the leading axes.
 
-        Args:
-            pose: (..., 7), or task coordinates (..., k).
-
-        Returns:
-            (n, 7), quaternions of nearly unit length made exactly so, and the leading axes.
-
-        Raises:
-            ShapeError: another shape.
+        Quaternions of nearly unit length are normalised. Raises `ShapeError`.
         """
         array = pose if ready(pose) else numbers(pose, self._pose_in_words, "pose", "; home is spelled `k.home`")
         shape = array.shape
@@ -341,17 +326,7 @@ class Engine:
         raise wrong_shape(pose, self._pose_in_words, "pose")
 
     def one_pose(self, pose: ArrayLike) -> Array:
-        """The pose of a call that takes a single one.
-
-        Args:
-            pose: (7,), or task coordinates (k,).
-
-        Returns:
-            (7,).
-
-        Raises:
-            ShapeError: another shape, or not a single pose.
-        """
+        """The pose (7,) of a call that takes a single one, (7,) or task coordinates (k,). Raises `ShapeError`."""
         poses, _ = self.poses(pose)
         if len(poses) != 1:
             raise ShapeError(f"pose: expected a single pose, got {len(poses)}")
@@ -423,19 +398,13 @@ class Engine:
 
     @property
     def continues(self) -> bool:
-        """True where limbs are iterated and the platform can go a straight way from home, to carry them on."""
+        """True where limbs are iterated, and a straight way of the platform from home exists to track them along."""
         return self.iterated and self.constant_space
 
     def continued(self, poses: Array, joints: Array, branch: int = NEAREST) -> Choice:
-        """The configurations at poses that continue those at home. Limbs solved by iteration carry them on.
+        """The configurations at poses (n, 7) that continue those at home, limbs solved by iteration tracked on the way.
 
-        Args:
-            poses: (n, 7).
-            joints: at home, (n_joints,) or (n, n_joints).
-            branch: that closed forms take.
-
-        Returns:
-            The choice.
+        `joints` at home are (n_joints,) or (n, n_joints); closed forms take `branch`.
         """
         if self.continues and len(poses):
             return Choice(branch, *self._continuation.carried(poses, joints, branch))
@@ -451,7 +420,7 @@ class Engine:
         return self._from_home(poses, start, branch) if curve is None else self._on_curve(poses, curve, start, branch)
 
     def _from_home(self, poses: Array, start: Choice, branch: int) -> Choice:
-        """`continued` where the motion space turns: iterated from home, and led there where that finds nothing."""
+        """`continued` in a configuration-dependent motion space: iterated from home, else tracked from there."""
         solved = self.solve(poses, start)
         found = closes(solved.status)
         seeds = np.where(found[:, None], solved.q, start.seeds)
@@ -460,7 +429,7 @@ class Engine:
         return start._replace(seeds=seeds)
 
     def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:
-        """`continued` of a mechanism of one freedom: what is on its curve, in the order in which home gets there.
+        """`continued` of a mechanism of one degree of freedom: what is on its curve, in the order reached from home.
 
         Cranks pass their dead points on the way, so that closed forms take the branch nearest by. What is not on a
         curve that closes is not connected with home.
@@ -487,7 +456,7 @@ class Engine:
         return Choice(NEAREST, seeds, arrived)
 
     def _curve(self, joints: Array) -> CouplerCurve | None:
-        """The curve through a configuration (n_joints,) at home, of a mechanism of one freedom; else None."""
+        """The curve through a configuration (n_joints,) at home, of a mechanism of one degree of freedom; else None."""
         if self.mechanism.mobility.total != 1:
             return None
         key = joints.tobytes()
@@ -523,11 +492,10 @@ class Engine:
         return np.flatnonzero(solved.iterations == 0)
 
     def _keep(self, poses: Array, choice: Choice, twists: Array, accelerations: Array, solved: Solved) -> None:
-        """Put seeds that close the loops in the place of other solutions.
+        """Put seeds that close the loops in the place of other solutions: they are nearer to what the caller has.
 
-        Closed forms have sides that only home's are taken of (of a leg turned over, of a guide pushed through its
-        joint), and where the pose does not determine a limb's joints they take any. What a caller holds in hands is
-        nearer than these.
+        Closed forms have sides of which only home's are taken (of a leg turned over, of a guide pushed through its
+        joint), and where the pose does not determine a limb's joints they take any.
         """
         poses, moving = np.ascontiguousarray(poses), twists is not NO_RATES
 
@@ -552,17 +520,10 @@ class Engine:
         return WithScratch(keep_seeds, self.data, self.model, self.any_choice, poses, rates, rates, solved)
 
     def solve(self, poses: Array, choice: Choice, twists: Array = NO_RATES, accelerations: Array = NO_RATES) -> Solved:
-        """Positions of all joints at poses, and their rates where twists are given; on all cores if it pays.
+        """Positions of all joints at poses (n, 7), and their rates for twists and accelerations (n, 6).
 
-        Args:
-            poses: (n, 7).
-            choice: of the configurations.
-            twists: (n, 6), or none.
-            accelerations: (n, 6), or none.
-
-        Returns:
-            Joints with a status each; INVALID_INPUT also where the joint positions to start from are not usable, and
-            SINGULAR at seeds that a limb could leave on its own. Without twists, rates have no columns.
+        INVALID_INPUT also where the joint positions to start from are not usable, and SINGULAR at seeds that a limb
+        could leave on its own. Without twists, rates have no columns. Runs on all cores if it pays.
         """
         solved = self._solve(poses, choice, twists, accelerations)
         if choice.branch == SEEDED:
@@ -602,7 +563,7 @@ class Engine:
         ]
 
     def _keep_ratios(self, solved: Solved) -> None:
-        """Take away configurations that tear a gear: loops imply its ratio near home, not in every working mode."""
+        """Drop configurations that tear a gear: loops imply its ratio near home, not in every working mode."""
         torn = np.zeros(len(solved.status), dtype=bool)
         for follower, leader, multiplier, offset in self._gears:
             unit = 1.0 if self.joint_turning[follower] else self.size
@@ -617,7 +578,7 @@ class Engine:
         """True where a limb has blocks solved by iteration, and after them one with more equations than joints.
 
         In a singularity of the first block, which the robot as a whole need not notice, its branches cross: a rod pair
-        that hangs in a plane with the axis of its plate folds over. Then it is the later equations that stay open.
+        that hangs in a plane with the axis of its plate folds over. Then the later equations stay open.
         """
         blocks = self.tables.blocks
         return any(
@@ -677,7 +638,7 @@ class Engine:
         return WithScratch(solve_many, self.data, self.model, self.any_choice, poses, rates, rates, solved)
 
     def _unsolved(self, n: int, moving: bool) -> Solved:
-        """Room for n solutions, and for their rates where they move."""
+        """Empty arrays for n solutions, and for their rates if `moving`."""
         if n == 1 and not moving:
             q, none, status, number, count = self._one_unsolved
             return Solved(q.copy(), none, none, status.copy(), number.copy(), count.copy(), number.copy())
@@ -693,7 +654,7 @@ class Engine:
 
     @property
     def any_choice(self) -> Choice:
-        """A choice for one pose, as an example of the type."""
+        """A choice for one pose, an example of the type for compiling."""
         return near(np.array(self.home_joints), 1)
 
     def placed(self, pose: Array, seed: Array, branch: int = NEAREST) -> Placed:
@@ -701,7 +662,7 @@ class Engine:
         return self._placed(self.model, pose, seed, branch)
 
     def placed_as(self, pose: Array, choice: Choice) -> Placed:
-        """All bodies in place at one pose (7,) in the configuration that is chosen, on whichever side that is."""
+        """All bodies in place at one pose (7,) in the configuration chosen, on whichever side that is."""
         beside = len(self.beside_closed_forms(pose[None], choice)) > 0
         return self._placed(self.iterating(self.model) if beside else self.model, pose, choice.seeds[0], choice.branch)
 
@@ -725,37 +686,21 @@ class Engine:
         return out
 
     def uniform_jacobians(self, poses: Array, choice: Choice) -> Array:
-        """Actuated joint rates per velocity of unit speed in the motion space (n, n_actuated, mobility).
-
-        Args:
-            poses: (n, 7).
-            choice: of the configurations.
-
-        Returns:
-            NaN where there are none.
-        """
+        """Actuated joint rates per unit speed in the motion space (n, n_actuated, mobility); NaN without one."""
         spaces = self.spaces_at(poses, choice)[0]
         return per_unit_speed(self.inverse_jacobians(poses, choice) @ spaces, spaces, self.characteristic_length)
 
     @cached_property
     def drive_units(self) -> Array:
-        """Units [m/s] of the drives' rates (n_actuated,) in which their Jacobian is of uniform units.
+        """Units [m/s] of the drives' rates (n_actuated,) that make their Jacobian uniform, see `weigh_drives`.
 
-        As `weigh_drives` has them: one for all, unless some drives slide, some turn, and none is redundant.
+        One for all, unless some drives slide, some turn, and none is redundant.
         """
         mixed = len(set(self.actuated_turning)) > 1 and len(self.actuated_names) == self.mobility
         return np.where(self.actuated_turning & mixed, self.characteristic_length, 1.0)
 
     def limb_margins(self, poses: Array, choice: Choice) -> tuple[Array, Array]:
-        """Margins from constraint singularities and from singularities inside a limb.
-
-        Args:
-            poses: (n, 7).
-            choice: of the configurations.
-
-        Returns:
-            Both (n,), see `Singularity`; NaN where there is no configuration.
-        """
+        """Margins (n,) from constraint singularities, and from singularities inside a limb: see `Singularity`."""
         blocked = 6 - self.mobility - self.mechanism.mobility.left_out
         poses, hold, regularity = np.ascontiguousarray(poses), np.empty(len(poses)), np.empty(len(poses))
 
@@ -770,16 +715,7 @@ class Engine:
         return hold, regularity
 
     def limb_conditions(self, poses: Array, choice: Choice, status: NDArray[np.int64]) -> Array:
-        """How well the limbs determine their joints, as solves have it that divide by it.
-
-        Args:
-            poses: (n, 7).
-            choice: of the configurations.
-            status: of the poses (n,).
-
-        Returns:
-            Reciprocal conditions (n,) of the worst limb; 0 where there is no configuration.
-        """
+        """Reciprocal conditions (n,) of the worst limb, as in solves that divide by it; 0 without configuration."""
         found = np.zeros(len(poses))
         rows = np.flatnonzero(closes(status))
         if rows.size:
@@ -787,15 +723,9 @@ class Engine:
         return found
 
     def drive_conditions(self, poses: Array, joints: Array, status: NDArray[np.int64]) -> Array:
-        """How well the drives determine the platform's motion, as solves have it that divide by it.
+        """Reciprocal conditions (n,) of the drives' Jacobian, as in solves that divide by it; 0 without configuration.
 
-        Args:
-            poses: (n, 7).
-            joints: positions (n, n_joints) there.
-            status: of the poses (n,).
-
-        Returns:
-            Reciprocal conditions (n,) of the drives' Jacobian; 0 where there is no configuration.
+        `joints` (n, n_joints) and `status` (n,) are the configurations at the poses (n, 7).
         """
         found = np.zeros(len(poses))
         rows = np.flatnonzero(closes(status))
@@ -813,16 +743,9 @@ class Engine:
         return spaces[0], biases[0]
 
     def spaces_at(self, poses: Array, choice: Choice, twists: Array | None = None) -> tuple[Array, Array]:
-        """Motion spaces at poses.
+        """Bases S (n, 6, mobility) of the motion spaces at poses (n, 7), and accelerations (n, 6) imposed by twists.
 
-        Args:
-            poses: (n, 7).
-            choice: of the configurations.
-            twists: (n, 6), at rest where None.
-
-        Returns:
-            Bases S (n, 6, mobility), and accelerations (n, 6) that the twists impose through them; NaN where a pose has
-            no regular configuration.
+        Twists are (n, 6), at rest where None; NaN where a pose has no regular configuration.
         """
         n, task = len(poses), self.task
         if self.constant_space:
@@ -838,7 +761,7 @@ class Engine:
         return spaces, biases
 
     def space_in(self, model: Model, data: Data, pose: Array, twist: Array) -> tuple[Array, Array]:
-        """As `spaces_at`, at the one pose (7,) whose positions stand in the data, its blocks inverted."""
+        """As `spaces_at`, at the one pose (7,) whose positions are in the data, its blocks inverted."""
         space, bias = np.empty((6, self.mobility)), np.empty(6)
         if not self.task.constant:  # the branch moves along, and with it what it blocks
             read_chain(model, data, np.ascontiguousarray(transform_from_pose(pose)[:3, :3]), pose[:3])
@@ -846,17 +769,11 @@ class Engine:
         return space, bias
 
     def into_space(self, poses: Array, choice: Choice) -> Array:
-        """Poses that miss a motion space which turns by rounding only, as in single precision, moved into it.
+        """Poses (n, 7), those moved into a configuration-dependent motion space that miss it by rounding only.
 
-        Kernels do so where the platform's branch alone is the motion space; here limbs hold the platform too, and the
-        nearest configuration says where.
-
-        Args:
-            poses: (n, 7).
-            choice: of the configurations.
-
-        Returns:
-            (n, 7), the same array where nothing had to be done; poses farther away are left as they are.
+        For poses in single precision. Kernels do so where the platform's branch alone is the motion space; here limbs
+        hold the platform too, and the nearest configuration says where. Poses farther away stay; the same array where
+        nothing had to be done.
         """
         if self.constant_space:
             return poses
@@ -879,14 +796,7 @@ class Engine:
         return self.task.subspace if self.task.constant else self.branch_twists(pose[None])[0]
 
     def branch_twists(self, poses: Array) -> Array:
-        """Twists of the platform per rate of each joint of its branch.
-
-        Args:
-            poses: (n, 7).
-
-        Returns:
-            (n, 6, k); NaN at unusable poses.
-        """
+        """Twists (n, 6, k) of the platform per rate of each joint of its branch, at poses (n, 7); NaN if unusable."""
         found = np.full((len(poses), 6, len(self.task.names)), np.nan)
         usable = np.flatnonzero(np.isfinite(poses).all(axis=1))
         if not len(usable):
@@ -900,16 +810,7 @@ class Engine:
         return found
 
     def outside(self, poses: Array, rates: Array, choice: Choice) -> NDArray[np.bool_]:
-        """Which rates the platform cannot have, or are too large to be squared, as no digit of them would tell.
-
-        Args:
-            poses: (n, 7).
-            rates: twists or accelerations (n, 6).
-            choice: of the configurations.
-
-        Returns:
-            (n,), true where it cannot.
-        """
+        """Which twists or accelerations (n, 6) the platform cannot have at poses (n, 7), or are too large to square."""
         scale = self.rate_scale
         if self.constant_space:
             off: NDArray[np.bool_] = np.empty(len(rates), dtype=np.bool_)
@@ -927,18 +828,11 @@ class Engine:
     def nearest_accelerations(
         self, accelerations: Array, spaces: Array, biases: Array
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """The possible accelerations nearest to given ones, where the motion space turns with the pose.
+        """The possible accelerations (n, 6) nearest to given ones, and which of those given are ASTRAY from them.
 
-        A moving platform has `biases` even at constant velocity in the space, and who commands it rarely knows them
-        exactly: feedback and interpolated trajectories miss them by up to a percent.
-
-        Args:
-            accelerations: asked for (n, 6).
-            spaces: of the twists (n, 6, k), from `spaces_at`, NaN where there is none.
-            biases: (n, 6), from there as well.
-
-        Returns:
-            The nearest (n, 6), NaN where there is no space, and which (n,) of those asked for are ASTRAY from there.
+        For configuration-dependent motion spaces, with `spaces` (n, 6, k) and `biases` (n, 6) from `spaces_at`; NaN
+        where there is no space. A moving platform has `biases` even at constant velocity in the space, and callers
+        rarely know them exactly: feedback and interpolated trajectories miss them by up to a percent.
         """
         scale = self.rate_scale
         Q = np.linalg.qr(np.nan_to_num(spaces) * scale[:, None])[0]
@@ -958,14 +852,14 @@ class Engine:
 
     @cached_property
     def rate_scale(self) -> Array:
-        """What twists are multiplied by (6,) to become speeds: rotations at the characteristic length."""
+        """Factors (6,) that make twists speeds [m/s]: rotations at the characteristic length."""
         return scaling(self.characteristic_length)
 
     @cached_property
     def onto_space(self) -> Array:
         """Orthogonal projector (6, 6) onto the constant motion space, of rates at `rate_scale`.
 
-        None (0, 6) where the space is not constant, or all six dimensions.
+        Empty (0, 6) where the space is not constant, or all six dimensions.
         """
         if not self.constant_space or self.mobility == 6:
             return np.empty((0, 6))

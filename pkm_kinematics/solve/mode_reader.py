@@ -15,7 +15,7 @@ from pkm_kinematics.solve.engine import Engine
 
 
 class ModeReader:
-    """On which sides of the singularities configurations are; see `kernels.path.sides`. Not for several threads."""
+    """On which sides of its singularities a configuration is; see `kernels.path.sides`. Not thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         e = engine
@@ -27,19 +27,14 @@ class ModeReader:
         self._read: Callable[..., Any] = bind(read_modes, fixed, (np.array(e.home), np.array(e.home_joints)))
 
     def read(self, pose: Array, joints: Array) -> tuple[int, float]:
-        """The modes of a configuration; those of the blocks are written to `sides`.
+        """Status, and the platform's side (1.0, -1.0, 0.0 where singular) at a pose (7,) and joints (n_joints,).
 
-        Args:
-            pose: (7,), a contiguous float64 array.
-            joints: (n_joints,), a contiguous float64 array.
-
-        Returns:
-            Status, and the side of the platform: 1.0, -1.0, 0.0 where singular.
+        Both must be contiguous float64 arrays. The sides of the blocks are written to `sides`.
         """
         status, side = self._read(pose, joints)
         return status, side
 
     @property
     def branch(self) -> int:
-        """Number of the working mode that was read last, as far as closed forms tell it."""
+        """Number of the working mode read last, as far as closed forms tell it."""
         return int(self._weights @ (self.sides < 0.0))

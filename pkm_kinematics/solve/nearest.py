@@ -2,9 +2,9 @@
 """The closed configuration whose platform is nearest to a given pose, which need not be reachable.
 
 A least-distance problem with the loop closures as its constraints: each iteration takes the point nearest to what is
-wanted on the linearised constraints (sequential quadratic programming with the metric as its Hessian). Distances are
-weighted: the platform's pose counts, limb joints only decide what the pose leaves open, so that the tree in the
-description, with the platform on a branch of its own or on a limb, makes no difference.
+wanted on the linearised constraints (sequential quadratic programming with the metric as its Hessian). The platform's
+pose counts, limb joints only decide what the pose leaves open: with the platform on a branch of its own or on a limb,
+the answer is the same.
 """
 
 from __future__ import annotations
@@ -30,16 +30,10 @@ RANK = 1e-9  # relative singular value below which closure equations repeat othe
 def nearest_closed(
     tables: Tables, wanted: Array, platform: Collection[int], size: float
 ) -> tuple[Array | None, float, int]:
-    """Joint positions that close the loops nearest to given ones.
+    """Positions (n_bodies,) that close the loops nearest to `wanted` (n_bodies,), their gap [m], number of iterations.
 
-    Args:
-        tables: the whole graph as one block.
-        wanted: positions of all bodies (n_bodies,).
-        platform: numbers of the bodies of the platform's own branch.
-        size: that makes rotations comparable with translations [m].
-
-    Returns:
-        Positions (n_bodies,), None where the iteration ends with open loops; their gap, and the number of iterations.
+    Positions are None where the iteration ends with open loops. `tables` holds the whole graph as one block, `platform`
+    the bodies of the platform's own branch; `size` [m] makes rotations comparable with translations.
     """
     block = tables.blocks[0]
     model, data = tables.model, tables.data()
@@ -60,7 +54,7 @@ def nearest_closed(
         return rows["gap"][equations].copy(), flat.reshape(m, count).copy()
 
     def least(J: Array, right: Array) -> Array:
-        """The least weighted motion that `J` maps to `right`; NaN where these are beyond what numbers tell apart."""
+        """The least weighted motion that `J` maps to `right`; NaN where these are too large for floating point."""
         with np.errstate(over="ignore"):
             scaled = J / weights
         if not (np.isfinite(scaled).all() and np.isfinite(right).all()):

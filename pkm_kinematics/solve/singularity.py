@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How near a pose is to a singularity, in units that mean something.
+"""How near a pose is to a singularity, in physical units.
 
 With K the inverse Jacobian on the motion space (actuator rates per platform velocity), made uniform in units by a
 characteristic length for rotations:
 
-* type 1 (a limb stretched or folded: the platform loses a freedom): `slowest_platform`, the smallest platform speed
-  that actuators running at unit speed can be left with, 1 / largest singular value of K;
+* type 1 (a limb stretched or folded: the platform loses a degree of freedom): `slowest_platform`, the smallest platform
+  speed that actuators running at unit speed can be left with, 1 / largest singular value of K;
 * type 2 (the actuators lose hold of the platform): `slowest_actuation`, the smallest actuator speed that goes with unit
   platform speed, the smallest singular value of K, and its reciprocal `force_amplification`, the largest actuator
   effort for a unit load on the platform;
@@ -13,11 +13,9 @@ characteristic length for rotations:
   of the limbs' unit constraint wrenches on what the platform must not do;
 * inside a limb: `limb_regularity`, 0 where a limb's passive joints are not determined, up to 1.
 
-`condition` and `limb_regularity` are the number of `kernels/regularity.py`, the one by which solves answer SINGULAR. It
-says whether numbers can be trusted, and has no unit. Distances from types 1 and 2 are the singular values that it is
-made of, in units of the drives.
-
-Gosselin and Angeles (1990) for types 1 and 2; Zlatanov, Bonev and Gosselin (2002) for constraint singularities.
+`condition` and `limb_regularity` are the number of `kernels/regularity.py` by which solves answer SINGULAR: whether
+numbers can be trusted, without a unit. Distances from types 1 and 2 are the singular values behind it, in units of the
+drives. Gosselin and Angeles (1990) for types 1 and 2; Zlatanov, Bonev and Gosselin (2002) for constraint singularities.
 """
 
 from __future__ import annotations
@@ -69,14 +67,7 @@ class Singularity(Introduced):
         ]
 
     def reshaped(self, shape: tuple[int, ...]) -> Singularity:
-        """The same margins with other leading axes.
-
-        Args:
-            shape: of these axes.
-
-        Returns:
-            The margins.
-        """
+        """The same margins with `shape` as their leading axes."""
         shaped = {f.name: getattr(self, f.name).reshape(shape) for f in fields(self) if f.name != LENGTH}
         return replace(self, **shaped)
 
@@ -94,17 +85,10 @@ class Singularity(Introduced):
 def margins(
     K: Array, constraint: Array, regularity: Array, length: float, drive_units: Array | None = None
 ) -> Singularity:
-    """Margins from Jacobians, in the order of the rows.
+    """Margins (n,) from Jacobians K: the drives' rates per unit speed (n, m, f).
 
-    Args:
-        K: drives' rates per velocity of unit speed (n, m, f).
-        constraint: (n,).
-        regularity: of the limbs (n,).
-        length: characteristic [m].
-        drive_units: by which the drives' rates are multiplied for the condition (m,); ones where None.
-
-    Returns:
-        The margins (n,).
+    `constraint` and `regularity` of the limbs are (n,), `length` is characteristic [m], and `drive_units` (m,) multiply
+    the drives' rates for the condition; ones where None.
     """
     finite = np.asarray(np.isfinite(K).all((-1, -2)))
     safe = np.where(finite[:, None, None], K, 0.0)
@@ -132,7 +116,7 @@ def margins(
 
 
 def joined(parts: list[Singularity]) -> Singularity:
-    """Margins of some poses and of more, in this order."""
+    """Margins of all parts, in their order."""
     names = [f.name for f in fields(parts[0]) if f.name != LENGTH]
     arrays: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     return replace(parts[0], **arrays)

@@ -59,13 +59,7 @@ class WholeGraph:
     """All joints of a mechanism, passive, actuated and the platform's own, as one set of unknowns.
 
     `platform_branch` are the bodies of the platform's branch, `platform_carrier` is the last of them, and `tail` (4, 4)
-    the platform's frame in that one.
-
-    Args:
-        mechanism: the robot.
-        task: how the platform's pose is written.
-        home: joint positions by name at home.
-        home_pose: of the platform (7,), base frame.
+    the platform's frame in that one. `home` holds joint positions by name, `home_pose` is (7,) in the base frame.
     """
 
     def __init__(self, mechanism: Mechanism, task: Task, home: dict[str, float], home_pose: Array) -> None:
@@ -97,14 +91,7 @@ class WholeGraph:
         return Followed(Status.CONVERGED, pose, by_name, residual, iterations)
 
     def holding(self, actuated: tuple[str, ...]) -> Tables:
-        """The tables with some joints as actuators, and held.
-
-        Args:
-            actuated: names of these joints.
-
-        Returns:
-            The tables, made once.
-        """
+        """The tables with the joints named as actuators, held; made once."""
         if actuated not in self._held:
             bodies, blocks = self.tables.bodies.copy(), self.tables.blocks.copy()
             bodies["actuator"] = [actuated.index(name) if name in actuated else -1 for name in self.names]
@@ -114,19 +101,11 @@ class WholeGraph:
         return self._held[actuated]
 
     def follow(self, start: dict[str, float], actuated: Sequence[str], q: Array, size: float) -> Followed:
-        """Move joints straight to given positions from a closed configuration, the others free.
+        """Move joints straight to positions q (k,) from a closed configuration, the others free.
 
-        In PIECES at least: who comes here has met a singularity, and a step as long as the path may lead over the next.
-        See `kernels/path/follow.py`.
-
-        Args:
-            start: the configuration by name; home's joints where it names none.
-            actuated: names of the joints that are moved.
-            q: positions that they go to (k,).
-            size: that makes rotations comparable with translations [m].
-
-        Returns:
-            Where they got.
+        `start` gives the configuration by name, home's joints where it names none; `actuated` names the joints moved;
+        `size` [m] makes rotations comparable with translations. The path has PIECES at least: calls get here after a
+        singularity, and a step as long as the path may lead over the next. See `kernels/path/follow.py`.
         """
         home = self.tables.bodies["home"]
         positions = np.array([[start.get(name, float(x)) for name, x in zip(self.names, home, strict=True)]])

@@ -2,8 +2,8 @@
 """Working modes: the different configurations of the limbs at one platform pose.
 
 A limb in closed form has its branches. A limb solved by iteration has the solutions that Newton's method meets from
-many starts; two solutions are the same mode when every joint stands at the same place along the same line, so that
-turning a universal joint over does not count.
+many starts; two solutions are the same mode when every joint has the same place and line, so that turning a universal
+joint over does not count.
 """
 
 from __future__ import annotations
@@ -80,22 +80,15 @@ class WorkingModes:
         return self.label_of(mode, self._digits(mode))
 
     def choose(self, poses: Array, seed: ArrayLike | None = None, mode: int | None = None) -> Choice:
-        """Which configurations poses are solved for: the one place where that is decided.
+        """Which configurations poses (n, 7) are solved for: the one place where that is decided.
 
-        With a seed, those nearest to it. With a mode, those of a working mode: limbs in closed form take its branch,
-        and limbs solved by iteration carry on from where they are at home in that mode. With both, the branch of the
-        mode, and iterations from the seed. With neither, those that continue home, in its working mode.
-
-        Args:
-            poses: (n, 7).
-            seed: joint positions (n_joints,) or (..., n_joints).
-            mode: number of a working mode.
-
-        Returns:
-            The choice.
+        With a seed (n_joints,) or (..., n_joints), those nearest to it. With a mode, those of a working mode: limbs in
+        closed form take its branch, limbs solved by iteration carry on from where they are at home in that mode. With
+        both, the branch of the mode, and iterations from the seed. With neither, those that continue home, in its
+        working mode.
 
         Raises:
-            ShapeError: an array of the wrong shape.
+            ShapeError: a seed of the wrong shape.
             ModeError: no such working mode.
         """
         if seed is not None:
@@ -107,17 +100,7 @@ class WorkingModes:
         return self.engine.continued(poses, self.start(mode), branch)
 
     def branch(self, mode: int) -> int:
-        """The number by which the closed forms know a mode.
-
-        Args:
-            mode: number of a working mode.
-
-        Returns:
-            The number.
-
-        Raises:
-            ModeError: no such working mode.
-        """
+        """The number by which the closed forms know a working mode. Raises `ModeError`."""
         if not isinstance(mode, int | np.integer) or isinstance(mode, bool):  # True is no number of a mode
             raise ModeError(mode, self.count)
         if not 0 <= mode < self._closed and not (mode >= 0 and mode < self.count):
@@ -125,13 +108,9 @@ class WorkingModes:
         return mode % self._closed
 
     def start(self, mode: int) -> Array:
-        """Joint positions at home from which limbs take up a mode.
+        """Joint positions (n_joints,) at home from which limbs take up a working mode.
 
-        Args:
-            mode: number of a working mode.
-
-        Returns:
-            (n_joints,): limbs solved by iteration go on from there, and joints of closed forms turn nearest to them.
+        Limbs solved by iteration go on from there, and joints of closed forms turn nearest to them.
         """
         if mode not in self._starts:
             self._starts[mode] = self._start(mode)
@@ -155,7 +134,7 @@ class WorkingModes:
     def starts(self) -> Array:
         """Joint positions (s, n_joints) at home that show every solution of every limb solved by iteration.
 
-        In all combinations, for one limb at its end hides the others; where these are many, each solution once.
+        In all combinations, since one limb at its end hides the others; where these are many, each solution once.
         """
         choices = self._home_choices
         if int(np.prod([len(c) for c in choices])) <= COMBINATIONS:
@@ -165,7 +144,7 @@ class WorkingModes:
 
     @cached_property
     def searched(self) -> list[LimbColumns]:
-        """For each searched limb what is solved by iteration."""
+        """What is solved by iteration of each searched limb."""
         return [
             self._limb_columns([b for b in self.blocks[first:stop] if b["solver"] == records.NEWTON])
             for first, stop in self._searched
@@ -223,13 +202,9 @@ class WorkingModes:
         return columns
 
     def solutions(self, pose: Array) -> Iterator[tuple[int | None, str, Solved]]:
-        """The solutions of every working mode at one pose.
+        """Mode, label and solution of every working mode at one pose (7,).
 
-        Args:
-            pose: (7,).
-
-        Yields:
-            Mode, label and solution. The mode is None where a limb was searched: it is a number at home only.
+        The mode is None where a limb was searched: it is a number at home only.
 
         Raises:
             PkmError: there are too many to be listed.
@@ -257,15 +232,9 @@ class WorkingModes:
                 yield None, head + tail or "only", solved
 
     def numbers_at(self, pose: Array, joints: Array, mode: int) -> list[int]:
-        """The numbers that `solutions` gives to what the searched limbs do in a configuration.
+        """The numbers that `solutions` gives to the searched limbs' solutions in a configuration; -1 where it has none.
 
-        Args:
-            pose: (7,).
-            joints: positions (n_joints,) there.
-            mode: number of the branches that the closed forms are in.
-
-        Returns:
-            One per searched limb; -1 where it has none.
+        `mode` is the number of the branches that the closed forms are in.
         """
         if not self._searched:
             return []
@@ -293,8 +262,7 @@ class WorkingModes:
     def _found(self, pose: Array, mode: int) -> list[dict[int, tuple[Array, Array]]]:
         """Solutions of each searched limb at a pose by number: those continued from home's have their numbers.
 
-        Others that a search meets follow. Blocks of a searched limb that have a closed form stay in the branch that
-        `mode` says.
+        Others that a search meets follow. Blocks of a searched limb with a closed form stay in the branch of `mode`.
         """
         e = self.engine
         numbers = [len(c) for c in self._home_choices]
@@ -331,7 +299,7 @@ class WorkingModes:
                 found[k][same[0]] = (key, joints)  # the same, without a joint turned over
 
     def _from_home(self, joints: Array, span: tuple[int, int]) -> float:
-        """How far a limb's joints are from home, all of them together."""
+        """Distance of a limb's joints from home, all of them together."""
         columns = self._columns(span)
         return float(np.abs(joints - self.engine.home_joints)[columns].sum())
 

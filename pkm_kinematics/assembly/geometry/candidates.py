@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the solutions of some of the constraints to those of all, and what is then known of the set."""
+"""Solutions of some of the constraints reduced to those of all, and what is then known of the set."""
 
 from __future__ import annotations
 
@@ -12,18 +12,14 @@ SAME = 1e-6  # rad, and of the size: solutions of redundant constraints nearer t
 
 
 def consistent(solutions: Array, residuals: Array, tolerance: float, unit: ArrayLike) -> NDArray[np.bool_]:
-    """Which candidates of redundant constraints are solutions, each once.
+    """Which candidates of redundant constraints are solutions, each once: mask (k,).
 
-    Candidates near a true solution are drawn to it when they are polished.
+    Candidates near a true solution converge to it when they are polished.
 
     Args:
         solutions: candidates (k, n).
-        residuals: their largest errors (k,).
-        tolerance: that these may have.
+        residuals: their largest errors (k,), at most `tolerance`.
         unit: of each coordinate (n,) of a candidate: 1 for angles and quaternions, the robot's size for lengths.
-
-    Returns:
-        True where a candidate is one (k,).
     """
     good = residuals < tolerance
     for k in np.flatnonzero(good):
@@ -33,16 +29,10 @@ def consistent(solutions: Array, residuals: Array, tolerance: float, unit: Array
 
 
 def status_of(multiplicity: NDArray[np.int64], component: bool, lost: int, redundant: bool) -> AssemblyStatus:
-    """What is known of a set of solutions.
+    """What is known of solutions of given multiplicity (k,): COMPLETE where nothing tells against it.
 
-    Args:
-        multiplicity: (k,) of the solutions.
-        component: whether paths ended on a self-motion.
-        lost: number of paths that were not accounted for.
-        redundant: whether there were more constraints than freedoms.
-
-    Returns:
-        The status, COMPLETE where nothing tells against it.
+    `component`: paths ended on a self-motion; `lost`: number of paths not accounted for; `redundant`: there were more
+    constraints than degrees of freedom.
     """
     if component:
         return AssemblyStatus.POSITIVE_DIMENSIONAL

@@ -56,11 +56,7 @@ class Plate:
     arm: Array
 
     def folded(self) -> list[Array] | None:
-        """Where the plate's hinge, with the offset, can be while the plate is turned.
-
-        Returns:
-            Points (3,) [m], or None where these are not isolated.
-        """
+        """Points (3,) [m] of the hinge plus offset while the plate is folded; None where these are not isolated."""
         across = np.linalg.svd(self.axis[None])[2][1]
         across = np.array([across, np.cross(self.axis, across)])
         middles = [0.5 * (a.centre + b.centre) for a, b in self.pairs]
@@ -106,13 +102,13 @@ def _height(length: float, half: Array, reach: Array) -> Array:
 
 
 def _of_both_heights(difference: Array, square: Array, step: float) -> Array:
-    """The quartic (5,) in t that says that both heights differ by `step`: difference^2 = 4 step^2 square (1 + t^2)."""
+    """The quartic (5,) in t, difference^2 = 4 step^2 square (1 + t^2): both heights differ by `step`."""
     twice = polynomial.polymul(difference, difference)
     return np.asarray(polynomial.polysub(twice, 4.0 * step**2 * polynomial.polymul(ONE, square)))
 
 
 def _projective_roots(equation: Array) -> list[float]:
-    """Real roots of a polynomial, infinity for each that its degree falls short of."""
+    """Real roots of a polynomial, and infinity as often as its degree is short."""
     scale = np.abs(equation).max()
     degree = int(np.flatnonzero(np.abs(equation) > 1e-12 * scale)[-1])
     roots = polynomial.polyroots(equation[: degree + 1])
@@ -127,16 +123,10 @@ def turned(axis: Array, angle: float, vector: Array) -> Array:
 
 
 def parallel_pairs(axis: Array, rods: list[Rod], size: float) -> tuple[float, list[tuple[Rod, Rod]]] | None:
-    """Find how rods hold a plate.
+    """How rods from the base hold a plate that turns about the unit vector `axis` (3,).
 
-    Args:
-        axis: unit vector (3,) about which the plate turns.
-        rods: from the base to the plate.
-        size: of the robot [m].
-
-    Returns:
-        The one yaw [rad] at which two pairs of rods are parallel, not all of them to each other, and the pairs; None
-        where there is no such yaw, or several.
+    The one yaw [rad] at which two pairs of rods are parallel, not all of them to each other, and the pairs; None
+    where there is no such yaw, or several. `size` of the robot in m.
     """
     yaws: list[tuple[float, list[tuple[Rod, Rod]]]] = []
     small = CLOSE * size
@@ -160,7 +150,7 @@ def parallel_pairs(axis: Array, rods: list[Rod], size: float) -> tuple[float, li
 
 
 def distinct_rods(rods: list[Rod], size: float) -> list[Rod]:
-    """Rods without those that repeat others; `size` [m] of the robot."""
+    """Rods without repetitions; `size` of the robot in m."""
     kept: list[Rod] = []
     for rod in rods:
         numbers = np.concatenate([rod.centre, rod.arm, [rod.length]])

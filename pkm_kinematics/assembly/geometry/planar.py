@@ -16,17 +16,11 @@ from pkm_kinematics.kernels.position.three_spheres import APART, COLLINEAR, TANG
 
 @plain
 def two_circles(centres: Array, radii: Array, points: Array) -> int:
-    """Both points at given distances from two centres.
+    """Both points at distances radii (2,) from two centres (2, 2), written to `points` (2, 2), all in m.
 
-    Args:
-        centres: (2, 2) [m].
-        radii: distances (2,) [m].
-        points: (2, 2) [m], written: point 0 to the left of the direction from centre 0 to centre 1, point 1 to its
-            right.
-
-    Returns:
-        TWO; TANGENT where both are the same point (a type 2 singularity: both limbs are in line); APART where there
-        is no real point, with both on the line of the centres; COLLINEAR where the centres coincide.
+    Point 0 is to the left of the direction from centre 0 to centre 1, point 1 to its right. TWO; TANGENT where both are
+    the same point (a type 2 singularity: both limbs are in line); APART where there is no real point, with both on the
+    line of the centres; COLLINEAR where the centres coincide.
     """
     dx, dy = centres[1, 0] - centres[0, 0], centres[1, 1] - centres[0, 1]
     dd = dx * dx + dy * dy
@@ -48,18 +42,11 @@ def two_circles(centres: Array, radii: Array, points: Array) -> int:
 
 
 def point_on_circles(centres: ArrayLike, radii: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
-    """All points at distances radii (k,) from centres (k, 2), k >= 2, in m.
+    """All points (n, 2), n <= 2, at distances radii (k,) from centres (k, 2), k >= 2, in m.
 
-    With more than two circles (redundant actuation) the two farthest centres make the candidates. Coincident centres
-    and equal radii leave a circle of points: POSITIVE_DIMENSIONAL, with two samples.
-
-    Args:
-        centres: (k, 2).
-        radii: (k,).
-        consistency: of more than two circles, by how much of the largest radius a point may miss any.
-
-    Returns:
-        Points (n, 2), n <= 2.
+    With more than two circles (redundant actuation) the two farthest centres give the candidates, and a point may miss
+    any by `consistency` of the largest radius. Coincident centres and equal radii leave a circle of points:
+    POSITIVE_DIMENSIONAL, with two samples.
     """
     centre, radius = np.asarray(centres, dtype=np.float64), np.asarray(radii, dtype=np.float64)
     if not (centre.ndim == 2 and centre.shape[1] == 2 and len(centre) >= 2 and radius.shape == centre.shape[:1]):

@@ -49,19 +49,16 @@ class PlanarKind(IntEnum):
 def planar_poses(
     kinds: ArrayLike, base: ArrayLike, platform: ArrayLike, values: ArrayLike, consistency: float = 1e-7
 ) -> SolutionSet:
-    """All poses of a rigid platform in the plane that satisfy k >= 3 constraints.
+    """All poses (n, 3) of a rigid platform in the plane under k >= 3 constraints: x, y [m], phi in (-pi, pi] [rad].
 
-    Three constraints make the candidates. A self-motion is answered with samples of it.
+    In order of phi. Three constraints give the candidates. A self-motion is answered with samples of it.
 
     Args:
         kinds: (k,) of `PlanarKind`.
         base: vectors (k, 2) in the base frame.
         platform: vectors (k, 2) in the platform frame.
         values: (k,) [m or rad].
-        consistency: of more than three constraints, by how much of the robot's size a solution may violate any.
-
-    Returns:
-        Poses (n, 3): x, y [m], phi in (-pi, pi] [rad], in order of phi.
+        consistency: share of the robot's size by which a solution may violate any of more than three constraints.
     """
     kind = np.asarray(kinds, dtype=np.int64)
     a, b = np.asarray(base, dtype=np.float64), np.asarray(platform, dtype=np.float64)
@@ -83,7 +80,7 @@ def planar_poses(
 
 
 class _Closure:
-    """The constraints, lengths in units of the robot's size, those that make the candidates first.
+    """The constraints, lengths in units of the robot's size, those that give the candidates first.
 
     Positions are p' = p - base_0 + R platform_0 where constraint 0 is a circle, which then reads |p'| = value_0 and
     takes a degree off the others.
@@ -151,7 +148,7 @@ class _Closure:
         return error, slope
 
     def polished(self, pose: Array, count: int) -> Array:
-        """Gauss-Newton on the first `count` constraints, while it helps."""
+        """Pose after Gauss-Newton on the first `count` constraints, while it helps."""
         error, slope = self.errors(pose)
         for _ in range(60):
             trial = pose - np.linalg.lstsq(slope[:count], error[:count], rcond=1e-12)[0]
@@ -279,7 +276,7 @@ def _with_known_angle(closure: _Closure) -> tuple[list[Array], int]:
 def _report(
     closure: _Closure, candidates: list[Array], angles: NDArray[np.complex128], n_complex: int, consistency: float
 ) -> SolutionSet:
-    """Polish the candidates, merge those that are one, share the multiplicities, and say what is known."""
+    """Polish the candidates, merge equal ones, share the multiplicities, and say what is known."""
     count = len(closure.kind)
     minimal = 3 if n_complex >= 0 else count
     poses: list[Array] = []
@@ -315,7 +312,7 @@ def _apart(first: Array, second: Array) -> float:
 
 
 def _multiplicities(poses: list[Array], angles: NDArray[np.complex128]) -> list[int]:
-    """Share the roots at each orientation among the poses that have it."""
+    """Share the roots at each orientation among the poses with it."""
     counts = []
     for k, pose in enumerate(poses):
         turns = np.array([abs(np.exp(1j * pose[2]) - np.exp(1j * other[2])) for other in poses])

@@ -38,22 +38,18 @@ HALF_TURN = 1e-9  # below this qw is rounding, and its sign does not tell two qu
 def poses(
     kinds: ArrayLike, base: ArrayLike, platform: ArrayLike, values: ArrayLike, consistency: float = 1e-7
 ) -> SolutionSet:
-    """All poses that satisfy k >= 6 constraints.
+    """All poses (n, 7) of the platform under k >= 6 constraints: x y z qx qy qz qw, base frame, in order of falling z.
 
-    With more than six constraints random combinations (always the same) make the candidates. Where the equations allow
-    a self-motion, the solutions are the isolated ones and, of multiplicity 0, a few real poses of the self-motion if it
-    has real ones.
+    qw >= 0 but for rounding. Complex solutions are counted with multiplicity, at most 40. With more than six
+    constraints random combinations (always the same) give the candidates. Where the equations allow a self-motion, the
+    solutions are the isolated ones and, of multiplicity 0, a few real poses of the self-motion if it has real ones.
 
     Args:
         kinds: (k,) of `ConstraintKind`.
         base: vectors (k, 3) in the base frame.
         platform: vectors (k, 3) in the platform frame.
         values: (k,); lengths in m.
-        consistency: of more than six constraints, by how much of the robot's size a solution may violate any.
-
-    Returns:
-        Poses (n, 7): x y z qx qy qz qw of the platform in the base frame, qw >= 0 but for rounding, in order of falling
-        z. Complex solutions are counted with multiplicity, at most 40.
+        consistency: share of the robot's size by which a solution may violate any of more than six constraints.
     """
     kind = np.asarray(kinds, dtype=np.int64)
     a, b = np.asarray(base, dtype=np.float64), np.asarray(platform, dtype=np.float64)
@@ -77,14 +73,9 @@ def poses(
 
 
 def gradients(constraints: Sequence[Constraint], pose: Array) -> Array:
-    """Derivatives of constraints by the twist: the wrenches that they exert.
+    """Derivatives (k, 6) of k constraints by the twist at a pose (7,): the wrenches that they exert.
 
-    Args:
-        constraints: k of them.
-        pose: of the platform (7,).
-
-    Returns:
-        (k, 6) linear, then angular, base frame, at the platform's origin.
+    Linear, then angular, base frame, at the platform's origin.
     """
     kind, base, platform, value = (np.array(column) for column in zip(*constraints, strict=True))
     rotation, _ = pose_of(np.concatenate([pose[[6, 3, 4, 5]], np.zeros(4)]))
@@ -138,7 +129,7 @@ class _Scaled:
         return system / np.where(norms > 1e-13, norms, 1.0)[:, None, None]
 
     def given_pose(self, z: Array) -> tuple[Array, Array]:
-        """Rotation and translation (m) in the frames of the caller."""
+        """Rotation and translation [m] in the frames of the caller."""
         rotation, translation = pose_of(z)
         return rotation, self.size * translation + self.base_centre - rotation @ self.platform_centre
 

@@ -60,20 +60,14 @@ def positions_and_angle(
 ) -> SolutionSet:
     """All p, phi with |p + fixed_i + cos(phi) cosine_i + sin(phi) sine_i - base_i| = lengths_i, i = 1 .. k, k >= 4.
 
-    A rigid platform that turns about z by phi has fixed = (0, 0, z), cosine = (x, y, 0), sine = (-y, x, 0). With more
-    than four limbs, random combinations of the equations (always the same) make the candidates. Self-motions are
-    answered with samples.
+    Answers (n, 4): x, y, z [m], phi in (-pi, pi] [rad], in order of phi. A rigid platform that turns about z by phi has
+    fixed = (0, 0, z), cosine = (x, y, 0), sine = (-y, x, 0). With more than four limbs, random combinations of the
+    equations (always the same) give the candidates. Self-motions are answered with samples.
 
     Args:
-        base: points (k, 3) [m], base frame.
-        fixed: (k, 3) [m], as the next two in base axes.
-        cosine: (k, 3) [m].
-        sine: (k, 3) [m].
+        base: points (k, 3) [m], base frame; `fixed`, `cosine` and `sine` (k, 3) [m] are in base axes too.
         lengths: (k,) [m].
-        consistency: of more than four limbs, by how much of the robot's size a solution may miss any length.
-
-    Returns:
-        (n, 4): x, y, z [m], phi in (-pi, pi] [rad], in order of phi.
+        consistency: share of the robot's size by which a solution may miss any of more than four lengths.
     """
     a, c, d, e = (np.asarray(x, dtype=np.float64) for x in (base, fixed, cosine, sine))
     length = np.asarray(lengths, dtype=np.float64)

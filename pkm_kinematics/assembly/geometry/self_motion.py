@@ -14,17 +14,11 @@ SOLVED = 1e-12  # residual of unit vectors in quadrics of unit norm
 
 
 def real_samples(system: Array, excluded: Predicate) -> list[Array]:
-    """Real solutions of quadrics with singular Jacobian, by search from random starts.
+    """Real solutions (unit vectors) with singular Jacobian of n quadrics (n, n + 1, n + 1), from random starts.
 
-    A homotopy over the complex numbers meets a self-motion in complex points, so its real points need a search. Finds
-    as many samples as there are starts that do not end in a local minimum; an empty list proves nothing.
-
-    Args:
-        system: n homogeneous quadrics, symmetric matrices (n, n + 1, n + 1).
-        excluded: says which points are no solutions.
-
-    Returns:
-        Unit vectors (n + 1,).
+    A homotopy over the complex numbers meets a self-motion in complex points, so its real points need a search. Each
+    start that does not end in a local minimum gives a sample; an empty list proves nothing. `excluded` says which
+    points are no solutions.
     """
     rng = np.random.default_rng(1897)
     samples = []
@@ -38,13 +32,13 @@ def real_samples(system: Array, excluded: Predicate) -> list[Array]:
 
 
 def _singular(system: Array, z: Array) -> bool:
-    """Whether the linearised system leaves a freedom at z, as it does everywhere on a self-motion."""
+    """Whether the linearised system leaves a degree of freedom at z, as it does everywhere on a self-motion."""
     sizes = np.linalg.svd(np.vstack([2.0 * system @ z, z]), compute_uv=False)
     return bool(sizes[-1] < RANK * sizes[0])
 
 
 def _minimised(system: Array, start: Array) -> Array:
-    """Levenberg-Marquardt on the unit sphere."""
+    """Point after Levenberg-Marquardt on the unit sphere."""
     size = len(start)
     z, damping = start / np.linalg.norm(start), 1e-2
     value = np.einsum("iab,a,b->i", system, z, z)

@@ -12,7 +12,7 @@ from pkm_kinematics.assembly.result import SolutionSet
 
 
 def six_distances(base: ArrayLike, platform: ArrayLike, lengths: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
-    """All poses (R, p) with |p + R platform_i - base_i| = lengths_i, i = 1 .. k, k >= 6.
+    """All poses (n, 7), x y z qx qy qz qw, with |p + R platform_i - base_i| = lengths_i, i = 1 .. k, k >= 6.
 
     40 complex solutions in general (Ronga and Vust 1992; Lazard 1993), up to 40 of them real (Dietmaier 1998); 16
     when the legs meet in pairs at three points (octahedral). See `rigid_body.poses` for more than six legs and for
@@ -22,10 +22,7 @@ def six_distances(base: ArrayLike, platform: ArrayLike, lengths: ArrayLike, cons
         base: points (k, 3) [m] in the base frame; those of the elbows in 6-RUS, 6-PUS and the like.
         platform: points (k, 3) [m] in the platform frame.
         lengths: (k,) [m].
-        consistency: of more than six legs, by how much of the robot's size a solution may miss any length.
-
-    Returns:
-        Poses (n, 7): x y z qx qy qz qw.
+        consistency: share of the robot's size by which a solution may miss any of more than six lengths.
     """
     kinds = np.full(np.shape(np.asarray(lengths)), ConstraintKind.SPHERE)
     return poses(kinds, base, platform, lengths, consistency)

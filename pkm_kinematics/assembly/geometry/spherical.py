@@ -27,19 +27,11 @@ UNIT = 1e-6  # deviation of a direction's length from 1 that is put right withou
 
 
 def three_angles(base: ArrayLike, platform: ArrayLike, cosines: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
-    """All rotations R with base_i . (R platform_i) = cosines_i, i = 1 .. k, k >= 3.
+    """All rotations R with base_i . (R platform_i) = cosines_i, i = 1 .. k, k >= 3, for unit vectors (k, 3).
 
-    With more than three constraints the first three make the candidates. Where the equations allow a self-motion,
-    samples of it (multiplicity 0) follow the isolated solutions.
-
-    Args:
-        base: unit vectors (k, 3) in the base frame.
-        platform: unit vectors (k, 3) in the platform frame.
-        cosines: (k,) in [-1, 1].
-        consistency: of more than three constraints, by how much a solution may miss any cosine.
-
-    Returns:
-        Quaternions (n, 4): qx qy qz qw, qw >= 0. Residuals are errors of cosines.
+    Quaternions (n, 4): qx qy qz qw, qw >= 0; residuals are errors of cosines. With more than three constraints the
+    first three give the candidates, and a solution may miss any cosine by `consistency`. Where the equations allow a
+    self-motion, samples of it (multiplicity 0) follow the isolated solutions.
     """
     w, v, cosine = (np.asarray(x, dtype=np.float64) for x in (base, platform, cosines))
     if not (w.ndim == 2 and w.shape == v.shape == (len(w), 3) and len(w) >= 3 and cosine.shape == (len(w),)):

@@ -88,19 +88,9 @@ STUDY_QUADRIC = _assemble(np.zeros((4, 4)), np.eye(4), 0.0)
 
 
 def constraint_quadric(kind: int, base: Array, platform: Array, value: float) -> Array:
-    """Symmetric matrix of one constraint, as `ConstraintKind` describes it.
+    """Symmetric matrix (8, 8) of one constraint on vectors (3,), as `ConstraintKind` describes it.
 
-    Args:
-        kind: of the constraint.
-        base: vector of the base (3,).
-        platform: vector of the platform (3,).
-        value: distance [m] or cosine.
-
-    Returns:
-        (8, 8).
-
-    Raises:
-        ValueError: no such kind.
+    `value` is a distance [m] or a cosine. Raises `ValueError` for an unknown kind.
     """
     rotated = np.einsum("k,l,klab->ab", base, platform, _ROTATION)  # base . R platform
     left = 2.0 * np.einsum("k,kab->ab", base, _LEFT)  # base . p

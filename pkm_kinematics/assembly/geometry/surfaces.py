@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All points of space on given planes, spheres, cylinders, tori and their kin.
 
-A surface is given as an equation in (1, p, p.p), five numbers that a point p has, either linear (planes and spheres) or
+A surface is an equation in the five numbers (1, p, p.p) of a point p, either linear (planes and spheres) or
 quadratic (cylinders, cones, hyperboloids, tori, and all that the end point of two bars on two hinges can reach). Linear
 equations are eliminated; what remains, with p.p written as a quadric where it is needed, is a system of n quadrics in
 P^n, of which Bezout's theorem gives 2^n solutions: 2 for three spheres, 8 for three cylinders, 16 for three tori.
@@ -32,21 +32,18 @@ _NORM[0, 4] = _NORM[4, 0] = -0.5
 def point_on_surfaces(
     linear: ArrayLike, quadrics: ArrayLike, centre: ArrayLike, size: float, consistency: float = 1e-7
 ) -> SolutionSet:
-    """All points p with linear (k, 5) @ z = 0 and z^T quadrics (r, 5, 5) z = 0 for z = (1, p, p.p).
+    """All points p (n, 3) [m], in order of falling height, on surfaces in z = (1, p, p.p).
 
-    More equations than needed are combined at random (always the same). Equations that leave a curve:
-    POSITIVE_DIMENSIONAL and no point.
+    Residuals are errors of equations scaled to unit coefficients at the robot's size, times the size. More equations
+    than needed are combined at random (always the same). Equations that leave a curve: POSITIVE_DIMENSIONAL and no
+    point.
 
     Args:
-        linear: (k, 5).
-        quadrics: (r, 5, 5), symmetric.
-        centre: (3,) [m] where the robot is.
-        size: how large it is [m].
-        consistency: of more equations than needed, by how much of the size a point may violate any.
-
-    Returns:
-        Points (n, 3) [m], in order of falling height. Residuals are errors of equations that are scaled to unit
-        coefficients at the robot's size, times the size.
+        linear: (k, 5) with linear @ z = 0.
+        quadrics: (r, 5, 5), symmetric, with z^T quadrics z = 0.
+        centre: (3,) [m] of the robot.
+        size: of the robot [m].
+        consistency: share of the size by which a point may violate any of more equations than needed.
     """
     planes, surfaces = _scaled(np.asarray(linear), np.asarray(quadrics), np.asarray(centre), size)
     left, system = _eliminated(planes, surfaces)
@@ -80,7 +77,7 @@ def point_on_surfaces(
 def _eliminated(planes: Array, surfaces: Array) -> tuple[Array, Array]:
     """What linear equations leave: z = y @ left, with (n + 1, 4 or 5) rows, and the quadrics (r, n + 1, n + 1) in y.
 
-    The fifth number, p.p, is left out where no equation holds it.
+    The fifth number, p.p, is left out where no equation contains it.
     """
     bent = bool(np.abs(planes[:, 4]).max(initial=0.0) + np.abs(surfaces[:, 4]).max(initial=0.0) > 0.0)
     width = 5 if bent else 4
@@ -93,7 +90,7 @@ def _eliminated(planes: Array, surfaces: Array) -> tuple[Array, Array]:
 
 
 def _as_many(system: Array, n: int) -> Array:
-    """n combinations of the quadrics where these are more."""
+    """n combinations of the quadrics if there are more."""
     if len(system) <= n:
         return system
     mixing = np.linalg.qr(np.random.default_rng(1876).normal(size=(len(system), n)))[0].T

@@ -30,19 +30,11 @@ def largest_errors(centres: Array, radii: Array, points: Array) -> Array:
 
 
 def point_on_spheres(centres: ArrayLike, radii: ArrayLike, consistency: float = 1e-7) -> SolutionSet:
-    """All points at distances radii (k,) from centres (k, 3), k >= 3, in m.
+    """All points (n, 3), n <= 2, at distances radii (k,) from centres (k, 3), k >= 3, all in m.
 
-    With more than three centres the three of the widest triangle make the candidates, which least squares over all
-    distances then corrects. Collinear centres leave a circle of points: POSITIVE_DIMENSIONAL, with two samples, or no
-    point at all.
-
-    Args:
-        centres: (k, 3).
-        radii: (k,).
-        consistency: of more than three distances, by how much of the largest a point may miss any.
-
-    Returns:
-        Points (n, 3), n <= 2, and their largest errors of a distance [m].
+    With more than three centres the three of the widest triangle give the candidates, which least squares over all
+    distances then corrects; a point may miss any by `consistency` of the largest. Collinear centres leave a circle of
+    points: POSITIVE_DIMENSIONAL, with two samples, or no point at all.
     """
     centre, radius = np.ascontiguousarray(centres, dtype=np.float64), np.ascontiguousarray(radii, dtype=np.float64)
     if not (centre.ndim == 2 and centre.shape[1] == 3 and len(centre) >= 3 and radius.shape == centre.shape[:1]):

@@ -21,20 +21,15 @@ MAX_LOOPS = 1000
 def solve_by_monodromy(
     member: Callable[[np.random.Generator], Complex], point: Complex, free: int, count: int, rng: np.random.Generator
 ) -> tuple[Complex, Complex]:
-    """A member of a linear family of quadrics, and all its solutions.
+    """A member (n, n + 1, n + 1) of a linear family of quadrics, and its solutions (count, n + 1), unit vectors.
 
     Args:
-        member: gives a random member (n, n + 1, n + 1).
+        member: gives a random member of the family.
         point: (n + 1,) any solution, with z_0 != 0, of the equations after the first `free`.
         free: number of equations that allow any coefficient of z_0^2.
-        count: of solutions.
-        rng: of the random members.
-
-    Returns:
-        A member (n, n + 1, n + 1) and its solutions (count, n + 1), unit vectors.
 
     Raises:
-        RuntimeError: where not all solutions turn up.
+        RuntimeError: not all `count` solutions turn up.
     """
     start = point / np.linalg.norm(point)
     system = member(rng)

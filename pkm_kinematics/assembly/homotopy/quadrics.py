@@ -3,8 +3,8 @@
 
 The systems are `z^T M_i z = 0`, i = 1..n, with complex symmetric matrices M_i, shape (n, n + 1, n + 1), and unknown
 z in P^n, a vector of n + 1 complex numbers up to scale. Rigid body closures take this form in Study parameters and
-spherical ones in quaternions, so this one tracker serves both. Working projectively there is no infinity to run to: a
-solution "at infinity" is a point of P^n like any other, and the double cover of rotations by quaternions is no more.
+spherical ones in quaternions. Projectively, a solution "at infinity" is a point of P^n like any other, and the double
+cover of rotations by quaternions vanishes.
 
 Method: coefficient-parameter homotopy (Morgan and Sommese, 1989) along the straight line M(t) = (1 - t) M_a + t M_b. A
 quadratic system whose coefficients are linear in t has a Taylor series in t that costs one LU decomposition and one
@@ -152,10 +152,9 @@ def refine(matrices: Complex, z: Complex, iterations: int) -> float:
 def _taylor(
     here: Complex, slope: Complex, z: Complex, factors: tuple[Complex, NDArray[np.int64]], dz: Complex, terms: Terms
 ) -> None:
-    """Taylor series of the path through z where the coefficients are `here` and change by `slope` per t.
+    """Taylor series, into `terms`, of the path through z where the coefficients are `here` and change by `slope` per t.
 
-    `factors` are those of the Jacobian here, to the accuracy of the last correction; the series is written into
-    `terms`, dz is scratch.
+    `factors` are those of the Jacobian here, to the accuracy of the last correction; dz is scratch.
     """
     series, fixed, moving = terms
     n, size = here.shape[0], z.shape[0]
@@ -228,17 +227,10 @@ def _along(start: Complex, slope: Complex, t: float, out: Complex) -> None:
 def track_all(
     start: Complex, end: Complex, points: Complex, tolerance: float, caution: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Follow solutions of a system of quadrics along the straight line of coefficients to another system.
+    """Track solutions (k, n + 1) of `start` (n, n + 1, n + 1) to `end`, coefficients on a straight line, in place.
 
-    Args:
-        start: coefficients (n, n + 1, n + 1) where the solutions are known.
-        end: coefficients where they are wanted.
-        points: the solutions (k, n + 1), moved in place.
-        tolerance: bound on the predicted error of a step.
-        caution: the step's fraction (< 1) of the estimated distance to the nearest singularity.
-
-    Returns:
-        TRACKED or STALLED for each (k,), and the fraction of the way that was reached.
+    Answers TRACKED or STALLED for each (k,), and the fraction of the way reached. `tolerance` bounds the predicted
+    error of a step; `caution` < 1 is the step's fraction of the estimated distance to the nearest singularity.
     """
     count, n, size = points.shape[0], start.shape[0], points.shape[1]
     outcome = np.empty(count, dtype=np.int64)

@@ -11,8 +11,7 @@ endpoints, and says what each solution is:
 * *real*: the complex conjugate of a simple solution of a real system lies within its ball of uniqueness.
 * *multiple*: isolated, but with a singular Jacobian, or several within the angle MERGE of each other; multiplicity is
   the number of paths that end there.
-* *on a component*: the solution is not isolated: one can walk away from it along solutions, or paths from another start
-  end somewhere else.
+* *on a component*: not isolated: one can walk away from it along solutions, or paths from another start end elsewhere.
 """
 
 from __future__ import annotations
@@ -51,8 +50,8 @@ Predicate = Callable[[Complex, bool], bool]
 class Roots:
     """Solutions as unit vectors (k, n + 1); per solution whether simple, real and on a component, and its multiplicity.
 
-    `excluded` counts paths to points that the caller excludes (infinity), with multiplicity, and `lost` those that were
-    not accounted for after all repetitions: 0 means that the set is complete.
+    `excluded` counts paths to points that the caller excludes (infinity), with multiplicity, and `lost` those not
+    accounted for after all repetitions: 0 means that the set is complete.
     """
 
     points: Complex
@@ -67,7 +66,7 @@ class Roots:
 def _distance(z: Complex, others: Complex) -> NDArray[np.float64]:
     """Tangent of the angle between the line of z and the lines of others (k, n + 1), all of unit norm.
 
-    That is the distance in the affine patch tangent at z, in which `kantorovich` gives its radii.
+    The distance in the affine patch tangent at z, in which `kantorovich` gives its radii.
     """
     inner = others @ z.conj()
     return np.linalg.norm(others - inner[:, None] * z, axis=1) / np.maximum(np.abs(inner), 1e-300)
@@ -81,14 +80,9 @@ def _values(system: Complex, points: Complex) -> Complex:
 
 
 def kantorovich(system: Complex, points: Complex) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Radii of balls about points: in the first is a solution, in the second no other one.
+    """Radii (k,) of balls about unit vectors (k, n + 1): in the first is a solution, in the second no other one.
 
-    Args:
-        system: quadrics (n, n + 1, n + 1).
-        points: unit vectors (k, n + 1).
-
-    Returns:
-        Both radii (k,); NaN where the Newton-Kantorovich condition fails.
+    NaN where the Newton-Kantorovich condition fails.
     """
     count, size = points.shape
     image = points @ system.reshape(-1, size).T  # symmetric matrices
@@ -117,8 +111,8 @@ def kantorovich(system: Complex, points: Complex) -> tuple[NDArray[np.float64], 
 def _endpoint(start: Complex, system: Complex, point: Complex) -> tuple[Complex | None, float, Complex]:
     """Limit of a path whose end is singular, by Cauchy's integral over circles of shrinking radius about t = 1.
 
-    Also returns its residual and the points (m, n + 1) on the smallest circle that was closed. Where the residual is
-    large, the circle holds other solutions as well, too close to be parted by t, and the points surround them all.
+    Also its residual and the points (m, n + 1) on the smallest circle that was closed. Where the residual is large, the
+    circle holds other solutions as well, too close to be separated by t, and the points surround them all.
     """
     slope = system - start
     z, here = point.copy(), start
@@ -149,7 +143,7 @@ def _endpoint(start: Complex, system: Complex, point: Complex) -> tuple[Complex 
 
 
 def _closed_circle(corners: list[Complex], z: Complex) -> Complex | None:
-    """Points of a path along a closed polygon in coefficient space, repeated until back at z; None if it never is."""
+    """Points of a path along a closed polygon in coefficient space, repeated until back at z; None if never closed."""
     walker, samples = z.copy(), []
     for _ in range(MAX_WINDING):
         for before, after in pairwise(corners):
@@ -162,10 +156,10 @@ def _closed_circle(corners: list[Complex], z: Complex) -> Complex | None:
 
 
 def _separate(system: Complex, circle: Complex, known: Complex, paths: int) -> list[tuple[Complex, int]] | None:
-    """Resolve a bundle of `paths` that circles about t = 1 cannot part: simple solutions and at most one multiple one.
+    """Resolve a bundle of `paths` that circles about t = 1 cannot separate: simple solutions, at most one multiple one.
 
-    Newton's method runs from the points of the circle. Returns the solutions and their multiplicities, those of simple
-    ones 1, or None where the count does not come out.
+    Newton's method runs from the points of the circle. Solutions and their multiplicities, those of simple ones 1, or
+    None where the count does not come out.
     """
     simple: list[Complex] = []
     multiple: list[Complex] = []
@@ -190,10 +184,6 @@ def is_isolated(system: Complex, point: Complex) -> bool:
 
     A step into the null space is followed by Gauss-Newton steps. From an isolated solution they lead back to it,
     however slowly; from a point of a component they lead to another one of its points.
-
-    Args:
-        system: quadrics (n, n + 1, n + 1).
-        point: the solution (n + 1,).
     """
     z = point / np.linalg.norm(point)
     rng = np.random.default_rng(7)
@@ -220,18 +210,13 @@ def is_isolated(system: Complex, point: Complex) -> bool:
 
 
 def all_roots(system: NDArray[np.float64], start_system: StartSystem, excluded: Predicate, attempts: int = 3) -> Roots:
-    """All isolated solutions of n real quadrics in P^n.
+    """All isolated solutions of n real quadrics (n, n + 1, n + 1), symmetric, of norms near 1, in P^n.
 
     Args:
-        system: (n, n + 1, n + 1), symmetric, of norms near 1.
-        start_system: gives, for a number, a generic system of the same family (n, n + 1, n + 1) and all its solutions
-            (k, n + 1).
+        start_system: gives, for a number, a generic system of the same family and all its solutions (k, n + 1).
         excluded: says which unit vectors (n + 1,) are no answer, though they solve the system; they are accurate to
             rounding where its second argument, simple, is true, else to the root of that.
         attempts: from different start systems, as long as paths are lost.
-
-    Returns:
-        The solutions, and what became of all paths.
     """
     target = np.ascontiguousarray(system, dtype=np.complex128)
     best: Roots | None = None
@@ -332,7 +317,7 @@ def _attempt(start: Complex, solutions: Complex, target: Complex, excluded: Pred
 
 
 def _distinct(ends: _Ends, simple: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Numbers of the simple ends, each once: two paths cannot share one, so that one of them jumped."""
+    """Numbers of the simple ends, each once: two paths cannot share one, unless one of them jumped."""
     kept = np.flatnonzero(simple)
     if not _coincides(ends.points, simple, ends.unique).any():
         return kept
@@ -369,7 +354,7 @@ def _add_singular(found: _Found, start: Complex, solutions: Complex, target: Com
 
 
 def _merge_close(roots: Roots) -> Roots:
-    """Count solutions that rounding of the input alone can part as one multiple solution.
+    """Count solutions that rounding of the input alone can separate as one multiple solution.
 
     At a singular pose the rounding of the data turns two equal real solutions into a close real or a complex pair.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chains of joints from the base to a part of a locked graph: the part's position as a sum of vectors.
 
-Each vector is fixed in one part. What is fixed in a part that does not turn, or lies along its known direction, is
-constant; what remains turns.
+Each vector is fixed in one part. Vectors in a part that does not turn, or along its known direction, are constant; the
+others turn.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Chain:
 
 
 def chains(graph: LockedGraph, target: int) -> Iterator[Chain]:
-    """Chains from the base to the origin of the part `target`, MOST_CHAINS of them at most."""
+    """At most MOST_CHAINS chains from the base to the origin of the part `target`."""
     shared: dict[tuple[int, int], tuple[Array, Array]] = {}
     beside: dict[int, Path] = {}
     for joint in graph.joints:

@@ -36,16 +36,10 @@ class Angles(AssemblyMethod):
         return read_signs(self.engine, poses, joints)
 
     def limb_angles(self, q: Array) -> tuple[Array, Array, Array]:
-        """What limbs keep while their actuators stand.
+        """Unit vectors (k, 3) of base and platform, each in its frame, and cosines (k,) of angles kept by locked limbs.
 
-        A limb on a sphere keeps the angle between its second axis and its third; one that keeps a distance between two
-        points keeps their angle seen from the centre of rotation.
-
-        Args:
-            q: actuated joint positions (n_actuated,).
-
-        Returns:
-            Unit vectors (k, 3) of the base and of the platform, each in its frame, and cosines (k,) of their angles.
+        A limb on a sphere keeps the angle between its second axis and its third; a limb that keeps a distance between
+        two points keeps their angle seen from the centre of rotation.
         """
         tables, centre = self.engine.tables, self.engine.home[:3]
         state, blocks = driven_state(tables, q)

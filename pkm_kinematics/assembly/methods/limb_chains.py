@@ -15,7 +15,7 @@ from pkm_description.rotations import rotation_about, transform
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One freedom of a joint at home, base frame: a turn about a line, or a slide along it."""
+    """One degree of freedom of a joint at home, base frame: a turn about a line, or a slide along it."""
 
     slides: bool
     point: Array
@@ -24,7 +24,7 @@ class Axis:
     sign: float = 1.0  # of the joint's positive motion, seen from base to platform
 
     def moved(self, displacement: Array) -> Axis:
-        """The axis carried along by a rigid displacement (4, 4)."""
+        """The axis after a rigid displacement (4, 4)."""
         R, p = displacement[:3, :3], displacement[:3, 3]
         return replace(self, point=R @ self.point + p, direction=R @ self.direction)
 
@@ -47,12 +47,7 @@ class PassiveChain:
 class LimbChains:
     """The limbs of a mechanism as chains of axes at home.
 
-    Attributes:
-        actuated_home: actuated joint positions (n_actuated,) at home.
-        size: of the robot [m].
-
-    Args:
-        mechanism: the robot.
+    `actuated_home` holds the actuated joint positions (n_actuated,) there, `size` is the robot's [m].
     """
 
     def __init__(self, mechanism: Mechanism) -> None:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limbs with locked actuators as constraints on a platform of any freedoms: spheres, planes and directions.
+"""Limbs with locked actuators as constraints on a platform with any degrees of freedom: spheres, planes, directions.
 
-A limb without inner loops is a chain of joints from base to platform. With its actuators locked, the passive joints
-that remain decide: a universal and a spherical joint keep two points at a distance, a hinge and a spherical joint
-keep a point on a circle, that is on a sphere and in a plane, and so on (see the table in `chain_constraints`). Six such
-constraints or more are what `geometry/rigid_body.py` solves for all poses. A robot with any limb that imposes something
-else is not recognised.
+A limb without inner loops is a chain of joints from base to platform, whose passive joints decide: a universal and a
+spherical joint keep two points at a distance, a hinge and a spherical joint keep a point on a circle, that is on a
+sphere and in a plane, and so on (see the table in `chain_constraints`). Six such constraints or more are what
+`geometry/rigid_body.py` solves for all poses. A robot with any limb that imposes something else is not recognised.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ENOUGH = 6  # constraints, for all freedoms of a rigid body
 
 
 class Constraints(MethodByRows):
-    """A platform that six constraints or more hold, those of passive joints among them."""
+    """A platform held by six constraints or more, those of passive joints among them."""
 
     name = "constraints"
 
@@ -75,7 +74,7 @@ class Constraints(MethodByRows):
 
 
 def chain_constraints(chain: PassiveChain, size: float) -> list[Constraint] | None:
-    """What a chain of passive axes imposes on the platform.
+    """What a chain of passive axes imposes on the platform of a robot of `size` [m]; None where that is not known.
 
     | base side | platform side | constraints |
     |---|---|---|
@@ -88,13 +87,6 @@ def chain_constraints(chain: PassiveChain, size: float) -> list[Constraint] | No
     | universal about A | one slide | A on a platform line: two platform planes, and the angle of the universal's axes |
 
     The last five but the free chain hold with base and platform exchanged, too.
-
-    Args:
-        chain: the axes.
-        size: of the robot [m].
-
-    Returns:
-        The constraints, or None where they are not known.
     """
     if _rank(chain.axes) == 6:
         return []
@@ -143,7 +135,7 @@ def _held_point(rest: list[Axis], ball: Array, size: float) -> list[Raw] | None:
 def _held_line(chain: list[Axis], size: float) -> list[Raw] | None:
     """Constraints of a universal joint and a slide beyond it: the joint's centre stays on a line of the far body.
 
-    None where the first two axes are none of a universal joint.
+    None where the first two axes do not make a universal joint.
     """
     centre = _meeting(chain[:2], size)
     if centre is None:
@@ -177,7 +169,7 @@ def _placed(kind: ConstraintKind, near: Array, far: Array, mirrored: bool, to_pl
 
 
 def _meeting(axes: list[Axis], size: float) -> Array | None:
-    """Point in which turning axes, no two neighbours of them parallel, all meet; None where they do not."""
+    """Common point of turning axes, no two neighbours of them parallel; None where they do not meet in one."""
     if any(a.slides for a in axes):
         return None
     if any(np.linalg.norm(np.cross(a.direction, b.direction)) < CLOSE for a, b in pairwise(axes)):
@@ -189,7 +181,7 @@ def _meeting(axes: list[Axis], size: float) -> Array | None:
 
 
 def _rank(axes: list[Axis]) -> int:
-    """Number of independent freedoms of a chain."""
+    """Number of independent degrees of freedom of a chain."""
     if not axes:
         return 0
     centre = np.mean([a.point for a in axes], axis=0)

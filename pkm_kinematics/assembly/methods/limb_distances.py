@@ -10,7 +10,7 @@ platform can move, which decides how many poses there are and how they are found
 | `circles` | two translations |
 | `planar` | two translations and a turn about the normal of their plane |
 | `schoenflies` | three translations and a turn about one direction |
-| `distances` | all six freedoms |
+| `distances` | all six degrees of freedom |
 """
 
 from __future__ import annotations
@@ -42,15 +42,10 @@ PARALLEL = 1e-9  # sine of the angle between directions that count as parallel
 
 
 def limb_distances(tables: Tables, q: Array, kernel: WithScratch | None = None) -> tuple[Array, Array, Array]:
-    """What locked actuators leave of limbs that keep a distance.
+    """Centres (k, 3) in the base frame, platform points (k, 3) in its frame, lengths (k,) between them, all in m.
 
-    Args:
-        tables: of a robot whose limbs keep distances (`LimbForms.keep_distances`).
-        q: actuated joint positions (n_actuated,) [rad or m].
-        kernel: `distances`, prepared for the robot.
-
-    Returns:
-        Centres (k, 3) in the base frame, points (k, 3) of the platform in its frame, lengths (k,): all in m.
+    For locked limbs that keep distances (`LimbForms.keep_distances`), actuators at q (n_actuated,) [rad or m]; `kernel`
+    is `distances`, prepared for the robot.
     """
     n = len(tables.blocks)
     centres, points, lengths = np.empty((n, 3)), np.empty((n, 3)), np.empty(n)
@@ -85,7 +80,7 @@ class DistanceMethod(AssemblyMethod):
 
     @abstractmethod
     def _solved(self, centres: Array, points: Array, lengths: Array) -> tuple[SolutionSet, Array]:
-        """Solutions and the poses (k, 7) that they stand for."""
+        """Solutions and their poses (k, 7)."""
 
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
         """See `AssemblyMethod.signs`."""
@@ -144,7 +139,7 @@ class Schoenflies(DistanceMethod):
 
 
 class Distances(DistanceMethod):
-    """All six freedoms, held by six distances or more."""
+    """All six degrees of freedom, held by six distances or more."""
 
     name = "distances"
 

@@ -14,15 +14,12 @@ class LimbForms:
     """The actuated limbs of one robot and its motion space, read-only.
 
     Attributes:
-        known: whether each actuated joint follows from one scalar equation, in a motion space that is the same at
-            every pose, with as many limbs as freedoms or more.
+        known: whether each actuated joint follows from one scalar equation, in a constant motion space, with as many
+            limbs as degrees of freedom or more.
         freedoms: numbers of independent translations and turns of the platform, where the space is constant.
         lifted: (n_limbs,) limbs that slide until the rest of them lies in a plane with the platform's point.
         spherical: (n_limbs,) limbs whose axes all meet.
         planar: (n_limbs,) limbs that move in a plane, and leave the distance across their axes.
-
-    Args:
-        engine: of the robot.
     """
 
     def __init__(self, engine: Engine) -> None:

@@ -4,9 +4,7 @@
 All plates turn about the platform's axis at most, as their hinges show (`locked_graph.py` says how directions are
 known). Each is held by two pairs of rods, at one yaw or folded (`geometry/folded_plate.py`). If no plate is folded, the
 rods are distances for `geometry/schoenflies.py`. Each place of a folded plate leaves the platform to turn about its
-hinge only, which the other rods hardly ever allow; all are tried.
-
-So no mode is missing, whichever way the plates stand.
+hinge only, which the other rods hardly ever allow; all are tried. So no mode is missing.
 """
 
 from __future__ import annotations
@@ -38,12 +36,10 @@ from pkm_kinematics.kernels.records import BASE, PLATFORM
 
 @dataclass(frozen=True, eq=False)
 class PlatesAndRods:
-    """What holds the platform with locked actuators, as rods while no plate is folded, and what folded plates do.
+    """Rods that hold the platform with locked actuators while no plate is folded, and what folded plates do.
 
-    Attributes:
-        plates: between limbs and platform.
-        held: for each plate the rods that it stands for while it is not folded.
-        rods: that reach the platform without a plate.
+    `plates` are between limbs and platform, `held` has for each plate its rods while it is not folded, and `rods`
+    reach the platform without a plate.
     """
 
     plates: list[Plate]
@@ -140,7 +136,7 @@ class Plates(MethodByRows):
     # -- folded plates -----------------------------------------------------------------------------------------------
 
     def _folded(self, read: PlatesAndRods) -> list[Array] | None:
-        """Positions and yaws (4,) of the platform with one plate folded or more; None where places are not isolated."""
+        """Positions and yaws (4,) of the platform with one plate or more folded; None where places are not isolated."""
         places = [plate.folded() for plate in read.plates]
         if any(place is None for place in places):
             return None
@@ -158,7 +154,7 @@ class Plates(MethodByRows):
         return found
 
     def _others(self, read: PlatesAndRods, chosen: Sequence[Array | None], first: int) -> list[Rod]:
-        """Rods of a platform on the hinge of the folded plate `first`; others are folded where they have a place."""
+        """Rods of a platform on the hinge of the folded plate `first`; others are folded if `chosen` places them."""
         arm, rods = read.plates[first].arm, list[Rod]()
         for k, place in enumerate(chosen):
             if place is None:
@@ -199,7 +195,7 @@ class Plates(MethodByRows):
         return found
 
     def _known(self, q: Array) -> PlatesAndRods | None:
-        """As `plates_and_rods`; None where it is not known."""
+        """As `plates_and_rods`; None where that is not known."""
         graph = locked_graph(self.engine, q, self.axis)
         frames = self._upright(graph)
         platform = graph.group[PLATFORM]
@@ -237,7 +233,7 @@ class Plates(MethodByRows):
         return PlatesAndRods(plates, held, distinct_rods(rods, size))
 
     def _upright(self, graph: LockedGraph) -> dict[int, Rotation]:
-        """Groups of parts that turn about the axis, and how they stand at yaw 0."""
+        """Groups of parts that turn about the axis, and their rotations at yaw 0."""
         frames = {}
         for k, orientation in enumerate(graph.orientations):
             if orientation.rotation is None and orientation.known:

@@ -2,7 +2,7 @@
 """The surfaces on which limbs with locked actuators keep a platform that only translates, read from the graph.
 
 Along any chain of joints from base to platform, the platform's position is a sum of vectors and of slides
-(`locked_graph.py`, `graph_chains.py`). What of them turns says where the platform can be:
+(`locked_graph.py`, `graph_chains.py`). Those that turn say where the platform can be:
 
 | vectors that turn | slides in constant directions | the platform's position is on |
 |---|---|---|
@@ -13,9 +13,9 @@ Along any chain of joints from base to platform, the platform's position is a su
 | two, in parts that share an axis, one of them turning about u | none | the torus of two hinges |
 | all across u, in parts that turn about u | across u | a plane |
 
-Each is an equation that *every* configuration of the limb satisfies, however its passive joints stand: this is proven
-by what is said above, not fitted. Loops inside a limb are used only where they make directions known; a parallelogram
-is seen from the hinges at its two ends. Chains of other kinds give no equation.
+Each is an equation that *every* configuration of the limb satisfies, whatever its passive joints: proven by the above,
+not fitted. Loops inside a limb are used only where they make directions known; a parallelogram is seen from the hinges
+at its two ends. Chains of other kinds give no equation.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ Moving = dict[int, tuple[Array, list[Array]]]  # as `Chain.turning`
 
 
 def _axis_of_all(moving: Moving, known: list[tuple[Array, Array]]) -> Array | None:
-    """The direction (3,), base frame, about which all that moves turns, its slides across; None if there is none."""
+    """The direction (3,), base frame, about which every moving part turns, its slides across; None without one."""
     if len(known) < len(moving):
         return None
     u = known[0][1]

@@ -2,8 +2,8 @@
 """A robot's graph with its actuators locked, and which of its directions are known.
 
 Base and platform never turn, or the platform about one axis, and a joint that turns about an axis shares that direction
-between its two bodies. So directions that are known spread through the graph: a part with two of them is known not to
-turn, a part with one, `u`, turns about u at most.
+between its two bodies. So known directions spread through the graph: a part with two of them does not turn, a part with
+one, `u`, turns about u at most.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class PassiveJoint:
 
 @dataclass
 class Orientation:
-    """What is known of parts that keep their orientation to each other, in a frame that is fixed in all of them."""
+    """What is known of parts that keep their orientation to each other, in a frame fixed in all of them."""
 
     known: list[tuple[Array, Array]] = field(default_factory=list)  # directions in that frame, and in the base frame
     rotation: Array | None = None  # of that frame, where two directions are known
 
     def learn(self, direction: Array, in_base: Array) -> bool:
-        """Take note of where a direction points; True where it is news."""
+        """Record where a direction points; True where it is new."""
         if self.rotation is not None:
             return False
         if any(np.linalg.norm(np.cross(direction, other)) < CLOSE for other, _ in self.known):
@@ -76,8 +76,6 @@ class LockedGraph:
         joints: passive joints; a universal one is two, with a part of its own between them.
         group: for each part which of the `orientations` is its own; the parts of a group keep their orientation.
         rotation: for each part its rotation (3, 3) in the frame of its group.
-        orientations: of the groups.
-        platform: the platform's part.
     """
 
     joints: list[PassiveJoint]
@@ -88,15 +86,9 @@ class LockedGraph:
 
 
 def locked_graph(engine: Engine, q: Array, axis: Array | None = None) -> LockedGraph:
-    """The graph of a robot whose actuators are locked.
+    """The graph of a robot with its actuators locked at q (n_actuated,), and the known orientations of its bodies.
 
-    Args:
-        engine: of the robot.
-        q: actuated joint positions (n_actuated,).
-        axis: about which alone the platform turns, (3,), base frame; it keeps its orientation at home where None.
-
-    Returns:
-        The graph, with what is known of the orientations of its bodies.
+    The platform turns about `axis` (3,), base frame, only; it keeps its orientation at home where None.
     """
     parts = _Parts(engine.tables, q)
     joints = [*parts.of_tree(), *parts.of_closures()]
@@ -115,7 +107,7 @@ def locked_graph(engine: Engine, q: Array, axis: Array | None = None) -> LockedG
 
 
 class _Parts:
-    """Bodies gathered to rigid parts by actuators that are locked."""
+    """Bodies that locked actuators join to rigid parts."""
 
     def __init__(self, tables: Tables, q: Array) -> None:
         self._bodies, self._closures = tables.bodies, tables.closures
@@ -183,7 +175,7 @@ class _Parts:
 
 
 def _grouped(joints: list[PassiveJoint], count: int) -> tuple[list[int], list[Array]]:
-    """Parts that joints keep in their orientation to each other: the group of each, and its rotation in its frame."""
+    """Group of each part, and its rotation in the group's frame; joints fix the orientations inside a group."""
     group, rotation = list(range(count)), [np.eye(3) for _ in range(count)]
     for joint in joints:
         a, b = joint.ends

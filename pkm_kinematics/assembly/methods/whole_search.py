@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots whose locked limbs are known as nothing simpler: a search over the whole graph."""
+"""Robots with locked limbs of no simpler known form: a search over the whole graph."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pkm_kinematics.kernels.records import NEWTON
 
 
 def how_sure(modes: SearchedSet) -> str:
-    """What a search says of modes that it may lack, in words."""
+    """In words, how many modes a search may have missed."""
     if modes.status == AssemblyStatus.POSITIVE_DIMENSIONAL:
         return f"found by search; {caution_of(modes.status)}"
     words = "found by search, which proves nothing about further modes"
@@ -56,7 +56,7 @@ class Search(AssemblyMethod):
 
     @cached_property
     def unsigned(self) -> str:
-        """See `AssemblyMethod.unsigned`: the sign is read from closed forms and a motion space that does not turn."""
+        """See `AssemblyMethod.unsigned`: the sign is read from closed forms and a constant motion space."""
         blocks = self.engine.tables.blocks
         iterated = bool((blocks["solver"][blocks["actuators"] > 0] == NEWTON).any())
         return super().unsigned or (UNKNOWN if iterated or not self.engine.constant_space else "")

@@ -99,7 +99,7 @@ class ClosureSystem:
         return x
 
     def nullity(self, x: Array) -> int:
-        """Number of freedoms that the linearised system leaves at x."""
+        """Number of degrees of freedom that the linearised system leaves at x."""
         sizes = np.linalg.svd(self.jacobian(x) * self.scale, compute_uv=False)
         return len(x) - int(np.sum(sizes > RANK * sizes[0]))
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assembly modes of any mechanism by search over its whole graph, where no algebraic method applies.
 
-All joints are unknown, the platform's own among them; the equations are all loop closures and, one per actuator, that
-it stands at its value. Random starts find modes, and releasing one actuator at a time leads from each mode to others.
+All joints are unknown, the platform's own among them; the equations are all loop closures and each actuator at its
+value. Random starts find modes, and releasing one actuator at a time leads from each mode to others.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class GraphClosure:
         return x
 
     def free_positions(self, positions: dict[str, float]) -> Array:
-        """Positions of the free joints from positions by name; home's where there is no name."""
+        """Positions of the free joints from positions by name; home's for names left out."""
         names = self._whole.names[self._bodies]
         return np.array([positions.get(names[k], self.home[k]) for k in self.free])
 
@@ -133,17 +133,12 @@ class GraphClosure:
 def passive_positions(
     whole: WholeGraph, actuated: Sequence[str], q: Array, held: dict[str, float], seed: dict[str, float]
 ) -> dict[str, float] | None:
-    """Joint positions that close the loops with some joints held.
+    """Positions of all joints by name that close the loops with some joints held; None where no start closes them.
 
     Args:
-        whole: the robot.
-        actuated: names of the actuated joints.
-        q: their positions (n_actuated,) [rad or m].
+        q: positions (n_actuated,) [rad or m] of the joints `actuated`.
         held: positions of other joints to hold, by name.
         seed: positions by name from which the search starts, before points spread over the joints' turns.
-
-    Returns:
-        Positions of all joints by name; None where no start leads to a closure.
     """
     closure = GraphClosure(whole, actuated)
     system = closure.system(q)
@@ -178,7 +173,7 @@ def passive_positions(
 
 @dataclass(frozen=True, eq=False)
 class SearchedPoses:
-    """Platform poses (k, 7), the joint positions by name that belong to each, and the search that found them."""
+    """Platform poses (k, 7), the joint positions by name at each, and the search that found them."""
 
     poses: Array
     positions: list[dict[str, float]]
@@ -188,14 +183,8 @@ class SearchedPoses:
 def search_graph(whole: WholeGraph, actuated: Sequence[str], q: Array, seed: dict[str, float]) -> SearchedPoses:
     """Assembly modes, distinguished by the platform's pose: true modes all, but the list may lack some.
 
-    Args:
-        whole: the robot.
-        actuated: names of the actuated joints.
-        q: their positions (n_actuated,) [rad or m].
-        seed: joint positions by name that solve the system, or nearly; that mode is listed first.
-
-    Returns:
-        Poses and joint positions; `cross_check` says what `modes.missing` of the search is.
+    `q` (n_actuated,) [rad or m] are the positions of the joints `actuated`. The mode of `seed`, joint positions by name
+    that solve the system or nearly do, is listed first. `cross_check` says what `modes.missing` is.
     """
     closure = GraphClosure(whole, actuated)
     system = closure.system(np.asarray(q, dtype=np.float64))

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assembly modes of an arbitrary closure system by search from many starts: honest about what it cannot know.
+"""Assembly modes of an arbitrary closure system by search from many starts.
 
 Each start is a point of a low-discrepancy sequence over the bounds, followed downhill. How often the known solutions
 were hit says how much is likely missing: after n successful starts that found k different solutions, the expected
 number of solutions is k (n - 1) / (n - k - 2) (Boender and Rinnooy Kan, "Bayesian stopping rules for multistart
-global optimization methods", 1987). The search stops when that exceeds k by less than a given number. A solution
-whose neighbourhood attracts few starts can still be missed: the result is a list of true solutions, not a
-certificate.
+global optimization methods", 1987). The search stops when that exceeds k by less than a given number. It can still
+miss a solution whose neighbourhood attracts few starts: the list holds true solutions, but is no certificate.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class SearchedSet(SolutionSet):
 
     `hits` (k,) counts the starts that ended in each, `starts` all of them; `missing` is the expected number of
     solutions not found, infinite where too few starts succeeded to say. Of `checks` further starts that met a solution,
-    those of the last round of a `cross_check`, `met` met one that was known before.
+    those of the last round of a `cross_check`, `met` met one known before.
     """
 
     hits: NDArray[np.int64]
@@ -51,17 +50,10 @@ def multistart(
     most_starts: int = 2000,
     seed: int = 0,
 ) -> SearchedSet:
-    """Solutions of a closure system, from many starts.
+    """Solutions of a closure system in n unknowns, from many starts, in the order found.
 
-    Args:
-        system: in n unknowns.
-        known: points (n,) that are listed first, if they are solutions.
-        missing: the search stops when the expected number of solutions not found is below this.
-        most_starts: or after so many starts.
-        seed: of the sequence of starts; the same one gives the same result.
-
-    Returns:
-        What was found, in the order in which it was.
+    `known` points (n,) are listed first, if they are solutions. The search stops when the expected number of solutions
+    not found is below `missing`, or after `most_starts`. The same `seed` of the starts gives the same result.
     """
     found = Collection(system)
     for x in known:
@@ -86,21 +78,13 @@ def multistart(
 
 
 def cross_check(system: ClosureSystem, known: SearchedSet, seed: int = 0) -> SearchedSet:
-    """The known solutions, and those that further starts meet, however the known ones were found.
+    """The known solutions, however they were found, and then those that further starts meet.
 
     Starts come in rounds of CHECKS that meet a solution, until all of a round's were known, or for ROUNDS at most. The
-    last round says how many are missing, as animals are counted that are caught twice: where k solutions are known, of
-    m that a round meets r are among them, and all are about (k + 1) (m + 1) / (r + 1) - 1 (Chapman, "Some properties of
-    the hypergeometric distribution with applications to zoological sample censuses", 1951). Where some solutions
-    attract fewer starts than others, they are more.
-
-    Args:
-        system: as for `multistart`.
-        known: what was found before.
-        seed: of the starts.
-
-    Returns:
-        `known` first, then what was found besides; `missing` as above.
+    last round gives `missing`, as in capture and recapture of animals: where k solutions are known, of m that a round
+    meets r are among them, and all are about (k + 1) (m + 1) / (r + 1) - 1 (Chapman, "Some properties of the
+    hypergeometric distribution with applications to zoological sample censuses", 1951); more where some solutions
+    attract fewer starts than others.
     """
     found = Collection(system)
     simple = np.flatnonzero(known.multiplicity)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """More assembly modes of an arbitrary closure system, by releasing one equation at a time and following the motion.
 
-Without one of its equations, say that one actuator stands at its value, the robot moves along a curve through each
-assembly mode. Wherever along that curve the equation holds again, there is another assembly mode. The curves are
-followed in both directions until they close, from every solution and for every equation that may be released, until
-nothing new turns up. This finds modes that attract no random start; modes on curves that none of the known ones
-shares stay unknown, so the result is a search, not a certificate.
+Without one of its equations, say that one actuator has its value, the robot moves along a curve through each assembly
+mode. Wherever along that curve the equation holds again, there is another assembly mode. The curves are followed in
+both directions until they close, from every solution and for every equation that may be released, until nothing new
+turns up. This finds modes that attract no random start; modes on curves through none of the known ones stay unknown,
+so the result is a search, not a certificate.
 """
 
 from __future__ import annotations
@@ -30,18 +30,13 @@ def continue_modes(
     periods: Sequence[float] = (),
     budget: int = 50000,
 ) -> SearchedSet:
-    """The known solutions, and every other to which curves through them lead.
+    """The known solutions, and then every other to which curves through them lead.
 
     Args:
-        system: the closure system.
-        known: solutions of it.
-        releases: rows of the residual that may be dropped, one at a time; the others must leave exactly one freedom, as
-            they do where the row says that an actuator stands at its value.
+        releases: rows of the residual that may be dropped, one at a time; the others must leave exactly one degree of
+            freedom, as they do where the row says that an actuator has its value.
         periods: of these rows: 2 pi for a difference of two angles, infinite (the default) otherwise.
         budget: of points on the curves.
-
-    Returns:
-        `known` first, then what was found.
     """
     found = Collection(system)
     for solution, multiplicity in zip(known.solutions, known.multiplicity, strict=True):
@@ -82,7 +77,7 @@ def _curve(system: ClosureSystem, start: Array, row: int, period: float, budget:
 
 
 def _tangent(system: ClosureSystem, x: Array, row: int, before: Array | None) -> Array | None:
-    """Unit tangent (scaled) of the curve at x, on the side of the one before; None where the curve is not a curve."""
+    """Unit tangent (scaled) of the curve at x, on the side of the one before; None where the curve is not regular."""
     slope = np.delete(system.jacobian(x) * system.scale, row, axis=0)
     _, sizes, right = np.linalg.svd(slope)
     if int(np.sum(sizes > RANK * sizes[0])) != len(x) - 1:
@@ -144,18 +139,8 @@ def search_modes(
     known: Sequence[Array] = (),
     budget: int = 50000,
 ) -> SearchedSet:
-    """A short `multistart` and what `continue_modes` makes of it.
+    """A short `multistart`, then `continue_modes` from what it found; arguments as there.
 
     Many starts cost more than following the curves, so the starts stop as soon as one solution is expected missing.
-
-    Args:
-        system: the closure equations.
-        releases: as for `continue_modes`.
-        periods: as for `continue_modes`.
-        known: solutions to begin with.
-        budget: as for `continue_modes`.
-
-    Returns:
-        As from `continue_modes`.
     """
     return continue_modes(system, multistart(system, known, missing=1.0, most_starts=400), releases, periods, budget)

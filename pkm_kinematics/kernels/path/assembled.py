@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a list of assembly modes: which is nearest to home, and which stand as the actuators do."""
+"""Questions about a list of assembly modes: which is nearest to home, and which agree with the actuators."""
 
 from math import inf, sqrt
 
@@ -11,9 +11,9 @@ TIE = 1e-9  # of the length: poses that a symmetry puts at one distance, but for
 
 @compiled
 def sort_by_distance(home, length, poses, away, order):
-    """Numbers of poses (k, 7) in the order of their distances from `home` (7,), those at one distance as they come.
+    """Write the numbers of poses (k, 7) to `order`, nearest to `home` (7,) first, and distances `away` (k,) [m].
 
-    Writes distances `away` (k,) [m], angles as arcs of radius `length`, both in the `order` (k,).
+    Angles count as arcs of radius `length` [m]; poses at one distance stay in order.
     """
     for k in range(poses.shape[0]):
         b = poses[k]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limbs carried along with the platform on a straight path: see `pkm_kinematics.solve.continuation`."""
+"""Limbs tracked as the platform goes a straight path: see `pkm_kinematics.solve.continuation`.
+
+A pose is (7,), a displacement (6,) a shift [m] and a rotation vector [rad], joint positions are (n_joints,).
+"""
 
 from math import atan2, cos, inf, sin, sqrt
 from typing import Any, NamedTuple
@@ -35,7 +38,7 @@ LAST, PATH = 5, 6  # vectors of `Data.system` in use by lean calls: the last pos
 
 
 class StraightPath(NamedTuple):
-    """How limbs are carried along: where paths begin, their steps, and what counts as a jump."""
+    """How limbs are tracked: where paths begin, their steps, and what counts as a jump."""
 
     home: Any  # (7,) pose
     turning: Any  # (k,) bodies that are found by iteration and turn
@@ -57,7 +60,7 @@ class LimbGroups(NamedTuple):
 
 @compiled
 def displacement(home, pose, path):
-    """path (6,) = shift of the origin and rotation vector, base frame, that lead straight from one pose to another."""
+    """Displacement `path` (6,) that leads straight from the pose `home` to `pose`."""
     a, b, c, d = -home[3], -home[4], -home[5], home[6]
     x, y, z, w = pose[3], pose[4], pose[5], pose[6]
     path[3] = w * a + x * d + y * c - z * b
@@ -142,7 +145,7 @@ def follows(model, data):
 
 @compiled
 def set_out(model, data, pose, branch):
-    """Note on which side of its singularities each iterated block is at a pose (7,), near the joints in the state."""
+    """Record on which side of its singularities each iterated block is at a pose, near the joints in the state."""
     solve_pose(model, data, pose, branch)
     for b in range(model.blocks.shape[0]):
         block = model.blocks[b]
@@ -152,7 +155,7 @@ def set_out(model, data, pose, branch):
 
 @compiled
 def side_of_block(model, data, block):
-    """Sign of the determinant of a block's equations, 0 where they are no square system, or a large one."""
+    """Sign of the determinant of a block's equations; 0 for a large or not square system."""
     n = block.count
     A = data.system[1]
     if block.rows != n or n > A.shape[0]:
@@ -167,14 +170,14 @@ def side_of_block(model, data, block):
 
 @compiled
 def step_length(path, size):
-    """Length of a displacement (6,): the greater of its shift over `size` [m] and its turn [rad]."""
+    """Length of a displacement: the greater of its shift over `size` [m] and its turn [rad]."""
     x, y, z, u, v, w = path[0], path[1], path[2], path[3], path[4], path[5]
     return max(sqrt(x * x + y * y + z * z) / size, sqrt(u * u + v * v + w * w), 1e-12)
 
 
 @compiled
 def jumped(model, data):
-    """Whether a joint that is found by iteration turned farther since `keep` than it does in one solution."""
+    """Whether a joint found by iteration turned farther since `keep` than it does in one solution."""
     for b in range(model.blocks.shape[0]):
         block = model.blocks[b]
         if block.solver == NEWTON:
@@ -187,7 +190,7 @@ def jumped(model, data):
 
 @compiled
 def approach(model, data, branch, pose):
-    """Lead the limbs from the last pose of a lean call so near to `pose` (7,) that one step keeps them in their mode.
+    """Track the limbs from the last pose of a lean call so near to `pose` that one step keeps them in their mode.
 
     The last pose is the row LAST of the vectors. Steps are of STEP at most, and shorter where Newton's method does not
     show that a solution is the next one. Returns False, with everything where it was, where a limb stops on the path.
@@ -238,10 +241,7 @@ def take_back(state):
 
 @compiled
 def arrive(model, data, pose, status):
-    """The status of a lean call at `pose` (7,), of `status` so far.
-
-    The limbs go back to where the call began where they jumped or are open.
-    """
+    """Status of a lean call at `pose`, from `status` so far; takes the limbs back if they jumped or are open."""
     if status in (UNREACHABLE, DIVERGED, NOT_CONNECTED) or jumped(model, data) or not follows(model, data):
         take_back(data.state)
         return status if status != CONVERGED else DIVERGED
@@ -253,7 +253,7 @@ def arrive(model, data, pose, status):
 
 @compiled
 def inverse_carried(model, data, branch, pose, out):
-    """`inverse_whole` for limbs solved by iteration, which keep the mode of the call before, or say DIVERGED."""
+    """`inverse_whole` for limbs solved by iteration: the mode of the call before, or DIVERGED."""
     if not approach(model, data, branch, pose):
         return DIVERGED
     return arrive(model, data, pose, inverse_whole(model, data, branch, pose, out))
@@ -261,11 +261,11 @@ def inverse_carried(model, data, branch, pose, out):
 
 @compiled
 def choose_nearest(reached, arrived, limbs, clearly, blocked, q, seeds):
-    """For each limb take over the joint positions of the start whose actuated joints are nearest to q (n, n_actuated).
+    """For each limb write to seeds (n, n_joints) the solution with its actuated joints nearest to q (n, n_actuated).
 
-    `reached` (1 or n, s, n_joints) are those of s starts, `arrived` (1 or n, s) tells which did not end on the way, for
-    which `blocked` is added. A start replaces one before it where it is nearer by the factor `clearly`. `limbs` are
-    `LimbGroups`. What is taken over is written to seeds (n, n_joints).
+    `reached` (1 or n, s, n_joints) are those from s starts, `arrived` (1 or n, s) those that did not end on the way;
+    the others count as `blocked` farther. A start replaces an earlier one where it is nearer by the factor `clearly`.
+    `limbs` are `LimbGroups`.
     """
     columns, last, last_driven = limbs.columns, limbs.last, limbs.last_driven
     for k in range(q.shape[0]):

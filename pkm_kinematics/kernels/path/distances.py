@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What locked actuators leave of a limb: a point of the platform at a known distance from a known centre.
 
-Limbs whose actuated joint is the driver or the extension of the closed form are of this kind, whatever the driver: the
-Delta, the Gough-Stewart platform, the hexaglide and the planar 3-RRR differ only in where the centres are.
+Limbs whose actuated joint is the driver or the extension of the closed form are of this kind: the Delta, the
+Gough-Stewart platform, the hexaglide and the planar 3-RRR differ only in where the centres are. centres (k, 3) are in
+the base frame, points (k, 3) in the platform frame, lengths (k,), all in m; q (n_actuated,) are actuator positions.
 """
 
 from math import cos, sin, sqrt
@@ -18,11 +19,7 @@ from pkm_kinematics.kernels.vectors import add, get, put, rotate, scale, sub
 
 @compiled
 def distances(model, data, q, centres, points, lengths):
-    """One distance per actuated block for actuated joint positions q (n_actuated,); returns their number k.
-
-    Writes centres (k, 3) in the base frame, points (k, 3) in the platform frame and lengths (k,): all in m. In a plane,
-    lengths are those across the joint axes.
-    """
+    """One distance per actuated block, in a plane across the joint axes; returns their number k."""
     bodies, closures, blocks, state = model.bodies, model.closures, model.blocks, data.state
     k = 0
     for b in range(blocks.shape[0]):
@@ -53,9 +50,9 @@ def distances(model, data, q, centres, points, lengths):
 
 @allocating
 def forward_translation(model, data, centres, points, lengths, q, out):
-    """Both assembly modes of a robot whose platform keeps the orientation in the state: platform origins `out` (2, 3).
+    """Both assembly modes, origins `out` (2, 3), of a platform on three distances that keeps the state's orientation.
 
-    q (n_actuated,) with three distances. Returns a status: SINGULAR where both are the same or undetermined.
+    Returns a status: SINGULAR where both are the same or undetermined.
     """
     state = data.state
     distances(model, data, q, centres, points, lengths)

@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forward kinematics that stays in the assembly mode it starts in: along the path of a straight actuator motion.
 
-From a closed configuration the actuators move on a straight line to where they shall stand, and the platform follows.
-That path is unique until it meets a type 2 singularity, so that its end is *the* pose that continues the start. It is
-followed in steps; a step is Newton's method from the end of the last, and counts only where every correction is at most
-a fixed part of the one before. By the theorem of Newton and Kantorovich corrections shrink by half or better where the
-start lies in the neighbourhood in which the solution is unique; as the ratio measures the theorem's constant from
-below (Deuflhard, Newton Methods for Nonlinear Problems, 2011, sections 2.1 and 5.1), a quarter is asked for. A step
-that fails is tried at half the length; where steps get too short, the path has met a singularity.
+From a closed configuration the actuators move on a straight line to their goal, and the platform follows. That path is
+unique until it meets a type 2 singularity, so that its end is *the* pose that continues the start. It is followed in
+steps; a step is Newton's method from the end of the last, and counts only where every correction is at most a fixed
+part of the one before. By the theorem of Newton and Kantorovich corrections shrink by half or better where the start
+lies in the neighbourhood in which the solution is unique; as the ratio measures the theorem's constant from below
+(Deuflhard, Newton Methods for Nonlinear Problems, 2011, sections 2.1 and 5.1), a quarter is asked for. A step that
+fails is tried at half the length; where steps get too short, the path has met a singularity. Corrections along a
+symmetric path do not see a singularity across it: each step must also keep the orientation of the Jacobian (the sign of
+its determinant where it is square), and be no longer than the platform is large. Most calls are one step, and so cost
+what plain Newton's method does.
 
-Corrections along a symmetric path do not see a singularity across it. So each step must also leave the orientation of
-the Jacobian as it was (the sign of its determinant where it is square), and be no longer than the platform is large.
-
-Most calls are one step: then this costs what plain Newton's method does.
+pose and start are (7,), q (n_actuated,), seed and joints (n_joints,), positions (n_bodies,); J0, J (rows * count,) and
+A (count, count) are scratch for one block.
 """
 
 from math import atan2, cos, inf, isfinite, sin, sqrt
@@ -90,7 +91,7 @@ class GraphRows(NamedTuple):
 
 @compiled
 def keep(state):
-    """Put the joint positions of the limbs aside."""
+    """Save the joint positions of the limbs."""
     for i in range(2, state.shape[0]):
         state[i].kept[0] = state[i].q
         state[i].kept[1] = state[i].c
@@ -122,7 +123,7 @@ def longest_part(bodies, span):
 
 @compiled
 def settled(step, previous, size):
-    """Whether corrections have done their work, from the lengths of the last and the one before (infinite: none).
+    """Whether corrections are finished, from the lengths of the last and the one before (infinite: none).
 
     The ratio of the next one to the last is at most the square of theirs (Deuflhard, section 2.1.1).
     """
@@ -133,7 +134,7 @@ def settled(step, previous, size):
 
 @compiled
 def contracts(step, previous, size):
-    """Whether a correction follows on the one before as the theorem demands, or is a mere rounding error."""
+    """Whether a correction follows the one before as the theorem demands, or is a mere rounding error."""
     return step <= CONTRACTION * previous or step < ROUNDED * size
 
 
@@ -159,10 +160,7 @@ def same_side(first, second, subspace, A):
 
 @compiled
 def step_by_pose(model, data, goal, pose):
-    """Newton's method on the platform pose towards actuated joints at `goal`: (followed, largest error, iterations).
-
-    The state holds the limbs at `pose` (7,), which moves along.
-    """
+    """Newton's method on `pose`, held by the limbs in the state, to `goal`: (followed, largest error, iterations)."""
     state, size = data.state, model.task[0].length
     m = goal.shape[0]
     square = m == model.subspace.shape[1]
@@ -204,7 +202,7 @@ def step_by_pose(model, data, goal, pose):
 
 @compiled
 def follow_pose(model, data, q, pose):
-    """Move `pose` (7,) to where the actuated joints stand at q (n_actuated,): (status, error, iterations).
+    """Move `pose` to where the actuated joints are at q: (status, error, iterations).
 
     UNREACHABLE where the limbs do not reach the pose to start from; SINGULAR where the path meets a singularity: `pose`
     is then near it, and `error` how far actuated joints still are from q. The working mode is the one nearest to the
@@ -251,8 +249,8 @@ def follow_pose(model, data, q, pose):
 def track_pose(model, data, last, limbs, q, pose):
     """As `follow_pose`, in the working mode nearest to the actuated joints `last`, which move along to q.
 
-    Where the status is not CONVERGED, `pose` is left alone, and so are the limbs in the state: a reading that is
-    refused does not spoil the next. `limbs` (n_bodies, 3) is scratch.
+    Unless CONVERGED, `pose` and the limbs in the state stay: a refused reading does not spoil the next. `limbs`
+    (n_bodies, 3) is scratch.
     """
     state = data.state
     read_actuators(model.bodies, state, last)
@@ -272,8 +270,7 @@ def track_pose(model, data, last, limbs, q, pose):
 
 @compiled
 def read_angles_at(model, data, q):
-    """Joint positions of the limbs in the state as numbers, the actuated ones at q: solvers on paths leave sine and
-    cosine alone."""
+    """Write q of the limbs' joints, actuated ones from `q`: solvers on paths update sine and cosine alone."""
     bodies, state = model.bodies, data.state
     for i in range(2, bodies.shape[0]):
         if bodies[i].actuator >= 0:
@@ -284,7 +281,7 @@ def read_angles_at(model, data, q):
 
 @compiled
 def usable_positions(model, q):
-    """Whether all actuated joint positions (n_actuated,) are `fine`."""
+    """Whether all actuated joint positions are `fine`."""
     for i in range(2, model.bodies.shape[0]):
         body = model.bodies[i]
         if body.actuator >= 0 and not fine(q[body.actuator], body, model.task[0].size):
@@ -294,7 +291,7 @@ def usable_positions(model, q):
 
 @compiled
 def status_of_end(model, data):
-    """Status of the configuration in the state, whose loops are closed: JOINT_LIMIT, or off the platform's branch."""
+    """Status of the closed configuration in the state: JOINT_LIMIT, or off the platform's branch (DIVERGED)."""
     platform, chain = data.state[PLATFORM], model.chain
     if chain.shape[0] > 1:
         miss, turn = read_chain(model, data, platform.R, platform.p)
@@ -305,11 +302,10 @@ def status_of_end(model, data):
 
 @compiled
 def follow_row(model, data, seed, at_q, q, start, solved, pose, joints):
-    """`follow_pose` from a pose `start` (7,) that is not known to be usable: (status, error, iterations).
+    """`follow_pose` from a pose `start` that need not be usable, into `pose` and `joints`: (status, error, iterations).
 
-    `seed` (n_joints,) are joint positions near those at the start; with `at_q` the actuated ones of them are q. Results
-    are `pose` (7,) and `joints` (n_joints,). With `solved` true these close the loops as they are, and JOINT_LIMIT is
-    told; else they are for a last solve to begin from.
+    `seed` are joints near those at the start, the actuated ones replaced by q with `at_q`. With `solved` the joints
+    close the loops, and JOINT_LIMIT is told; else a last solve begins from them.
     """
     if not (check_pose(start, pose) and usable_positions(model, q)):
         return INVALID_INPUT, 0.0, 0
@@ -326,10 +322,9 @@ def follow_row(model, data, seed, at_q, q, start, solved, pose, joints):
 
 @compiled
 def follow_poses(model, data, seeds, q, starts, solved, found):
-    """`follow_row` for rows: from starts (1 or n, 7) to actuated joints q (n, n_actuated).
+    """`follow_row` from starts (1 or n, 7), each near `seeds` (n, n_joints), to q (n, n_actuated), into `PoseRows`.
 
-    `seeds` (n, n_joints) are joint positions near those at the starts. Results go to `found`, `PoseRows`. Returns how
-    many rows are not CONVERGED.
+    Returns how many rows are not CONVERGED.
     """
     left = 0
     for k in range(q.shape[0]):
@@ -344,10 +339,7 @@ def follow_poses(model, data, seeds, q, starts, solved, found):
 
 @compiled
 def same_side_of_graph(block, work, J0, J, A):
-    """Whether flat Jacobians J0 and J of a block are on one side of the singularities; joints at rest left out.
-
-    Those are the joints without a row in the pseudo-inverse, which `work` holds.
-    """
+    """Whether J0 and J are on one side of the singularities; joints without a row in the pseudo-inverse `work` rest."""
     m = block.rows
     n = block.count
     for i in range(n):
@@ -368,10 +360,7 @@ def same_side_of_graph(block, work, J0, J, A):
 
 @compiled
 def step_by_graph(model, data, block, size, J0, J, A):
-    """Newton's method on all joints of a block that are not held: (followed, residual, iterations).
-
-    J0 and J (rows * count,) and A (count, count) are scratch.
-    """
+    """Newton's method on all joints of a block that are not held: (followed, residual, iterations)."""
     bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
     previous = inf
     m = block.rows
@@ -413,9 +402,9 @@ def step_by_graph(model, data, block, size, J0, J, A):
 def follow_graph(model, data, size, actuators, q):
     """As `follow_pose`, on the whole graph from the closed configuration in the state: (status, residual, iterations).
 
-    `actuators` (n_actuated,) are the bodies whose joints are held, and go to q (n_actuated,), turning ones by the
-    shortest way. It needs no inverse kinematics, and so passes through singularities of type 1. The graph is one block,
-    whose `idle` must be the number of joints that the closures leave free with the actuators held.
+    `actuators` (n_actuated,) are the bodies whose joints are held, and go to q, turning ones by the shortest way. It
+    needs no inverse kinematics, and so passes through singularities of type 1. The graph is one block, whose `idle`
+    must be the number of joints that the closures leave free with the actuators held.
     """
     bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
     block = model.blocks[0]
@@ -455,9 +444,9 @@ def follow_graph(model, data, size, actuators, q):
 
 @allocating
 def follow_graphs(model, data, size, actuators, q, last, positions, out):
-    """`follow_graph` for rows: from joint positions (n, n_bodies), which move along, to actuators at q (n, n_actuated).
+    """`follow_graph` for rows of positions, which move along, and of q, into `out`, `GraphRows` of the body `last`.
 
-    Results go to `out`, `GraphRows` of the body `last`. DIVERGED where an axis ends the wrong way round.
+    DIVERGED where an axis ends the wrong way round.
     """
     state = data.state
     for k in range(q.shape[0]):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One reading of the actuators turned into the motion of the whole robot, on the whole graph, in one compiled call.
 
-As `track_reading`, for motion spaces that turn with the pose, and for limbs on sides that no closed form takes: the
+As `track_reading`, for configuration-dependent motion spaces, and for limbs on sides that no closed form takes: the
 graph needs neither a motion space nor a working mode.
 """
 
@@ -92,10 +92,10 @@ def read_graph(model, data, places, u, motion):
 
 @allocating
 def track_graph(model, data, size, places, q, u, positions, motion):
-    """Move the closed configuration `positions` (n_bodies,) along to actuators at q, moving at u (n_actuated,).
+    """Move the closed `positions` (n_bodies,) to actuators at q with rates u (n_actuated,): (status, gap, iterations).
 
-    Returns (status, largest gap of a closure, iterations). What is written to `motion` counts where the status is
-    CONVERGED or JOINT_LIMIT, and positions are left alone where it is neither. For as many actuators as freedoms.
+    What is written to `motion` counts where the status is CONVERGED or JOINT_LIMIT, and positions stay where it is
+    neither. For as many actuators as degrees of freedom.
     """
     state = data.state
     for a in range(q.shape[0]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which side of the singularities of type 2 a platform is that legs between two points each hold."""
+"""Side of the singularities of type 2 of a platform held by legs between two points each."""
 
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import write_rotation
@@ -11,8 +11,7 @@ from pkm_kinematics.kernels.vectors import add, cross, get, rotate, sub
 def leg_sides(centres, points, subspace, poses, R, A, signs):
     """Signs (k,) of the determinant of the legs' wrenches on the motion space `subspace` (6, n), at poses (k, 7).
 
-    Legs lead from centres (n, 3) in the base frame to points (n, 3) in the platform frame. R (3, 3) and A (n, n) are
-    scratch.
+    Legs lead from centres (n, 3), base frame, to points (n, 3), platform frame [m]; R (3, 3) and A (n, n) are scratch.
     """
     n = subspace.shape[1]
     for k in range(poses.shape[0]):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step of Newton's method on the platform pose, for given positions of the actuated joints.
+"""A step of Newton's method on the platform pose (7,), for given positions q (n_actuated,) of the actuated joints.
 
 The inverse kinematics of every limb is solved at the present pose, and the pose moves by the twist that the inverse
 Jacobian asks for. The iterate is always a closed configuration, so that near a solution convergence is quadratic with
-the exact Jacobian. What makes a path of such steps stay in its assembly mode is in `follow.py`.
+the exact Jacobian. `follow.py` makes a path of such steps stay in its assembly mode.
 """
 
 from math import atan2, cos, sin, sqrt
@@ -47,7 +47,7 @@ def actuator_error(bodies, state, q, error):
 
 @compiled
 def read_actuators(bodies, state, q):
-    """Put the actuated joints where q (n_actuated,) has them, for limbs to choose the working mode nearest by."""
+    """Put the actuated joints at q, by which limbs choose the nearest working mode."""
     for i in range(2, bodies.shape[0]):
         a = bodies[i].actuator
         if a >= 0:
@@ -58,11 +58,10 @@ def read_actuators(bodies, state, q):
 
 @compiled
 def correction(model, data, q):
-    """The twist of Newton's method on the pose that takes actuated joints to q (n_actuated,), positions solved before.
+    """Sign of the Jacobian's determinant (1 if not square, 0 at a singularity), and largest error of an actuated joint.
 
-    Afterwards `data.system` holds the inverse Jacobian in its first matrix, and the twist (6,), linear, then angular,
-    as the row TWIST of its vectors. Returns the sign of the Jacobian's determinant, 1 where it is not square, and
-    0 at a singularity; and the largest error of an actuated joint.
+    `data.system` gets the inverse Jacobian as its first matrix, and the twist (6,) of Newton's method that takes
+    actuated joints to q, linear, then angular, as the row TWIST of its vectors. Positions must be solved.
     """
     S, system = model.subspace, data.system
     m, n = q.shape[0], S.shape[1]
@@ -93,11 +92,11 @@ def correction(model, data, q):
 
 @compiled
 def newton_step(model, data, start, q, pose, out):
-    """One step of Newton's method from a pose (7,) towards actuated joints at q (n_actuated,), in full: a status.
+    """One step of Newton's method from the pose `start` towards actuated joints at q, in full: a status.
 
-    The limbs take the working mode nearest to the actuated joints `start`. `out` (RESULTS,) is the pose after the step
-    (7,); then, before it, the largest error of an actuated joint; the turn [rad] and the length [m] of the step; and
-    the sign of the Jacobian's determinant.
+    The limbs take the working mode nearest to the actuated joints `start`. `out` (RESULTS,) is the pose after the step;
+    then, before it, the largest error of an actuated joint; the turn [rad] and the length [m] of the step; and the sign
+    of the Jacobian's determinant.
     """
     read_actuators(model.bodies, data.state, start)
     place_platform(data.state, pose)

@@ -19,10 +19,7 @@ from pkm_kinematics.kernels.vectors import add, axis_z, dot, get, rotate, rotate
 
 @compiled
 def side_of_driver(bodies, closures, block, state):
-    """Derivative of the distance equation of a block's driver by its position, up to a positive factor.
-
-    Zero where the block's two branches meet. The bodies must be in place.
-    """
+    """Derivative, up to a positive factor, of the distance equation by a block's driver; 0 where its branches meet."""
     closure = closures[block.closure_start]
     successor = state[closure.successor]
     me = state[block.driver]
@@ -47,11 +44,11 @@ def side_of_driver(bodies, closures, block, state):
 def read_modes(model, data, before, now, sides, pose, joints):
     """Sides of the configuration at a pose (7,) nearest to `joints` (n_joints,): (status, side of the platform).
 
-    `sides` (n_blocks,): of a block with two branches +1 in home's, -1 in the other; of one solved by iteration -1
-    where the sign of its Jacobian's determinant differs from that in `before` (n_work,), which then is brought up to
-    date; else +1. The side of the platform is the sign of the direct Jacobian's determinant: that of the inverse one,
-    with the sign that each branch gives it taken out; 1 where it is not square or the motion space turns with the pose.
-    `now` (n_work,) is scratch.
+    `sides` (n_blocks,): of a block with two branches +1 in home's, -1 in the other; of one solved by iteration -1 where
+    the sign of its Jacobian's determinant differs from that in `before` (n_work,), which is then updated; else +1. The
+    side of the platform is the sign of the direct Jacobian's determinant: that of the inverse one, with the sign of
+    each branch taken out; 1 where it is not square or the motion space is configuration-dependent. `now` (n_work,) is
+    scratch.
     """
     bodies, closures, blocks, state, work = model.bodies, model.closures, model.blocks, data.state, data.work
     take_seed(model, data, joints)

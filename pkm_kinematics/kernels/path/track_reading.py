@@ -28,9 +28,9 @@ def track_usable(model, data, last, limbs, q, pose):
 
 @compiled
 def write_forward_jacobian(model, data, jacobian):
-    """Platform twist per actuated joint rates (6, m), the blocks inverted; False where it is not determined.
+    """Platform twist per actuated joint rates (6, m), blocks inverted; False where it is not determined.
 
-    Of actuators that contradict each other, the twist that comes nearest to all.
+    Of actuators that contradict each other, the twist nearest to all.
     """
     subspace, m, vectors = model.subspace, jacobian.shape[1], data.system[VECTORS]
     n = subspace.shape[1]
@@ -57,11 +57,11 @@ def write_forward_jacobian(model, data, jacobian):
 
 @allocating
 def track_reading(model, data, positions, rates, pose, joints, twist, velocities_, jacobian):
-    """Move `pose` (7,) and `joints` (n_joints,) along to actuators at `positions`, moving at `rates` (n_actuated,).
+    """Move `pose` (7,) and `joints` (n_joints,) to actuators at `positions`, `rates` (n_actuated,): (status, error).
 
-    Also writes the platform's twist (6,), the joints' `velocities_` (n_joints,), and the platform's twist per actuated
-    joint rates, `jacobian` (6, n_actuated). Returns (status, largest error of an actuated joint); what is written
-    counts where the status is CONVERGED or JOINT_LIMIT. For motion spaces that are the same at every pose.
+    `error` is the largest of an actuated joint. Writes the platform's twist (6,), the joints' `velocities_` (n_joints,)
+    and `jacobian` (6, n_actuated), twist per actuated joint rates; they count where CONVERGED or JOINT_LIMIT. For
+    constant motion spaces.
     """
     state = data.state
     if not usable_positions(model, positions):

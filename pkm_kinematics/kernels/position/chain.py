@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The platform's own branch: the coordinates in which its pose is written, and the poses that it allows.
 
-The branch is a table of bodies like a limb's, from the base to the platform, whose last body carries the platform
-frame. Sliding joints come first, turning joints after them; the turning joints are read in closed form, as the angles
-of up to three successive rotations about given axes.
+The branch is a table of bodies like a limb's, base to platform; its last body carries the platform frame. Sliding
+joints come first, turning joints after them, read in closed form as the angles of up to three successive rotations
+about given axes. R (3, 3) and p (3,) are the platform's rotation and origin, `tail` (3, 3) its rotation in the last
+body.
 """
 
 from math import atan2, floor, sqrt
@@ -23,17 +24,13 @@ TAU = 6.283185307179586
 
 @compiled
 def near(q, seed):
-    """The angle q, plus the number of turns that brings it nearest to `seed`."""
+    """The angle q in the turn nearest to `seed`."""
     return q + TAU * floor((seed - q) / TAU + 0.5)
 
 
 @compiled
 def read_turns(chain, first, state, tail, R):
-    """Angles of the turning joints from body `first` on, from the platform's rotation R (3, 3).
-
-    `tail` (3, 3) is the platform's rotation in the last body. Near-degenerate middle angles keep the first joint where
-    it is in the state.
-    """
+    """Angles of the turning joints from body `first` on; near-degenerate middle angles leave the first joint."""
     last = chain.shape[0] - 1
     count = last - first + 1
     if count <= 0:
@@ -91,10 +88,7 @@ def column_of_product(R, tail, k):
 
 @compiled
 def read_chain(model, data, R, p):
-    """Coordinates of the platform at rotation R (3, 3) and origin p (3,): positions into the state of the branch.
-
-    Returns the distance [m] and the angle [rad] by which the branch misses the pose: zero inside the motion space.
-    """
+    """Write the platform's coordinates to the state; returns its distance [m] and angle [rad] from the branch."""
     chain, task, state = model.chain, model.task[0], data.chain
     sliding, spread = task.sliding, task.spread
     for i in range(1, sliding + 1):
@@ -113,7 +107,7 @@ def read_chain(model, data, R, p):
 
 @compiled
 def place_chain(model, data, R, p):
-    """Pose of the platform from the coordinates in the state of the branch, into R (3, 3) and p (3,)."""
+    """Pose of the platform, into R and p, from the coordinates in the state of the branch."""
     chain, state, tail = model.chain, data.chain, model.task[0].tail
     for i in range(1, chain.shape[0]):
         if chain[i].prismatic == 0:
@@ -158,8 +152,7 @@ def chain_error(model, data, R, p):
 def chain_motion(model, data):
     """Rates and accelerations of the coordinates from the platform's motion; zero where the angles are singular.
 
-    Solves the branch's twist equations in the least-squares sense, which is exact inside the motion space. Overwrites
-    the scratch at the end of `data.work`.
+    Least squares on the branch's twist equations, exact inside the motion space. Overwrites the end of `data.work`.
     """
     chain, state, work = model.chain, data.chain, data.work
     platform = data.state[PLATFORM]

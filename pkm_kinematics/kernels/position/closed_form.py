@@ -6,7 +6,7 @@ Most limbs of parallel robots are of this form, with members missing: R or P, th
 slide out of the plane (PRRR); on a sphere, RRR. The target is where the closure sits on the platform, on a sphere the
 direction of its axis. The lift brings the chain into the plane of the target; the driver obeys one equation, the
 distance (on a sphere, the angle) from the pointing joint to the target; the pointing joint then aims at the target,
-and the extension makes up the distance.
+and the extension makes up the distance. Vectors are tuples of three [m]; `sign` and `branch` pick one of two solutions.
 """
 
 from math import atan2, floor, sqrt
@@ -18,10 +18,9 @@ from pkm_kinematics.kernels.vectors import add, axis_z, dot, get, rotate, rotate
 
 @compiled
 def turn_to(A, B, C, sign):
-    """Solve A cos q + B sin q = C for (cos q, sin q); `sign` picks one of two branches.
+    """Solve A cos q + B sin q = C by branch `sign`: (cos q, sin q, margin), margin = 1 - C^2 / (A^2 + B^2).
 
-    Returns (c, s, margin): margin = 1 - C^2 / (A^2 + B^2), negative where no real solution exists (then (c, s) is the
-    nearest), zero where the branches meet.
+    Negative where no real solution exists (the nearest is given), zero where the branches meet.
     """
     rr = A * A + B * B
     if rr == 0.0:
@@ -54,10 +53,7 @@ def squared(v, planar):
 
 @compiled
 def turn_near(me, t, e, C, sign):
-    """Turn a joint so that t . Rz e = C, without the z parts of t and e; `sign` 0 for the branch nearest by.
-
-    Returns the margin (see `turn_to`).
-    """
+    """Turn a joint so that t . Rz e = C (x, y parts); `sign` 0: the nearest branch. Returns the margin of `turn_to`."""
     A = t[0] * e[0] + t[1] * e[1]
     B = t[1] * e[0] - t[0] * e[1]
     if sign == 0.0:  # of the two branches, the one on the same side of the direction (A, B) as the present position
@@ -81,10 +77,9 @@ def lift_to(bodies, closures, block, state, target):
 
 @compiled
 def drive(bodies, closures, block, state, target, sign):
-    """Position of the driver: distance from the pointing joint to `target` equals the reach.
+    """Write the driver's position at which the pointing joint is a reach away from `target`; margin as in `turn_to`.
 
-    Expects the driver's joint frame in its state. `sign` is the branch, +1 or -1, or 0 for the one nearest to the
-    joint position in the state. Writes the joint position; returns the margin (see `turn_to`).
+    Expects the driver's joint frame in its state. `sign` is +1, -1, or 0 for the branch nearest to the state.
     """
     i = block.driver
     me = state[i]
@@ -116,7 +111,7 @@ def drive(bodies, closures, block, state, target, sign):
 
 @compiled
 def seen_from(block, me, target):
-    """Vector from a joint to the target; on a sphere, the target is a direction already."""
+    """Vector from a joint to the target; on a sphere, the target itself, which is a direction."""
     if block.spherical == 1:
         return target
     return sub(target, get(me.p))
@@ -152,9 +147,9 @@ def aim(bodies, block, state, target, d):
 
 @compiled
 def extend(bodies, closures, block, state, target):
-    """Length of the extension for which the closure is as far from the pointing joint as `target`.
+    """Write the extension at which the closure is as far from the pointing joint as `target`; returns the aimed vector.
 
-    Expects the pointing joint's frame in its state. Writes the joint position; returns the aimed vector.
+    Expects the pointing joint's frame in its state.
     """
     i = block.extension
     body = bodies[i]
@@ -172,10 +167,7 @@ def extend(bodies, closures, block, state, target):
 
 @compiled
 def solve_closed_form(bodies, closures, block, state, branch):
-    """Positions of a block in closed form; `branch` 0 or 1, or -1 for the one nearest to the state. Returns the margin.
-
-    Each joint's frame is computed once: the driver's and the first pointing joint's before they are solved.
-    """
+    """Positions of a block in closed form; `branch` 0, 1, or -1 for that nearest to the state. Returns the margin."""
     closure = closures[block.closure_start]
     successor = state[closure.successor]
     if block.spherical == 1:
@@ -206,7 +198,7 @@ def solve_closed_form(bodies, closures, block, state, branch):
 def bend(bodies, closures, block, state):
     """Angle [rad] of a turning driver behind the direction of its target, within half a turn; all bodies in place.
 
-    The driver is at the direction of the target, plus what its branch adds: a part of a half turn, to one side always.
+    It is what the branch adds, a part of a half turn, always to one side.
     """
     me = state[block.driver]
     pointing = bodies[block.pointing]
@@ -224,7 +216,7 @@ def bend(bodies, closures, block, state):
 
 @compiled
 def turn_from_home(bodies, closures, block, state, branch, home):
-    """Position of a turning driver in the turn in which it gets there as the platform goes straight from home.
+    """Position of a turning driver in the turn reached as the platform goes straight from home.
 
     The straight way passes the driver's axis on one side, so that the direction of the target turns by less than half a
     turn on it. `home` is the driver's position at home in the branch.

@@ -3,7 +3,8 @@
 
 Each equation is a wrench (force, moment) at a point of the successor on which the cut joint can do no work:
 `force . (v_s - v_p) + moment . (w_s - w_p) = 0`, both velocities taken at that point. The elementary constraints are
-the distance and orientation constraints of cut-joint formulations (Müller, section 3.3; equations 16 to 42).
+the distance and orientation constraints of cut-joint formulations (Müller, section 3.3; equations 16 to 42). Matrices
+are flat, row by row, from an offset on; a reciprocal condition is that of `regularity`, 0 where there is no inverse.
 """
 
 from math import sqrt
@@ -51,10 +52,7 @@ def orient(row, a, b):
 
 @compiled
 def turn_over(row):
-    """Open an equation a . b = 0 that holds with a or b the wrong way round, so that a solver turns away from there.
-
-    The equation alone cannot tell a direction from its opposite.
-    """
+    """Open an equation a . b = 0 that holds with a or b opposed, which it cannot tell: solvers turn away from there."""
     row.gap = -1.0 if row.gap > 0.0 else 1.0
 
 
@@ -68,7 +66,7 @@ def hold(row, direction, gap):
 
 @compiled
 def start_rows(closures, rows):
-    """Write what the equations of spherical closures keep at every pose. Once per workspace."""
+    """Write what the equations of spherical closures hold at every pose. Once per workspace."""
     for k in range(closures.shape[0]):
         if closures[k].kind == SPHERICAL:
             for r in range(3):
@@ -132,7 +130,7 @@ def write_rows(closures, state, rows, k):
 
 @compiled
 def worse(a, b):
-    """The larger of two errors; NaN where either is."""
+    """The larger of two errors; NaN propagates."""
     return a if a != a or b <= a else b
 
 
@@ -159,7 +157,7 @@ def closed(block, residual):
 def turned_over(closures, block, state):
     """True where a closure of a block holds all its equations with an axis the wrong way round.
 
-    Directions that ought to coincide are kept square to others, which opposed ones are too.
+    The equations keep directions that ought to coincide square to others, which opposed ones are too.
     """
     for k in range(block.closure_start, block.closure_start + block.closure_count):
         closure = closures[k]
@@ -197,8 +195,7 @@ def joint_row(body, me, row, point):
 
 @compiled
 def block_jacobian(model, data, block, J, start_at):
-    """Fill J[start_at:] with the flat (block.rows, block.count) matrix of the rates
-    of the block's equations per rate of its joints."""
+    """Fill J[start_at:] with the flat (block.rows, block.count) rates of the block's equations per joint rate."""
     bodies, closures, state, rows = model.bodies, model.closures, data.state, data.rows
     start = block.start
     n = block.count
@@ -229,10 +226,7 @@ def block_jacobian(model, data, block, J, start_at):
 
 @compiled
 def inverse_of_three(J, at, out, to):
-    """Inverse of the flat (3, 3) matrix J[at:] into out[to:]; returns its reciprocal condition, see `regularity`.
-
-    Where that is 0, the matrix has no inverse, and `out` is left alone.
-    """
+    """Inverse of the flat (3, 3) matrix J[at:] into out[to:], if any; returns its reciprocal condition."""
     a = (J[at], J[at + 3], J[at + 6])
     b = (J[at + 1], J[at + 4], J[at + 7])
     c = (J[at + 2], J[at + 5], J[at + 8])
@@ -254,9 +248,9 @@ def inverse_of_three(J, at, out, to):
 
 @compiled
 def inverse_of_three_by_two(J, at, out, to):
-    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:]; returns its reciprocal condition.
+    """Pseudo-inverse of the flat (3, 2) matrix J[at:] into out[to:], unless the sine of its columns' angle is 0.
 
-    That is the sine of the angle between the columns. Where it is 0, `out` is left alone.
+    Returns that sine, the reciprocal condition.
     """
     a = (J[at], J[at + 2], J[at + 4])
     b = (J[at + 1], J[at + 3], J[at + 5])
@@ -279,7 +273,7 @@ def inverse_of_tall(J, m, n, out, scratch):
 
     With full column rank it is the pseudo-inverse. Columns in the span of those before them are dropped: their joints
     rest. `scratch` holds at least n * n values. J is overwritten by its orthonormal factor. Returns the reciprocal
-    condition of the kept columns, see `regularity`, and the number of dropped ones.
+    condition of the columns left, and the number of dropped ones.
     """
     dropped = 0
     inverted = 0.0
@@ -344,9 +338,9 @@ def inverse_of_tall(J, m, n, out, scratch):
 
 @compiled
 def weigh_directions(closures, block, values, start_at, per_row, per_joint):
-    """Multiply what belongs to equations that hold a direction by the robot's size, as `block_residual` counts them.
+    """Multiply `values[start_at:]`, per equation and joint, by the robot's size where an equation holds a direction.
 
-    So a block's equations are lengths all of them. `values[start_at:]` has an entry per equation and joint.
+    So a block's equations are lengths all of them, as in `block_residual`.
     """
     for k in range(block.closure_start, block.closure_start + block.closure_count):
         closure = closures[k]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joint positions that close the loops at a pose as they are, whichever of the solutions there they are."""
+"""Joint positions that close the loops at a pose as they are, whichever of the solutions they are."""
 
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.chain import chain_motion, place_chain, read_chain
@@ -32,10 +32,7 @@ SAME = 1e-6  # rad, and of the robot's size: configurations nearer than this are
 
 @compiled
 def gap_as_placed(model, data):
-    """Largest gap [m] of the loops with all joints where the state has them; -1 where one of them is open.
-
-    The platform is in place before.
-    """
+    """Largest gap [m] of the loops at the joints and platform in the state; -1 where a loop is open."""
     blocks, state = model.blocks, data.state
     worst = 0.0
     for b in range(blocks.shape[0]):

@@ -58,9 +58,8 @@ def place_block(bodies, block, state):
 def solve_newton(model, data, block):
     """Positions of a block by Newton's method from the joint positions in the state: (residual, iterations).
 
-    The row SLOWEST of the vectors gets the largest ratio of a correction to the one before, where it is larger than
-    what stands there; infinite where one is longer than NEXT. By it `follows` tells whether the solution is the one
-    next to where the joints were.
+    Raises the row SLOWEST of the vectors to the largest ratio of a correction to the one before, or to infinity where
+    one is longer than NEXT. By it `follows` tells whether the solution is the one next to where the joints were.
     """
     bodies, closures, state, rows, work = model.bodies, model.closures, data.state, data.rows, data.work
     slowest = data.system[VECTORS, SLOWEST]
@@ -98,7 +97,7 @@ def solve_newton(model, data, block):
 
 @compiled
 def behind_iterated(model, b):
-    """Whether what block b closes on depends on a block solved by iteration, which may have other solutions."""
+    """Whether block b closes on a block solved by iteration, which may have other solutions."""
     bodies, closures, blocks = model.bodies, model.closures, model.blocks
     block = blocks[b]
     for other in range(b):
@@ -119,10 +118,10 @@ def behind_iterated(model, b):
 
 @compiled
 def solve_positions(model, data, mode, angles):
-    """Solve all joint positions for the platform pose in the state.
+    """Solve all joint positions for the platform pose in the state: (status, residual, iterations).
 
-    `mode` is the index of a working mode, or -1 for the one nearest to the joint positions in the state; with `angles`
-    false, turning joints get cosine and sine but no angle. Returns (status, residual, iterations).
+    `mode` is a working mode, or -1 for the one nearest to the joint positions in the state; without `angles`, turning
+    joints get cosine and sine but no angle.
     """
     bodies, closures, blocks, state, rows = model.bodies, model.closures, model.blocks, data.state, data.rows
     worst = 0.0

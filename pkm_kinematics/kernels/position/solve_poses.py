@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole solves, for one pose and for many: what the Python classes call."""
+"""Whole solves, for one pose (7,) and for many: what the Python classes call.
+
+Lean solves take a finite pose with a unit quaternion and write actuated joint positions `out` (n_actuated,) in working
+mode `mode`, or nearest to the state where that is negative. Joint positions q and seed are (n_joints,).
+"""
 
 from math import cos, isfinite, isnan, sin, sqrt
 
@@ -35,11 +39,7 @@ FARTHEST = 1e5  # rad, and of the robot's size: beyond, neighbouring numbers are
 
 @compiled
 def inverse_direct(model, data, mode, pose, out):
-    """Lean inverse kinematics of a robot whose actuated blocks are all `direct`: one scalar equation per actuator.
-
-    `pose` (7,) must be finite with a unit quaternion; `out` (n_actuated,) gets the actuated joint positions, in working
-    mode `mode`, or nearest to the state where that is negative. Returns a status; passive joints are not looked at.
-    """
+    """Lean inverse kinematics if all actuated blocks are `direct`, passive joints not solved. Returns a status."""
     bodies, closures, blocks, state = model.bodies, model.closures, model.blocks, data.state
     place_platform(state, pose)
     platform = state[PLATFORM]
@@ -95,7 +95,7 @@ def inverse_direct_many(model, data, mode, poses, out, status):
 
 @compiled
 def check_pose(pose, clean):
-    """Copy a pose (7,) with its quaternion normalised; False where it is not finite or not near unit length."""
+    """Copy a pose with its quaternion normalised; False where it is not finite or not near unit length."""
     for k in range(7):
         if not isfinite(pose[k]):
             return False
@@ -120,13 +120,13 @@ def all_finite(values):
 
 @compiled
 def fine(q, body, size):
-    """Whether the position of a body's joint is a number fine enough to close loops with."""
+    """Whether the position of a body's joint is accurate enough as a number to close loops with."""
     return abs(q) < (FARTHEST * size if body.prismatic == 1 else FARTHEST)
 
 
 @compiled
 def usable_seed(model, seed):
-    """Whether all joint positions (n_joints,) are `fine`."""
+    """Whether all joint positions are `fine`."""
     bodies, chain, size = model.bodies, model.chain, model.task[0].size
     usable = True
     for i in range(2, bodies.shape[0]):
@@ -158,7 +158,7 @@ def beyond_limits(model, data):
 
 @compiled
 def solve_pose(model, data, pose, branch):
-    """All joint positions of one pose (7,): (status, residual, iterations).
+    """All joint positions of one pose: (status, residual, iterations).
 
     Poses within rounding of the motion space are moved into it; others, and unusable ones, are INVALID_INPUT.
     """
@@ -194,7 +194,7 @@ def turns_from_home(model, data, branch, home):
 
 @compiled
 def take_seed(model, data, seed):
-    """Put all joints where `seed` (n_joints,) has them, for a solve to begin from."""
+    """Put all joints at `seed`, for a solve to begin from."""
     bodies, chain, state = model.bodies, model.chain, data.state
     for i in range(2, bodies.shape[0]):
         me = state[i]
@@ -207,7 +207,7 @@ def take_seed(model, data, seed):
 
 @compiled
 def read_joints(model, data, q):
-    """Write all joint positions to q (n_joints,)."""
+    """Write all joint positions to q."""
     for i in range(2, model.bodies.shape[0]):
         q[model.bodies[i].column] = data.state[i].q
     for i in range(1, model.chain.shape[0]):
@@ -227,10 +227,9 @@ def read_rates(model, data, qd, qdd):
 
 @compiled
 def solve_many(model, data, choice, poses, twists, accelerations_, out):
-    """Positions of all joints for poses (n, 7), and rates where `twists` and `accelerations_` (n, 6) are not empty.
+    """Joint positions for poses (n, 7) into `out`, a `Solved`; rates too unless `twists`, `accelerations_` are empty.
 
-    `out` is a `Solved`. Rows without a configuration keep the joint positions that they have in it; those whose seed is
-    not usable are INVALID_INPUT.
+    These are (n, 6). Rows without a configuration stay as they are; those whose seed is not usable are INVALID_INPUT.
     """
     shared = choice.seeds.shape[0] == 1
     usable = shared and usable_seed(model, choice.seeds[0])

@@ -10,10 +10,9 @@ from pkm_kinematics.kernels.position.positions import CONVERGED, JOINT_LIMIT
 
 @compiled
 def bring_in(lower, upper, turning, status, q):
-    """Turn joints q (n, n_joints) of the rows with status JOINT_LIMIT into their ranges, where one more turn fits.
+    """Turn joints q (n, n_joints) of rows with JOINT_LIMIT into their ranges, where one more turn fits: then CONVERGED.
 
     The shortest turn from home need not be the one that a limb took: it comes to another branch stretched or folded.
-    Rows whose joints are then all inside are CONVERGED.
     """
     for k in range(q.shape[0]):
         if status[k] != JOINT_LIMIT:

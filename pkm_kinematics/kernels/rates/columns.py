@@ -33,12 +33,7 @@ def anchor_twist(bodies, state, point, anchor, sign, subspace, twist):
 
 @compiled
 def joint_columns(model, data, twist):
-    """Write every joint's `column`: qd = column . u for platform velocities u in the motion space.
-
-    Blocks must have been inverted.
-
-    `twist` (6, n) is scratch.
-    """
+    """Write each joint's `column`: qd = column . u, u in the motion space; blocks inverted, `twist` (6, n) scratch."""
     bodies, closures, blocks, subspace = model.bodies, model.closures, model.blocks, model.subspace
     state, rows, work = data.state, data.rows, data.work
     n = subspace.shape[1]

@@ -11,10 +11,7 @@ from pkm_kinematics.kernels.regularity import is_regular
 
 @compiled
 def inverse_jacobians(model, data, choice, poses, out):
-    """Rates of the actuated joints per platform twist, `out` (n, n_actuated, 6), at poses (n, 7).
-
-    Rows without a regular configuration are left as they are.
-    """
+    """Actuated joint rates per twist, `out` (n, n_actuated, 6), at poses (n, 7); singular rows are left as they are."""
     for k in range(poses.shape[0]):
         take_seed(model, data, choice.seeds[k if choice.seeds.shape[0] > 1 else 0])
         status, _, _ = solve_pose(model, data, poses[k], choice.branch)

@@ -59,7 +59,7 @@ def point_acceleration(me, point, velocity):
 
 @compiled
 def share(work, at, gap):
-    """What three equations, open by the vector `gap`, ask of a joint: a row of the pseudo-inverse times the gap."""
+    """A row of the pseudo-inverse times the vector `gap` of three open equations: what they ask of a joint."""
     return work[at] * gap[0] + work[at + 1] * gap[1] + work[at + 2] * gap[2]
 
 
@@ -235,7 +235,7 @@ def accelerations(model, data):
 
 @compiled
 def correct(bodies, block, state):
-    """Add what the joint accelerations of a block contribute to the accelerations of its bodies."""
+    """Add the joint accelerations of a block to the accelerations of its bodies."""
     start = block.start
     for i in range(start, start + block.count):
         me = state[i]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The twists that limbs and branch leave to the platform, and the acceleration that they impose, pose by pose."""
+"""The twists that limbs and branch leave to the platform, and the acceleration that they impose, pose by pose.
+
+Positions must be solved before. Twists and rates are (6,), linear, then angular; poses are (n, 7).
+"""
 
 from math import sqrt
 
@@ -93,8 +96,7 @@ def write_basis(spanning, basis):
 def limb_null_space(model, data, limb):
     """What a limb's closures J qd + G V = 0 say of the platform alone: U (m, m), rank of J, and G (m, 6).
 
-    Columns of U from that rank on are combinations of the equations that the limb's joints cannot change. Positions
-    must be solved.
+    Columns of U from that rank on are combinations of the equations that the limb's joints cannot change.
     """
     blocks = model.blocks
     first, stop = model.limbs[limb, 0], model.limbs[limb, 1]
@@ -120,8 +122,8 @@ def limb_null_space(model, data, limb):
 def constraint_hold(model, data, blocked):
     """How well the limbs hold what they block: the singular value whose vanishing would free one of the `blocked`.
 
-    Of the orthonormal constraint wrenches of every limb, one below the other, with moments over the characteristic
-    length. Infinite where nothing is blocked. Positions must be solved.
+    Of the orthonormal constraint wrenches of all limbs, moments over the characteristic length. Infinite if nothing is
+    blocked.
     """
     if blocked == 0:
         return np.inf
@@ -151,10 +153,7 @@ def constraint_hold(model, data, blocked):
 
 @allocating
 def limb_margins(model, data, choice, poses, blocked, hold, regularity):
-    """`constraint_hold`, and the reciprocal condition of the worst block, at poses (n, 7), both (n,).
-
-    NaN where there is no configuration.
-    """
+    """`constraint_hold` and the worst block's reciprocal condition at poses, both (n,); NaN without configuration."""
     for k in range(poses.shape[0]):
         take_seed(model, data, choice.seeds[k if choice.seeds.shape[0] > 1 else 0])
         status, _, _ = solve_pose(model, data, poses[k], choice.branch)
@@ -167,10 +166,9 @@ def limb_margins(model, data, choice, poses, blocked, hold, regularity):
 
 @allocating
 def motion_space(model, data, allowed, twist, space, bias):
-    """Motion space (6, mobility) and bias acceleration (6,) at solved positions with inverted blocks.
+    """Motion space (6, mobility), and bias acceleration (6,) of least norm imposed at `twist`; blocks inverted before.
 
-    `allowed` (6, c) spans the twists of the branch. The bias is
-    what the constraints alone impose at `twist` (6,), of minimum norm.
+    `allowed` (6, c) spans the twists of the branch.
     """
     closures, blocks, limbs, state, rows = model.closures, model.blocks, model.limbs, data.state, data.rows
     length = model.task[0].length
@@ -226,10 +224,7 @@ def motion_space(model, data, allowed, twist, space, bias):
 
 @allocating
 def motion_spaces(model, data, choice, poses, twists, spaces, biases):
-    """`motion_space` at poses (n, 7) with twists (n, 6); NaN where there is none.
-
-    Results: spaces (n, 6, mobility), biases (n, 6).
-    """
+    """`motion_space` at poses with twists (n, 6), into spaces (n, 6, mobility), biases (n, 6); NaN where none is."""
     constant = model.task[0].constant == 1
     for k in range(poses.shape[0]):
         take_seed(model, data, choice.seeds[k if choice.seeds.shape[0] > 1 else 0])
@@ -246,8 +241,10 @@ def motion_spaces(model, data, choice, poses, twists, spaces, biases):
 
 @compiled
 def is_off_space(rates, scale, projector, rounding):
-    """Whether rates (6,), each component scaled by `scale` (6,), are off the space that `projector` (6, 6) projects on,
-    by more than `rounding` of one plus their size, or too large to be squared; with none (0, 6) only that counts."""
+    """Whether rates times `scale` (6,) miss the space of `projector` (6, 6), or are too large to square.
+
+    By more than `rounding` of one plus their size. With no projector (0, 6) only the size counts.
+    """
     size = 0.0
     left = 0.0
     for r in range(6):

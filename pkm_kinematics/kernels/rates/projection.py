@@ -15,7 +15,7 @@ NOTHING = (0.0, 0.0, 0.0)
 
 @compiled
 def clear_wrench(me):
-    """Forget the wrench accumulated on a body."""
+    """Zero the wrench accumulated on a body."""
     put(me.force, NOTHING)
     put(me.torque, NOTHING)
 
@@ -29,7 +29,7 @@ def push(me, force, moment, point):
 
 @compiled
 def gather_block(bodies, block, state):
-    """Carry the wrenches on a block's bodies down the tree, adding to each joint's effort what it has to hold."""
+    """Move the wrenches on a block's bodies down the tree, adding to each joint's effort what it has to hold."""
     for i in range(block.start + block.count - 1, block.start - 1, -1):
         me = state[i]
         R = me.R
@@ -67,9 +67,9 @@ def release_block(closures, block, state, rows, work):
 
 @compiled
 def inverse_jacobian(model, data, out):
-    """Rates of the actuated joints per platform twist, `out` (n_actuated, 6): linear, then angular.
+    """Actuated joint rates per twist, linear, then angular, `out` (n_actuated, 6); blocks inverted before.
 
-    Blocks must have been inverted. Overwrites the wrenches and efforts in the state.
+    Overwrites the wrenches and efforts in the state.
     """
     bodies, closures, blocks, state, rows, work = (
         model.bodies,
