@@ -187,9 +187,9 @@ class Robot:
         return self._backend.payload
 
     def on_output(self, listener: Callable[[str, float], None]) -> Callable[[], None]:
-        """Call a listener with name and value of each output that a motion changes from now on.
+        """Call a listener, in a thread of its own, with name and value of each output that a motion changes.
 
-        Calls come in the order of the events, in a thread of their own. The function returned removes the listener.
+        Calls come in the order of the events. The function returned removes the listener.
         """
         return self._listeners.add(listener)
 
@@ -376,10 +376,7 @@ class Robot:
         _require(self._backend.reset())
 
     def recover(self) -> str:
-        """Recover from a stop: find the platform's pose again, or move it back inside the limits at low speed.
-
-        The text returned says which. Raises `RefusedError` with the reason where neither can be done.
-        """
+        """Find the platform's pose again after a stop, or move it slowly back inside the limits; return which."""
         answer = self._backend.recover()
         _require(answer)
         self._until_rest()

@@ -47,10 +47,7 @@ class PositionLimiter:
         return self._rate
 
     def follow(self, wanted: Array, dt: float) -> Array:
-        """Positions (n_actuated,) to command now, `dt` [s] after the last call, within the limits; NaN propagates.
-
-        Raises `ValueError` before `start`.
-        """
+        """Positions (n_actuated,) to command, `dt` [s] after the last ones, within the limits; NaN propagates."""
         if self._wanted is None:
             raise ValueError("start before following")
         if not np.isfinite(wanted).all():

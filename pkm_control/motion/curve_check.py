@@ -139,10 +139,7 @@ class CurveCheck:
         return np.append(inner, knots[-1])
 
     def refusal(self, trajectory: PointTrajectory, events: PathEvents = NO_EVENTS) -> str:
-        """Why a trajectory cannot be run, with the first instant [s] of it; empty where it can.
-
-        Of the events on the way, payloads count.
-        """
+        """Why a trajectory, with payloads among its events, cannot be run, and the first time [s] of it; or empty."""
         for place, k in (("begins", 0), ("ends", -1)):
             _, twist, _ = trajectory.sample(trajectory.times[[k]])
             if np.abs(twist).max() > AT_REST:
@@ -182,10 +179,7 @@ class CurveCheck:
         )
 
     def braking(self, trajectory: PointTrajectory, events: PathEvents = NO_EVENTS) -> Braking:
-        """Largest changes of the rate along a trajectory that can be run: what its efforts leave, place by place.
-
-        Of the events on the way, payloads count.
-        """
+        """Largest changes of the rate along a possible trajectory that its efforts, with payloads by events, allow."""
         count = max(3, min(_BRAKING_SAMPLES, len(self.times(trajectory))))
         times = np.linspace(trajectory.times[0], max(trajectory.cycle, trajectory.times[0] + _TOUCH), count)
         pose, twist, acceleration = trajectory.sample(times)
@@ -262,10 +256,7 @@ class CurveCheck:
         return Room(MOVING * limits.velocity, effort, standing, shared)
 
     def load(self, pose: Array, twist: Array, acceleration: Array) -> float:
-        """Largest share of an effort limit in a motion: pose (n, 7), twist and acceleration (n, 6), base frame.
-
-        Infinite where no efforts do it.
-        """
+        """Largest share of an effort limit in a motion: pose (n, 7), twist, acceleration (n, 6); infinite: impossible."""
         pose = rounded(self.kinematics, pose, self.mode)
         wrench = Carried.always(self.payload, len(pose)).wrench(
             self.kinematics.mechanism.gravity, pose, twist, acceleration

@@ -87,13 +87,13 @@ class ActuatorLimits:
         return f"{name}{others}: {a:g} to {b:g} {unit}"
 
     def bounds(self, reserve: float = 0.0) -> tuple[Array, Array]:
-        """Least and largest efforts (n_actuated,), less a fraction `reserve` of the stronger side for the controller."""
+        """Least and largest efforts (n_actuated,), less a fraction `reserve` of the stronger side, kept for control."""
         least, most = self.least_effort, self.most_effort
         share = 1.0 - reserve
         return np.where(least < 0.0, share * least, least), np.where(most > 0.0, share * most, most)
 
     def slack(self, size: float) -> Array:
-        """Rounding tolerance (n_actuated,) [rad or m] at the ends of the ranges, as in the solvers; robot's size [m]."""
+        """Rounding tolerance (n_actuated,) [rad or m] at the ends of ranges, as in the solvers; robot's size [m]."""
         return LIMIT_SLACK * np.array([size if unit == "m" else 1.0 for unit in self.length_units])
 
     def first_beyond(self, positions: Array, size: float) -> tuple[int, str] | None:

@@ -94,7 +94,7 @@ class RoundedPath:
         return float(self.corners[-1])
 
     def segment(self, s: Array) -> NDArray[np.int64]:
-        """Numbers of the steps (n,), from 0, between two given poses, that parameters (n,) are in."""
+        """As `Path.segment`."""
         return np.clip(np.searchsorted(self.corners, s, side="right") - 1, 0, len(self._spans) - 1)
 
     def breaks(self) -> Array:

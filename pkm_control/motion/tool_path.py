@@ -22,11 +22,11 @@ class ToolPath:
         self.corners = path.corners
 
     def segment(self, s: Array) -> NDArray[np.int64]:
-        """Numbers of the steps (n,), from 0, that parameters (n,) are in."""
+        """As `Path.segment`."""
         return self._path.segment(s)
 
     def breaks(self) -> Array:
-        """Sorted parameters where the character of the path changes, both ends too."""
+        """As `Path.breaks`."""
         return self._path.breaks()
 
     def sample(self, s: Array) -> PathSample:

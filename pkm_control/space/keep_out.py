@@ -34,10 +34,7 @@ class RoundedBox:
     radius: float = 0.0
 
     def row(self) -> Array:
-        """Numbers (COLUMNS,) for the kernels, as `pkm_control/kernels/clearance.py` names them.
-
-        Raises `ValueError` where a number makes no sense.
-        """
+        """Numbers (COLUMNS,) for `kernels/clearance.py`; `ValueError` where a number makes no sense."""
         rotation = np.array(self.rotation, dtype=np.float64)
         numbers = np.array([*self.centre, *rotation.T.ravel(), *self.half, self.radius])
         if not np.isfinite(numbers).all() or numbers[12:].min() < 0.0:

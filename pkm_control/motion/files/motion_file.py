@@ -66,7 +66,7 @@ _OUTPUT = "output:"  # a column's name begins with it, and ends with the output'
 _LONGEST_LEAD = 10.0  # s
 _HEADER_CELL = re.compile(r"^(?P<name>[^\[\]]*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?$")
 _MAX_LETTERS = 50_000_000
-_MAX_LINE = 10_000  # letters
+_MAX_LINE = 10_000  # characters
 _MAX_WAYPOINTS = 200_000
 _MAX_TIMED_STEP = math.radians(170.0)  # beyond it, "the shorter way round" between two recorded attitudes is a guess
 
@@ -110,10 +110,7 @@ class MotionFile:
         return len(self.poses)
 
     def in_base(self, home: Array) -> MotionFile:
-        """The motion of the platform in the base frame; home (7,) is the pose that it may be relative to.
-
-        Raises `MotionFileError` where it is in the frame of a conveyor, which moves.
-        """
+        """The motion in the base frame, with home (7,) for a relative one; `MotionFileError` in a conveyor's frame."""
         if self.riding is not None:
             problem, remedy = "is in the frame of a conveyor", "say which: robot.follow(file, on=...), pkm follow --on"
             raise MotionFileError(self.source, None, None, problem, remedy)
@@ -183,10 +180,7 @@ def parse_motion(
 
 
 def task_chain_of(mechanism: Mechanism) -> tuple[Joint, ...]:
-    """Joints of the platform chain from base to platform, whose coordinates may be columns of a motion file.
-
-    None of them where a joint has more than one coordinate.
-    """
+    """Joints, from base to platform, whose coordinates a file may have as columns; none if one has several."""
     chain = tuple(mechanism.joint_named[name] for name in mechanism.platform_chain)
     return chain if all(joint.type.dof <= 1 for joint in chain) else ()
 
@@ -290,7 +284,7 @@ class _Parser:
         return found
 
     def recognise(self, line: int, cells: list[str]) -> None:
-        """Refuse a file that is no motion file before quoting anything of it: it may be any file, not the user's own."""
+        """Refuse a file that is no motion file before anything of it is quoted: it may be any file of the computer."""
         if len(cells) == 1 and ";" in cells[0]:
             raise self.fail(line, None, "is separated by semicolons", "separate the columns by commas")
         names = [match["name"].strip() for cell in cells if (match := _HEADER_CELL.match(cell))]
