@@ -173,7 +173,7 @@ def _sent(drives: Drives | None, recording: Recording) -> tuple[str, ...]:
 
 
 def _rehearse(dynamics: Dynamics, planner: MotionPlanner, file: MachineFile) -> None:
-    """Run a few periods without the drives, as a warm-up: a kernel compiled later would make the computer silent."""
+    """Run a few periods without the drives, as a warm-up: compiling a kernel later would be a silence to the drives."""
     loop = _position_loop(dynamics, LOOPBACK, file)
     switch_on(loop)
     run_motion(loop, planner.rest(np.asarray(dynamics.kinematics.home, dtype=np.float64), _REHEARSAL))

@@ -256,7 +256,7 @@ class CurveCheck:
         return Room(MOVING * limits.velocity, effort, standing, shared)
 
     def load(self, pose: Array, twist: Array, acceleration: Array) -> float:
-        """Largest share of an effort limit in a motion: pose (n, 7), twist, acceleration (n, 6); infinite: impossible."""
+        """Largest share of an effort limit in a motion (n, 7), (n, 6), (n, 6), base frame; infinite: impossible."""
         pose = rounded(self.kinematics, pose, self.mode)
         wrench = Carried.always(self.payload, len(pose)).wrench(
             self.kinematics.mechanism.gravity, pose, twist, acceleration

@@ -47,7 +47,10 @@ def titled(axes: Axes, title: str, x: str = "time [s]", y: str = "") -> None:
 
 
 def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tuple[str, str, Sequence[str]]) -> None:
-    """Draw points (n, 3), reference and measured, in their widest plane; `words`: title, unit, coordinates' names."""
+    """Draw points (n, 3), reference and measured, in the plane of largest extent; if spatial, an inset shows all.
+
+    `words` are title, unit, and names of the three coordinates.
+    """
     title, unit, names = words
     across, up, third = widest_plane(wanted)
     axes.plot(wanted[:, across], wanted[:, up], color=ASKED, linewidth=3.2, label="reference", solid_capstyle="round")
@@ -139,7 +142,7 @@ def error(axes: Axes, recording: Recording, which: int, title: str) -> None:
 
 
 def fine_unit(value: float, unit: str) -> tuple[float, str]:
-    """A readable unit for a value in m or rad, and the factor to it."""
+    """The factor from m or rad to a unit in which a value is readable, and that unit."""
     return (1e6, f"µ{unit}") if value < 1e-4 else (1e3, f"m{unit}")
 
 
