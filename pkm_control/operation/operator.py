@@ -22,10 +22,7 @@ _LOOK = 0.005  # s
 
 
 class Operator:
-    """Asks the loop; a request that cannot be met is an answer, not an error.
-
-    `stop` calls `withdraw`, to drop motions that wait for their turn.
-    """
+    """Asks the loop; a refusal is an answer, not an error. `stop` calls `withdraw`, to drop motions that wait."""
 
     def __init__(self, controls: Controls, withdraw: Callable[[], None] = lambda: None) -> None:
         self._controls = controls

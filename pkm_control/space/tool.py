@@ -35,10 +35,7 @@ class ToolError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Tool:
-    """A point on the platform for which poses may be given: `pose` (7,) in the platform's frame, and its mass [kg].
-
-    `com` (3,) is the tool's centre of mass [m], platform frame.
-    """
+    """A point for poses: `pose` (7,), its mass [kg] and centre of mass `com` (3,) [m], platform frame."""
 
     name: str
     pose: Array

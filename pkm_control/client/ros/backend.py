@@ -30,18 +30,11 @@ _LOOK = 0.01  # s
 
 
 class RosBackend(RosLink):
-    """A link, the robot's description, and its motions.
+    """A link, the robot's description, and its motions; parameters and errors as of `RosLink`, and two files.
 
     Args:
-        timeout: time allowed for finding the robot's nodes [s].
         hardware_file: path of the machine's file, for its limits; empty: none.
-        ready: within the timeout, wait for the first reading of the machine, too.
-        conveyor_file: path of the controller's file of conveyors; empty: none.
-
-    Raises:
-        NoRobotError: nodes do not answer in that time; says what is missing.
-        MachineFileError: the file of conveyors cannot be used.
-        ValueError: an invalid namespace.
+        conveyor_file: path of the controller's file of conveyors; empty: none. `MachineFileError` if it cannot be used.
     """
 
     def __init__(
