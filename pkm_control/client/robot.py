@@ -342,7 +342,7 @@ class Robot:
         return task
 
     def set_speed(self, fraction: float) -> None:
-        """Run present and later motions at a fraction, 0 to 1, of their planned speed; 0 halts them on their paths."""
+        """Run motions, present and later, at a fraction of their planned speed: 0 (halt) to 1, else `RefusedError`."""
         _require(self._backend.set_speed(float(fraction)))
 
     def pause(self) -> None:
@@ -351,24 +351,24 @@ class Robot:
         self._until_rest()
 
     def resume(self) -> None:
-        """Continue the paused motion; after a jog, the platform first moves back to the path."""
+        """Continue the paused motion, `RefusedError` where there is none; after a jog, first move back to the path."""
         _require(self._backend.resume())
 
     def stop(self) -> None:
-        """End any motion on its path, and wait until it is at rest; at rest, do nothing."""
+        """End any motion on its path, and wait until it is at rest; `RefusedError` where the controller cannot."""
         _require(self._backend.stop())
         self._until_rest()
 
     def enable(self) -> None:
-        """Enable the drives; the platform is held where it is."""
+        """Enable the drives, and hold the platform where it is; `RefusedError` with the reason where they cannot be."""
         _require(self._backend.enable())
 
     def disable(self) -> None:
-        """Disable the drives; any motion ends at once."""
+        """Disable the drives, which ends any motion at once; `RefusedError` where they cannot be reached."""
         _require(self._backend.disable())
 
     def emergency_stop(self) -> None:
-        """Disable the drives at once; they stay disabled until `reset` and `enable`."""
+        """Disable the drives at once, until `reset` and `enable`; `RefusedError` where they cannot be reached."""
         _require(self._backend.emergency_stop())
 
     def reset(self) -> None:
@@ -411,7 +411,7 @@ class Robot:
         return answer.message
 
     def wait(self, seconds: float) -> None:
-        """Let seconds pass on the robot's clock."""
+        """Let seconds pass on the robot's clock; `RefusedError` for a number that is no duration."""
         if not (math.isfinite(seconds) and seconds >= 0.0):
             raise RefusedError(f"seconds is {seconds}; give zero or more")
         self._backend.wait(seconds)

@@ -97,7 +97,7 @@ class ActuatorLimits:
         return LIMIT_SLACK * np.array([size if unit == "m" else 1.0 for unit in self.length_units])
 
     def first_beyond(self, positions: Array, size: float) -> tuple[int, str] | None:
-        """First row of positions (n, n_actuated) outside a range, which a machine's file may narrow, and why; or None."""
+        """First row of positions (n, n_actuated) outside a range, which a machine file may narrow, and why; or None."""
         over = np.maximum(positions - self.upper, self.lower - positions)
         rows = np.flatnonzero((over > self.slack(size)).any(axis=1))
         if not rows.size:
