@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trajectories, controllers, simulated hardware and what runs them; the ROS nodes over them are in `nodes`."""
+"""Trajectories, controllers, simulated hardware and the loops that run them; `nodes` has the ROS nodes over them."""

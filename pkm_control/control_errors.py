@@ -8,14 +8,9 @@ from pkm_description.introduction import fixed
 
 
 class MotionFileError(PkmError):
-    """A motion file that cannot be used: names the line and the column, what is wrong there and what to do.
+    """An unusable motion file: names the line and the column, the problem and the remedy.
 
-    Args:
-        source: name of the file.
-        line: counts from 1; None where the file as a whole is meant.
-        column: its name in the header row, if it is about one.
-        problem: what is wrong.
-        remedy: what to do.
+    `line` counts from 1, None where the file as a whole is meant; `column` is a name in the header row.
     """
 
     def __init__(self, source: str, line: int | None, column: str | None, problem: str, remedy: str) -> None:
@@ -33,7 +28,7 @@ class MotionFileError(PkmError):
 
 
 class UnreachableMotionError(PkmError):
-    """A motion that leaves the workspace: says where on the path, and what the kinematics answered."""
+    """A motion that leaves the workspace: says where on the path, and the answer of the kinematics."""
 
     def __init__(self, where: str, position: tuple[float, float, float], reason: str) -> None:
         self.where = where
@@ -44,7 +39,7 @@ class UnreachableMotionError(PkmError):
 
 
 class LimitError(PkmError):
-    """A motion that breaks a limit and may not be slowed down: names the limit, where, by how much, and what to do."""
+    """A motion that breaks a limit and may not be slowed down: names the limit, where, by how much, and the remedy."""
 
     def __init__(self, limit: str, value: float, bound: float, unit: str, where: str, remedy: str) -> None:
         self.limit = limit
@@ -66,7 +61,7 @@ class LifecycleError(PkmError):
 
 
 class SingularHomeError(PkmError):
-    """A robot that is singular at home, so that nothing can be tuned to the inertia that its drives feel there."""
+    """A robot that is singular at home, so that no gains can be tuned to the inertia of its drives there."""
 
     def __init__(self, robot: str) -> None:
         self.robot = robot
@@ -87,26 +82,16 @@ class UnequalDrivesError(PkmError):
 
 
 class ReportError(PkmError):
-    """A page of a report that cannot be drawn: says what there is instead.
-
-    Args:
-        code: exit code of who drew it.
-        table: that was written before.
-    """
+    """A report's page that cannot be drawn; `code` is the drawing process's exit code, `table` the file written."""
 
     def __init__(self, code: int, table: str) -> None:
         super().__init__(f"its page could not be drawn (exit code {code}); the table is {table}")
 
 
 class MachineFileError(PkmError):
-    """A machine file that cannot be used: names the element, what is wrong there and what to do.
+    """An unusable machine file: names the element, the problem and the remedy.
 
-    Args:
-        source: name of the file.
-        element: keys that lead to it, joined by dots; empty where the file as a whole is meant.
-        problem: what is wrong.
-        remedy: what to do.
-        line: counts from 1; 0 where it is not known.
+    `element` is its keys, joined by dots, empty where the file as a whole is meant; `line` counts from 1, 0: not known.
     """
 
     def __init__(self, source: str, element: str, problem: str, remedy: str, line: int = 0) -> None:
@@ -124,5 +109,5 @@ class GoalError(PkmError):
 
 
 def _printable(text: str) -> str:
-    """What a file says, as a message quotes it: not too long, and without what would steer a terminal."""
+    """Text of a file for quoting in a message: shortened, and without control characters of terminals."""
     return shortened(text if text.isprintable() else ascii(text)[1:-1])

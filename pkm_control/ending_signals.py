@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals that end a process which does not hear them: ways out, after which drives are to be off."""
+"""Signals that end a process which does not handle them: each path out has to disable the drives."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only some of a user's installations have, and what to say where it is missing."""
+"""Optional dependencies, and the message where one is missing."""
 
 from __future__ import annotations
 
@@ -17,13 +17,7 @@ PAGE_REMEDY = "pip install viser trimesh"
 
 
 class NotInstalledError(PkmError):
-    """Something optional is asked for and not installed.
-
-    Args:
-        what: that was asked for.
-        modules: that are missing.
-        remedy: how to get them.
-    """
+    """An optional dependency is missing: `what` needs it, `modules` lack, `remedy` gets them."""
 
     def __init__(self, what: str, modules: tuple[str, ...], remedy: str) -> None:
         self.modules = modules
@@ -31,16 +25,7 @@ class NotInstalledError(PkmError):
 
 
 def need(what: str, modules: tuple[str, ...], remedy: str) -> None:
-    """Confirm that modules can be imported, without importing them.
-
-    Args:
-        what: that needs them.
-        modules: by name.
-        remedy: how to get them.
-
-    Raises:
-        NotInstalledError: some cannot.
-    """
+    """Check that modules can be imported, without importing them; `NotInstalledError` where one cannot."""
     missing = tuple(name for name in modules if find_spec(name) is None)
     if missing:
         raise NotInstalledError(what, missing, remedy)

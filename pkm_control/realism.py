@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""By how much a real machine differs from its description: plain numbers, for simulations, plans and what is told."""
+"""Assumed differences between a real machine and its description: plain numbers for simulations, plans and reports."""
 
 STEPS_PER_TURN = 2**17  # of an encoder, at the joint
 LINEAR_STEP = 1e-6  # m
@@ -21,19 +21,12 @@ NOTE = (
 
 
 def reserve_of_drives(rate: float) -> float:
-    """What plans leave to simulated drives that are commanded positions, of efforts and speeds.
-
-    Args:
-        rate: of the commands [Hz].
-
-    Returns:
-        A share.
-    """
+    """Fraction of efforts and speeds that plans leave to simulated drives with position commands at a rate [Hz]."""
     return 1.0 - (1.0 - RESERVE) * min(1.0, rate / _ENOUGH)
 
 
 def payload_note(hidden: float) -> str:
-    """What the report says of the payload; `hidden`: that the controller does not know of [kg]."""
+    """The report's note on a payload `hidden` [kg] that the controller does not know."""
     if hidden > 0.0:
         return f"payload {hidden:g} kg, which the controller does not know of"
     return "no payload that the controller does not know of"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small YAML files, section by section: keys are taken one by one, and what is wrong is said with its place."""
+"""Small YAML files, section by section: keys are taken one by one, and errors name their place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GREATEST = 1e12  # of numbers, whose squares are numbers, too
 
 
 class _Short(reprlib.Repr):
-    """Values as messages quote them: aliases make few lines of a file a text without end."""
+    """Values as messages quote them, shortened: by aliases a few lines of a file become a text without end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,16 +35,10 @@ _SHORT = _Short()
 
 
 class Section:
-    """A mapping of the file, whose keys are taken one by one; `finish` refuses what nobody took.
+    """A mapping of the file, whose keys are taken one by one; `finish` refuses keys that were not taken.
 
-    Args:
-        source: name of the file.
-        element: where in the file, such as `actuators.limb1_arm`.
-        values: the mapping.
-        fallback: where keys are looked for that it does not have.
-
-    Raises:
-        MachineFileError: it is no mapping.
+    `element` is its place in the file, such as `actuators.limb1_arm`; `fallback` is where keys are looked up that it
+    lacks. Its methods raise `MachineFileError` for missing keys without a default and for values of the wrong kind.
     """
 
     def __init__(self, source: str, element: str, values: Any, fallback: Mapping[str, Any] | None = None) -> None:
@@ -60,41 +54,19 @@ class Section:
         self._known: set[str] = set()
 
     def wrong(self, key: str, problem: str, remedy: str) -> MachineFileError:
-        """Return the error of a key.
-
-        Args:
-            key: of this section; empty: it is about all of it.
-            problem: what is wrong.
-            remedy: what to do.
-
-        Returns:
-            The error, to be raised.
-        """
+        """The error of a key; an empty key means the whole section."""
         line = self._lines.get(key, self._line)
         return MachineFileError(self.source, f"{self.element}.{key}".strip("."), problem, remedy, line)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there.
-
-        Args:
-            key: of this section.
-        """
+        """Whether the key is there."""
         self._known.add(key)
         return key in self._values
 
     def number(
         self, key: str, default: float | None = None, bounds: tuple[float, float] = (-_GREATEST, _GREATEST)
     ) -> float:
-        """Return a finite number within bounds; without a default it must be there.
-
-        Args:
-            key: of this section.
-            default: where it is not there.
-            bounds: lowest and highest.
-
-        Returns:
-            The number.
-        """
+        """A finite number within bounds, both included; required where there is no default."""
         if not self.has(key) and default is not None:
             return default
         value = self._required(key)
@@ -106,32 +78,14 @@ class Section:
         return float(value)
 
     def whole(self, key: str, default: int | None = None, bounds: tuple[int, int] = (0, 10**9)) -> int:
-        """Return a whole number within bounds.
-
-        Args:
-            key: of this section.
-            default: where it is not there.
-            bounds: lowest and highest.
-
-        Returns:
-            The number.
-        """
+        """An integer within bounds, both included."""
         value = self.number(key, default, bounds)
         if value != int(value):
             raise self.wrong(key, f"{value:g} is no whole number", "give a whole number")
         return int(value)
 
     def text(self, key: str, default: str | None = None, choices: Sequence[str] = ()) -> str:
-        """Return a text, one of the choices where there are any.
-
-        Args:
-            key: of this section.
-            default: where it is not there.
-            choices: that are allowed; empty: any.
-
-        Returns:
-            The text.
-        """
+        """A text, one of the choices where there are any."""
         if not self.has(key) and default is not None:
             return default
         value = self._required(key)
@@ -142,45 +96,21 @@ class Section:
         return value
 
     def sign(self, key: str, default: int | None = 1) -> int:
-        """Return +1 or -1.
-
-        Args:
-            key: of this section.
-            default: where it is not there.
-
-        Returns:
-            The sign.
-        """
+        """+1 or -1."""
         value = self.number(key, default)
         if value not in (1.0, -1.0):
             raise self.wrong(key, f"{value:g} is no direction", "give 1 or -1")
         return int(value)
 
     def mapping(self, key: str) -> Mapping[str, Any]:
-        """Return a mapping, empty where there is none.
-
-        Args:
-            key: of this section.
-
-        Returns:
-            The mapping.
-        """
+        """A mapping, empty where there is none."""
         value = self._values.get(key) if self.has(key) else {}
         if not isinstance(value, Mapping):
             raise self.wrong(key, f"'{_shown(value)}' is no mapping", "write 'key: value' lines below it")
         return value
 
     def numbers(self, key: str, sizes: Sequence[int], default: Sequence[float] | None = None) -> list[float]:
-        """Return a list of finite numbers; one number alone counts as a list.
-
-        Args:
-            key: of this section.
-            sizes: how many there may be.
-            default: where it is not there.
-
-        Returns:
-            The numbers.
-        """
+        """A list of finite numbers, as many as one of `sizes`; a single number counts as a list."""
         if not self.has(key) and default is not None:
             return list(default)
         value = self._required(key)
@@ -193,30 +123,14 @@ class Section:
         return [float(one) for one in rows]
 
     def rows(self, key: str, size: int) -> list[list[float]]:
-        """Return a list of lists of finite numbers, empty where there is none.
-
-        Args:
-            key: of this section.
-            size: of each list.
-
-        Returns:
-            The lists.
-        """
+        """Lists of `size` finite numbers each, none where the key is missing."""
         value = self._values.get(key) if self.has(key) else []
         if not isinstance(value, list):
             raise self.wrong(key, f"'{_shown(value)}' is no list", f"give lists of {size} numbers")
         return [self._like(key, one).numbers(key, (size,)) for one in value]
 
     def names(self, key: str, choices: Sequence[str]) -> list[str]:
-        """Return a list of texts, empty where there is none.
-
-        Args:
-            key: of this section.
-            choices: that are allowed.
-
-        Returns:
-            The texts.
-        """
+        """A list of texts out of the choices, empty where the key is missing."""
         value = self._values.get(key) if self.has(key) else []
         listed: list[Any] = list(value) if isinstance(value, list) else [value]
         for one in listed:
@@ -225,7 +139,7 @@ class Section:
         return listed
 
     def finish(self) -> None:
-        """Refuse keys that nobody took."""
+        """Refuse keys that were not taken."""
         for key in sorted(str(key) for key in self._values if key not in self._known):
             near = difflib.get_close_matches(key, self._known, n=1)
             remedy = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(sorted(self._known))}"
@@ -236,7 +150,7 @@ class Section:
             raise where.wrong(_shown(key), "no such key", remedy)
 
     def _like(self, key: str, value: Any) -> Section:
-        """A section as this one, of one value."""
+        """A section in the same place, of one value."""
         one = Section(self.source, self.element, {key: value})
         one._lines = self._lines
         return one
@@ -248,17 +162,7 @@ class Section:
 
 
 def read_yaml(path: str | Path) -> tuple[str, Any]:
-    """Read a small file.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        Its name, and what is in it.
-
-    Raises:
-        MachineFileError: it cannot be read.
-    """
+    """Name and contents of a small file; `MachineFileError` where it cannot be read."""
     source = Path(path).name
     try:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
@@ -279,7 +183,7 @@ def read_yaml(path: str | Path) -> tuple[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    """A value as a message quotes it: short, and without what would steer a terminal."""
+    """A value as a message quotes it: shortened, and without control characters of terminals."""
     text = value if isinstance(value, str) else _SHORT.repr(value)
     return shortened(text if text.isprintable() else ascii(text)[1:-1], 100)
 

@@ -20,7 +20,7 @@ _LATE = {"Robot": "pkm_control.client.robot", "Setup": "pkm_control.run.simulate
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is heavy when it is first asked for: `pkm stop` shall not wait for solvers that it does not use."""
+    """Import heavy modules on first access, so that `pkm stop` does not wait for solvers that it does not use."""
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_LATE[name]), name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `Robot` needs of a running robot, wherever it runs: the contract of the two backends."""
+"""The contract of the two backends of `Robot`: what it needs of a running robot, wherever that runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 class Goal(Protocol):
-    """A motion that the controller was given."""
+    """A motion that was handed to the controller."""
 
     @property
     def share(self) -> float:
@@ -31,7 +31,7 @@ class Goal(Protocol):
         ...
 
     def wait_begun(self) -> bool:
-        """Wait until it is admitted, or refused; return which."""
+        """Wait until it is admitted or refused; True: admitted."""
         ...
 
     def wait(self) -> Result:
@@ -39,53 +39,53 @@ class Goal(Protocol):
         ...
 
     def cancel(self) -> None:
-        """Have it end on its path, or not begin at all."""
+        """End it on its path, or keep it from beginning."""
         ...
 
 
 class Backend(Protocol):
     """A controller and its machine. Calls may come from any thread; errors are of the class `NoRobotError`.
 
-    `on_output` is told of each output that takes another value, with name and value, in a thread that must not be kept.
+    `on_output` is called with name and value of each output that changes, in a thread that it must not hold up.
     """
 
     on_output: Callable[[str, float], None]
 
     @property
     def mechanism(self) -> Mechanism:
-        """The robot as it is described."""
+        """The robot's description."""
         ...
 
     @property
     def limits(self) -> ActuatorLimits:
-        """Of its actuators."""
+        """Limits of the robot's actuators."""
         ...
 
     @property
     def time(self) -> float:
-        """What passes on the robot's clock [s]."""
+        """The robot's clock [s]."""
         ...
 
     @property
     def outputs(self) -> dict[str, float]:
-        """What motions have set the outputs to, by name."""
+        """Values that motions have set the outputs to, by name."""
         ...
 
     @property
     def payload(self) -> Inertial | None:
-        """What the controller knows the platform to carry."""
+        """The platform's payload as the controller knows it; None: nothing."""
         ...
 
     def state(self) -> RobotState:
-        """Return one look at it, not older than the call."""
+        """Return a snapshot of the robot, not older than the call."""
         ...
 
     def belt(self, name: str) -> tuple[Conveyor, BeltState]:
-        """Return a conveyor as it is described, and where it is now; raise `ConveyorError` where there is none."""
+        """Return a conveyor's description and its present state; raise `ConveyorError` where there is none so named."""
         ...
 
     def begin(self, motion: MotionPoints, tolerances: Tolerances) -> Goal:
-        """Hand a motion to the controller, which judges it."""
+        """Hand a motion to the controller, which admits or refuses it."""
         ...
 
     def steer(self, twist: Array) -> Answer:
@@ -101,31 +101,31 @@ class Backend(Protocol):
         ...
 
     def stop(self) -> Answer:
-        """End whatever moves, and hold."""
+        """End any motion, and hold."""
         ...
 
     def enable(self) -> Answer:
-        """Have the drives follow commands."""
+        """Enable the drives."""
         ...
 
     def disable(self) -> Answer:
-        """Turn the drives off."""
+        """Disable the drives."""
         ...
 
     def emergency_stop(self) -> Answer:
-        """Turn the drives off at once, until a reset."""
+        """Disable the drives at once, until a reset."""
         ...
 
     def reset(self) -> Answer:
-        """Lead the machine out of a fault; its drives stay off."""
+        """Clear a fault of the machine; its drives stay disabled."""
         ...
 
     def recover(self) -> Answer:
-        """Lead the robot out of a stop."""
+        """Recover the robot from a stop."""
         ...
 
     def change_working_mode(self, label: str) -> Answer:
-        """Begin to go to the working mode of a label, or go on with it."""
+        """Begin the change to the working mode of this label, or continue it."""
         ...
 
     def set_speed(self, fraction: float) -> Answer:
@@ -137,9 +137,9 @@ class Backend(Protocol):
         ...
 
     def waiting(self) -> AbstractContextManager[None]:
-        """Within it, somebody waits for the robot: a simulation may hurry."""
+        """Within this context somebody waits for the robot, so a simulation may run faster than real time."""
         ...
 
     def close(self) -> None:
-        """Let the robot go."""
+        """Release the robot."""
         ...

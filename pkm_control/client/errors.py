@@ -16,15 +16,11 @@ class NoRobotError(PkmError):
 
 
 class RefusedError(PkmError):
-    """The robot does not do what was asked; the message says why, and nothing has moved for it."""
+    """The robot does not do what was asked; the message says why, and nothing has moved."""
 
 
 class MotionEndedError(PkmError):
-    """A motion that began did not come to its end.
-
-    Args:
-        result: how it ended.
-    """
+    """A motion that began and did not come to its end; `result` says how it ended."""
 
     def __init__(self, result: Result) -> None:
         self.result = result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who wants to hear of outputs, told in a thread that may take its time."""
+"""Listeners of output changes, called in a thread of their own so that they may be slow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Listener = Callable[[str, float], None]
 
 
 class Listeners:
-    """Tells listeners of outputs, one after the other, in the order of the events."""
+    """Calls listeners with each output change, one after the other, in the order of the events."""
 
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
@@ -20,14 +20,7 @@ class Listeners:
         self._thread: threading.Thread | None = None
 
     def add(self, listener: Listener) -> Callable[[], None]:
-        """Tell somebody of events from now on.
-
-        Args:
-            listener: called with name and value.
-
-        Returns:
-            Ends it.
-        """
+        """Call a listener with name and value of each event from now on; the function returned removes it."""
         self._listeners.append(listener)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="outputs", daemon=True)
@@ -39,12 +32,7 @@ class Listeners:
             self._listeners.remove(listener)
 
     def put(self, name: str, value: float) -> None:
-        """Take an event; whoever brings it is not kept.
-
-        Args:
-            name: of the output.
-            value: that it took.
-        """
+        """Queue an event; does not block the caller."""
         if self._listeners:
             self._events.put((name, value))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running robot in the hands of a script: the same verbs against a simulation in this process, and over ROS."""
+"""A running robot as a script uses it: the same methods for a simulation in this process and for a robot over ROS."""
 
 from __future__ import annotations
 
@@ -60,20 +60,16 @@ class Robot:
     """A robot that runs: `Robot.simulated("delta")` makes one, `Robot.connect()` finds one that runs over ROS.
 
     Poses are (7,), x y z qx qy qz qw in the base frame, or the robot's task coordinates, as `Kinematics.inverse` takes
-    them: three numbers for a Delta. Verbs that move (`move_to`, `follow`, `jog`) wait for the end; with `block=False`
-    they return as soon as the motion has begun. What the robot does not do is an error that says why: `RefusedError`,
-    or the error of the planner where there is no such motion; nothing has moved then.
+    them: three numbers for a Delta. Methods that move (`move_to`, `follow`, `jog`) wait for the end; with `block=False`
+    they return the task as soon as the motion has begun. Any method raises `RefusedError`, with the reason, for what
+    the robot cannot do, or the planner's error where there is no such motion; nothing has moved then.
 
     Its calls may come from several threads. A motion that is asked for while another runs is planned first; then the
-    one before ends on its path, as PREEMPTED, and the new one begins where that came to rest.
+    running one ends on its path, as PREEMPTED, and the new one begins where that came to rest.
 
     Args:
-        backend: the running robot.
-        reserve: part of the actuators' speeds and efforts that plans leave to the controller.
-        tool_file: path of the file of its tools; empty: none.
-
-    Raises:
-        MachineFileError: the file of tools cannot be used.
+        reserve: fraction of the actuators' speeds and efforts that plans leave to the controller.
+        tool_file: path of the file of its tools, empty: none; `MachineFileError` where it cannot be used.
     """
 
     def __init__(self, backend: Backend, reserve: float = USUAL_RESERVE, tool_file: str = "") -> None:
@@ -92,15 +88,12 @@ class Robot:
     def simulated(
         robot: str | os.PathLike[str] | Mechanism = "delta", realtime: bool = True, setup: Setup | None = None
     ) -> Robot:
-        """Bring a robot to life in this process, without ROS: machine, controller and guard as in `pkm simulate`.
+        """Simulate a robot in this process, without ROS: machine, controller and guard as in `pkm simulate`.
 
         Args:
-            robot: name in the gallery, file, or what `load_mechanism` returned.
-            realtime: its time passes as the clock's; otherwise as fast as it can while somebody waits for the robot.
-            setup: rate, law, payload and more; the usual ones where None.
-
-        Returns:
-            The robot, which holds its home.
+            robot: name in the gallery, file, or mechanism from `load_mechanism`.
+            realtime: keep real time; otherwise time runs as fast as it can while somebody waits for the robot.
+            setup: rate, law, payload and more; None: the defaults.
 
         Raises:
             PkmError: there is no such robot, it cannot be controlled, or a file of the setup cannot be used.
@@ -120,19 +113,15 @@ class Robot:
         tool_file: str = "",
         conveyor_file: str = "",
     ) -> Robot:
-        """Find a robot that runs over ROS (`pkm run`, a launch file). No node, executor or context is asked for.
+        """Find a robot that runs over ROS (`pkm run`, a launch file); the caller needs no node, executor or context.
 
         Args:
-            namespace: of its nodes.
-            timeout: how long it may take to be found [s].
+            timeout: time allowed for finding it [s].
             hardware_file: path of the machine's file, where it has tighter limits than the description.
-            reserve: part of the actuators' speeds and efforts that plans leave to the controller.
-            ready: wait until the controller hears the machine, too, within that time; it may be off.
+            reserve: fraction of the actuators' speeds and efforts that plans leave to the controller.
+            ready: within that time, wait for the controller's first reading of the machine, too, which may be off.
             tool_file: path of the file of its tools; empty: none.
             conveyor_file: path of the controller's file of conveyors, for motions that ride on one.
-
-        Returns:
-            The robot.
 
         Raises:
             NoRobotError: none answers there.
@@ -150,17 +139,17 @@ class Robot:
 
     @property
     def mechanism(self) -> Mechanism:
-        """The robot as it is described."""
+        """The robot's description."""
         return self._backend.mechanism
 
     @cached_property
     def kinematics(self) -> Kinematics:
-        """The library's, of this robot."""
+        """The library's kinematics of this robot."""
         return shared_dynamics(self.mechanism).kinematics
 
     @property
     def _planner(self) -> MotionPlanner:
-        """Of the present working mode, as far as that was seen."""
+        """Planner for the working mode in which the robot was last seen."""
         if self._mode not in self._planners:
             dynamics = shared_dynamics(self.mechanism)
             limits = self._backend.limits
@@ -171,7 +160,7 @@ class Robot:
 
     @property
     def _boarding(self) -> Boarding:
-        """Of the same."""
+        """Planner of conveyor motions for the same working mode."""
         if self._mode not in self._boardings:
             dynamics = shared_dynamics(self.mechanism)
             check = CurveCheck(dynamics.kinematics, dynamics, self._backend.limits, self._mode)
@@ -179,54 +168,36 @@ class Robot:
         return self._boardings[self._mode]
 
     def belt(self, name: str) -> BeltState:
-        """Where a conveyor is now.
-
-        Args:
-            name: of it, in the conveyor file.
-
-        Returns:
-            Its travel [m] and speed [m/s], and why they are not known.
-
-        Raises:
-            ConveyorError: there is no such conveyor.
-        """
+        """Travel [m] and speed [m/s] now of a conveyor of the conveyor file; `ConveyorError` where it has none such."""
         return self._backend.belt(name)[1]
 
     @property
     def state(self) -> RobotState:
-        """One look at the robot, not older than the call."""
+        """A snapshot of the robot, not older than the call."""
         return self._backend.state()
 
     @property
     def outputs(self) -> dict[str, float]:
-        """What motions have set the machine's outputs to, by name; without those that none has set."""
+        """Values that motions have set the machine's outputs to, by name; outputs that none has set are left out."""
         return self._backend.outputs
 
     @property
     def payload(self) -> Inertial | None:
-        """What the controller knows the platform to carry, in its frame; None where that is nothing."""
+        """The platform's payload as the controller knows it, platform frame; None: nothing."""
         return self._backend.payload
 
     def on_output(self, listener: Callable[[str, float], None]) -> Callable[[], None]:
-        """Be told of each output that a motion gives another value from now on.
+        """Call a listener, in a thread of its own, with name and value of each output that a motion changes.
 
-        Args:
-            listener: called with name and value, in a thread of its own, in the order of the events.
-
-        Returns:
-            Ends it.
+        Calls come in the order of the events. The function returned removes the listener.
         """
         return self._listeners.add(listener)
 
     def solve_ik(self, pose: ArrayLike, tool: str = "") -> InverseSolution:
-        """Joint positions at a pose, in the present working mode.
+        """Joint positions at a pose, in the present working mode; `by_name()` has those of the actuated joints.
 
         Args:
-            pose: (7,), or task coordinates.
-            tool: whose pose it is; the platform's where empty.
-
-        Returns:
-            The solution: `by_name()` has the positions of the actuated joints.
+            pose: (7,) or task coordinates, base frame; the tool's where one is named.
 
         Raises:
             RefusedError: the platform cannot be there, with the reason.
@@ -239,27 +210,14 @@ class Robot:
         return solution
 
     def tool_pose(self, tool: str) -> Array:
-        """Where a tool is.
-
-        Args:
-            tool: its name.
-
-        Returns:
-            Pose (7,) as measured, base frame.
-
-        Raises:
-            ToolError: there is no such tool.
-        """
+        """Measured pose (7,) of a tool, base frame; `ToolError` where there is no such tool."""
         return self._tool(tool).on_platform(self.state.pose)
 
     def solve_fk(self, positions: Mapping[str, float] | ArrayLike) -> ForwardSolution:
-        """The pose for positions of the actuated joints: that which continues home, in another mode the present pose.
+        """Pose (7,) for positions of the actuated joints: on home's branch, in another mode on the present pose's.
 
         Args:
-            positions: by joint name, or (n_actuated,), rad or m.
-
-        Returns:
-            The solution, whose `pose` is (7,).
+            positions: by joint name, or (n_actuated,) [rad or m].
 
         Raises:
             RefusedError: there is no such pose, with the reason; or a joint is missing.
@@ -289,21 +247,17 @@ class Robot:
         block: bool = True,
         tool: str = "",
     ) -> Task:
-        """Go to a pose, straight where the robot can, as fast as its limits allow.
+        """Go to a pose, in a straight line where the robot can, as fast as its limits allow.
 
         Args:
-            pose: (7,), or task coordinates.
-            speed: of the platform's origin, or the tool's point, at most [m/s].
+            pose: (7,) or task coordinates, base frame.
+            speed: upper bound on the speed of the platform's origin, or of the tool's point [m/s].
             nearest: go to the nearest pose that the platform can take, where it cannot take this one.
-            block: wait for the end.
-            tool: whose pose it is, and whose point goes straight; the platform's where empty.
-
-        Returns:
-            The task, which is done where `block`.
+            tool: the tool whose pose it is and whose point moves straight; empty: the platform.
 
         Raises:
-            RefusedError: it does not begin, with the reason; nothing has moved for it.
-            PkmError: it cannot be planned. Where `block`, too: it ended early, as `Task.result` says.
+            RefusedError: it does not begin, with the reason; nothing has moved.
+            PkmError: it cannot be planned. With `block`, too: it ended early, as `Task.result` says.
         """
         if not isinstance(speed, numbers.Real) or not speed > 0.0:
             raise RefusedError(f"the speed is {speed!r}; give a number greater than zero [m/s], or leave it out")
@@ -333,18 +287,14 @@ class Robot:
         """Go to the start of a motion file, and run it.
 
         Args:
-            motion: path of the file, name of a shipped motion, or "auto": what suits the robot.
-            cycles: how often; more than once, a straight way back is added where it ends elsewhere than it begins.
+            motion: path of the file, name of a shipped motion, or "auto": the one that suits the robot.
+            cycles: repetitions; more than one adds a straight way back where the end is not the start.
             on: the conveyor that carries the object, for a file in the frame of a conveyor.
-            at: what `belt(on).travel` was when the object was at the conveyor's origin [m]; now where None.
-            block: wait for the end.
-
-        Returns:
-            The task, which is done where `block`.
+            at: `belt(on).travel` at the instant when the object was at the conveyor's origin [m]; None: now.
 
         Raises:
-            RefusedError: it does not begin, with the reason; nothing has moved for it.
-            PkmError: the file cannot be read, or planned. Where `block`, too: it ended early, as `Task.result` says.
+            RefusedError: it does not begin, with the reason; nothing has moved.
+            PkmError: the file cannot be read, or planned. With `block`, too: it ended early, as `Task.result` says.
         """
         if cycles != int(cycles) or cycles < 1:
             raise RefusedError(f"cycles is {cycles}; give a whole number greater than zero")
@@ -369,19 +319,16 @@ class Robot:
         *,
         block: bool = True,
     ) -> Task:
-        """Steer the platform at a twist for some time, then come to rest; slowed down, and stopped, before borders.
+        """Move the platform at a twist for some time, then to rest; it slows down and stops before limits.
 
         Args:
-            linear: velocity of its origin (3,) [m/s], base axes.
-            angular: velocity (3,) [rad/s], base axes.
-            seconds: how long, on the robot's clock.
-            block: wait for the end.
-
-        Returns:
-            The task, which is done where `block`. `reason` of its result says which border stopped it.
+            linear: velocity of the platform's origin (3,) [m/s], base axes.
+            angular: angular velocity (3,) [rad/s], base axes.
+            seconds: duration on the robot's clock.
 
         Raises:
-            RefusedError: a motion runs, or the robot is stopped; or a number makes no sense.
+            RefusedError: a motion runs, the robot is stopped, or a number makes no sense. A limit that stopped it is no
+                error but the `reason` of the result.
         """
         twist = np.array((*linear, *angular), dtype=np.float64)
         if twist.shape != (6,) or not np.isfinite(twist).all():
@@ -395,83 +342,41 @@ class Robot:
         return task
 
     def set_speed(self, fraction: float) -> None:
-        """Run motions, this one and those to come, at a fraction of their planned speed; 0 halts them on their paths.
-
-        Args:
-            fraction: 0 to 1.
-
-        Raises:
-            RefusedError: another number.
-        """
+        """Run motions, present and later, at a fraction of their planned speed: 0 (halt) to 1, else `RefusedError`."""
         _require(self._backend.set_speed(float(fraction)))
 
     def pause(self) -> None:
-        """Halt the motion on its path, and wait until it rests there.
-
-        Raises:
-            RefusedError: no motion runs.
-        """
+        """Halt the motion on its path, and wait until it is at rest; `RefusedError` where no motion runs."""
         _require(self._backend.pause())
         self._until_rest()
 
     def resume(self) -> None:
-        """Go on with the motion that was paused; after a jog, the platform first moves back to the path.
-
-        Raises:
-            RefusedError: nothing is paused.
-        """
+        """Continue the paused motion, `RefusedError` where there is none; after a jog, first move back to the path."""
         _require(self._backend.resume())
 
     def stop(self) -> None:
-        """End what moves on its way, and wait until it rests; a robot at rest is stopped already.
-
-        Raises:
-            RefusedError: the controller cannot; it says why.
-        """
+        """End any motion on its path, and wait until it is at rest; `RefusedError` where the controller cannot."""
         _require(self._backend.stop())
         self._until_rest()
 
     def enable(self) -> None:
-        """Have the drives follow commands; the platform is held where it is.
-
-        Raises:
-            RefusedError: they cannot be enabled, with the reason.
-        """
+        """Enable the drives, and hold the platform where it is; `RefusedError` with the reason where they cannot be."""
         _require(self._backend.enable())
 
     def disable(self) -> None:
-        """Turn the drives off; what moves ends at once.
-
-        Raises:
-            RefusedError: they cannot be told, with the reason.
-        """
+        """Disable the drives, which ends any motion at once; `RefusedError` where they cannot be reached."""
         _require(self._backend.disable())
 
     def emergency_stop(self) -> None:
-        """Turn the drives off at once; they stay off until `reset` and `enable`.
-
-        Raises:
-            RefusedError: they cannot be told, with the reason.
-        """
+        """Disable the drives at once, until `reset` and `enable`; `RefusedError` where they cannot be reached."""
         _require(self._backend.emergency_stop())
 
     def reset(self) -> None:
-        """Lead the machine out of a fault. Nothing moves, and the drives stay off until `enable`.
-
-        Raises:
-            RefusedError: there is no fault, or it is still there, with the reason.
-        """
+        """Clear a fault of the machine; `RefusedError` where it persists. The drives stay disabled until `enable`."""
         _require(self._backend.reset())
 
     def recover(self) -> str:
-        """Lead the robot out of a stop: find its platform again, or move it back inside the limits at low speed.
-
-        Returns:
-            What comes of it, in words.
-
-        Raises:
-            RefusedError: nothing can be done, with the reason.
-        """
+        """Find the platform's pose again after a stop, or move it slowly back inside the limits; return which."""
         answer = self._backend.recover()
         _require(answer)
         self._until_rest()
@@ -479,23 +384,20 @@ class Robot:
 
     @property
     def working_mode(self) -> str:
-        """Label of the working mode in which the robot is, as `Kinematics.mode_label` gives it."""
+        """Label of the robot's present working mode, as `Kinematics.mode_label` gives it."""
         return self.kinematics.mode_label(self._mode_of(self.state))
 
     def change_working_mode(self, label: str, *, block: bool = True) -> str:
-        """Go to the same pose in another working mode; motions and `solve_ik` are of that one from then on.
+        """Go to the same pose in another working mode, in which motions and `solve_ik` are solved from then on.
 
-        Where a change was halted (`stop`), this goes on with it, or back, by the label of either mode.
+        Where a change was halted (`stop`), the label of either mode continues it to that mode. The text returned says
+        how long it takes and how far the platform leaves its place meanwhile.
 
         Args:
-            label: of the mode, such as "+-", as `Kinematics.mode_label` gives it.
-            block: wait for the end.
-
-        Returns:
-            How long it takes, and how far the platform leaves its place meanwhile, in words.
+            label: such as "+-", as `Kinematics.mode_label` gives it.
 
         Raises:
-            RefusedError: there is no way, or no such mode, with the reason. Where `block`, too: it was halted.
+            RefusedError: there is no way, or no such mode, with the reason. With `block`, too: it was halted.
         """
         answer = self._backend.change_working_mode(label)
         _require(answer)
@@ -509,24 +411,17 @@ class Robot:
         return answer.message
 
     def wait(self, seconds: float) -> None:
-        """Let time pass on the robot's clock.
-
-        Args:
-            seconds: how much.
-
-        Raises:
-            RefusedError: no time.
-        """
+        """Let seconds pass on the robot's clock; `RefusedError` for a number that is no duration."""
         if not (math.isfinite(seconds) and seconds >= 0.0):
             raise RefusedError(f"seconds is {seconds}; give zero or more")
         self._backend.wait(seconds)
 
     def close(self) -> None:
-        """Let the robot go: a simulated one ends, one over ROS stays as it is."""
+        """Release the robot: a simulated one ends, one over ROS stays as it is."""
         self._backend.close()
 
     def __enter__(self) -> Robot:
-        """Return itself; `close` comes at the end of the block."""
+        """Return itself; the end of the block closes it."""
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -536,7 +431,7 @@ class Robot:
     # -- inside -----------------------------------------------------------------------------------------------------
 
     def _mode_of(self, state: RobotState) -> int:
-        """Return the working mode in which a state is, the last one where it does not tell; and note it."""
+        """Return the working mode that a state shows, and note it; the last one where it shows none."""
         k = self.kinematics
         if not state.known or state.mode is Mode.TRACKING or not np.isfinite(state.pose).all():
             return self._mode
@@ -554,7 +449,7 @@ class Robot:
         return tool_named(name, read_tools(self._tool_file))
 
     def _pose(self, pose: ArrayLike, tool: str = "") -> Array:
-        """The platform's pose (7,) for one of its own or of a tool; task coordinates leave it its attitude."""
+        """The platform's pose (7,) for its own or a tool's pose; with task coordinates the tool keeps its attitude."""
         there = np.array(self.kinematics.engine.one_pose(pose), dtype=np.float64)
         if not tool:
             return there
@@ -574,7 +469,7 @@ class Robot:
         return [(planner.between(here, there, speed, self._tool(tool) if tool else None), 1)]
 
     def _ride(self, file: MotionFile, cycles: int, on: str, at: float | None) -> Callable[[Array], MotionPoints]:
-        """Return what plans a motion on a conveyor from a pose."""
+        """Return the planner, from a start pose, of a motion on a conveyor."""
         if cycles != 1:
             raise RefusedError(f"cycles is {cycles}; a conveyor carries an object by once")
         conveyor, belt = self._backend.belt(on)
@@ -588,7 +483,7 @@ class Robot:
         return lambda here: self._boarding.plan(file, conveyor, look, there, here, self.payload)
 
     def _move(self, legs: Callable[[Array], Plan], block: bool) -> Task:
-        """Begin a motion: `legs` plans it from a pose."""
+        """Plan a motion from the present pose with `legs`, and begin it."""
         with self._turn:
             state = self.state
             self._mode_of(state)
@@ -608,12 +503,12 @@ class Robot:
         return task
 
     def _legs(self, plan: list[Leg]) -> Task:
-        """Begin legs one after the other."""
+        """Run legs one after the other."""
         first = self._begin(MotionPoints.of(*plan[0])) if plan else None
         return Task(lambda task: self._run(task, plan, first), self._backend.waiting)
 
     def _see_off(self, task: Task, goal: Goal) -> Result:
-        """What the thread of a motion on a conveyor does: see to its end."""
+        """Body of the thread of a motion on a conveyor: wait for its end."""
         task.cancel_motion = goal.cancel
         if task.cancelled:
             goal.cancel()
@@ -628,7 +523,7 @@ class Robot:
         return goal
 
     def _run(self, task: Task, plan: list[Leg], first: Goal | None) -> Result:
-        """What the thread of a motion does: see to the end of each leg."""
+        """Body of the thread of a motion: begin each leg, and wait for its end."""
         total = sum(leg.duration * cycles for leg, cycles in plan)
         result, done = Result(), 0.0
         for number, (leg, cycles) in enumerate(plan):
@@ -643,7 +538,7 @@ class Robot:
 
     @staticmethod
     def _wait_for(task: Task, goal: Goal, done: float, part: float, before: Result) -> Result:
-        """Wait for the end of a leg, which is `part` of the motion; `done` are those before."""
+        """Wait for the end of a leg; `part` is its share of the motion, `done` that of the legs before."""
         task.progress_of = lambda: done + part * goal.share
         result = goal.wait()
         if task.superseded and result.outcome is Outcome.PREEMPTED:
@@ -660,7 +555,7 @@ class Robot:
         )
 
     def _take_over(self) -> Array:
-        """Bring what moves to rest; return where."""
+        """Bring the running motion to rest; return the pose there."""
         if self._motion is not None:
             self._motion.superseded = True
         _require(self._backend.stop())
@@ -676,7 +571,7 @@ class Robot:
             left -= _LOOK
 
     def _jog(self, task: Task, twist: Array, seconds: float) -> Result:
-        """What the thread of a jog does."""
+        """Body of the thread of a jog."""
         backend = self._backend
         begun, reason, seen = backend.time, "", False
         task.progress_of = lambda: (backend.time - begun) / seconds
@@ -694,7 +589,7 @@ class Robot:
 
 
 def _place_of(state: RobotState) -> Array:
-    """Where the platform is held, or its reference is; refuse where a motion cannot begin."""
+    """Pose at which the platform is held, or its reference; raise where no motion can begin."""
     if state.mode is Mode.PAUSED:
         raise RefusedError(f"the controller is paused: {state.reason}" if state.reason else PAUSED)
     if not state.known:
@@ -703,6 +598,6 @@ def _place_of(state: RobotState) -> Array:
 
 
 def _require(answer: Answer) -> None:
-    """Raise what an answer says, where it is no."""
+    """Raise `RefusedError` where the answer is no."""
     if not answer.success:
         raise RefusedError(answer.message or "it is refused")

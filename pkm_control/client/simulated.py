@@ -63,7 +63,7 @@ class SimulatedGoal:
         return motion.elapsed / motion.trajectory.duration if motion.trajectory.duration > 0.0 else 1.0
 
     def wait_begun(self) -> bool:
-        """Wait until it is admitted, or refused; return which."""
+        """Wait until it is admitted or refused; True: admitted."""
         while not self.request.done and not self.over.wait(_LOOK):
             pass
         return self.request.motion is not None
@@ -78,24 +78,16 @@ class SimulatedGoal:
         return Result(outcome, self.request.problem)
 
     def cancel(self) -> None:
-        """Have it end on its path, or not begin at all."""
+        """End it on its path, or keep it from beginning."""
         self._goals.withdraw(self.request)
 
 
 class SimulatedBackend:
-    """A control loop with a simulated machine in a thread of this process.
+    """A control loop with a simulated machine in a thread of this process; lowers a frequency too high for the rate.
 
-    In real time the loop keeps its rate; what the computer stalls, the simulated machine stalls too. Else it keeps it
-    only while nobody waits: where somebody does and something moves, periods follow each other as fast as they can.
-
-    Args:
-        mechanism: the robot.
-        setup: what it is like. A natural frequency that the rate does not carry is lowered.
-        realtime: its time passes as the clock's.
-
-    Raises:
-        PkmError: it cannot be controlled.
-        ValueError: a number makes no sense.
+    In real time the loop keeps its rate, and a stall of the computer stalls the simulated machine, too. Otherwise it
+    keeps its rate only while nobody waits: while somebody waits and something moves, periods follow without a pause.
+    Raises `PkmError` where the robot cannot be controlled, `ValueError` where a number of the setup makes no sense.
     """
 
     def __init__(self, mechanism: Mechanism, setup: Setup, realtime: bool) -> None:
@@ -131,7 +123,7 @@ class SimulatedBackend:
 
     @property
     def conveyors(self) -> Mapping[str, Conveyor]:
-        """By name."""
+        """Conveyors by name."""
         return self.running.conveyors
 
     def _output(self, event: OutputEvent) -> None:
@@ -147,36 +139,36 @@ class SimulatedBackend:
 
     @property
     def limits(self) -> ActuatorLimits:
-        """Of the actuators."""
+        """Limits of the actuators."""
         return self.loop.limits
 
     @property
     def time(self) -> float:
-        """That of the machine [s]."""
+        """The machine's clock [s]."""
         return self.loop.machine.time
 
     @property
     def outputs(self) -> dict[str, float]:
-        """What motions have set the outputs to, by name."""
+        """Values that motions have set the outputs to, by name."""
         return dict(self._told)
 
     @property
     def payload(self) -> Inertial | None:
-        """What the controller knows the platform to carry."""
+        """The platform's payload as the controller knows it."""
         return self.loop.follower.effects.payload
 
     def state(self) -> RobotState:
-        """One look at it, after a period that began after the call."""
+        """Return a snapshot, after a period that began after the call."""
         self.wait(1.5 / self._rate.rate)
         return _state_of(self.running.situation.action, self.limits.names, self.loop.controller.commands)
 
     def belt(self, name: str) -> tuple[Conveyor, BeltState]:
-        """A conveyor, and where it is."""
+        """Return a conveyor's description and its present state."""
         self._require_alive()
         return conveyor_named(self.conveyors, name), self.running.belt(name)
 
     def begin(self, motion: MotionPoints, tolerances: Tolerances) -> SimulatedGoal:
-        """Put a motion into the queue."""
+        """Queue a motion."""
         self._require_alive()
         goal = SimulatedGoal(GoalRequest(lambda: motion, tolerances), self._queue)
         self._goals.append(goal)
@@ -199,37 +191,37 @@ class SimulatedBackend:
         return self._operator.resume()
 
     def stop(self) -> Answer:
-        """End whatever moves, and hold."""
+        """End any motion, and hold."""
         self._require_alive()
         return self._operator.stop()
 
     def enable(self) -> Answer:
-        """Have the drives follow commands."""
+        """Enable the drives."""
         self._require_alive()
         return self._operator.enable()
 
     def disable(self) -> Answer:
-        """Turn the drives off."""
+        """Disable the drives."""
         self._require_alive()
         return self._operator.disable()
 
     def emergency_stop(self) -> Answer:
-        """Turn the drives off at once, until a reset."""
+        """Disable the drives at once, until a reset."""
         self._require_alive()
         return self._operator.emergency_stop()
 
     def reset(self) -> Answer:
-        """Lead the machine out of a fault; its drives stay off."""
+        """Clear a fault of the machine; its drives stay disabled."""
         self._require_alive()
         return self._operator.reset()
 
     def recover(self) -> Answer:
-        """Lead the robot out of a stop."""
+        """Recover the robot from a stop."""
         self._require_alive()
         return self._operator.recover()
 
     def change_working_mode(self, label: str) -> Answer:
-        """Begin to go to the working mode of a label, or go on with it."""
+        """Begin the change to the working mode of this label, or continue it."""
         self._require_alive()
         return self._operator.change_working_mode(label)
 
@@ -249,7 +241,7 @@ class SimulatedBackend:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Within it, somebody waits for the robot."""
+        """Within this context somebody waits for the robot."""
         with self._passed:
             self._waiting += 1
         try:
@@ -259,7 +251,7 @@ class SimulatedBackend:
                 self._waiting -= 1
 
     def close(self) -> None:
-        """End the loop, drives off; what runs is lost."""
+        """End the loop with drives disabled; a running motion is lost."""
         if self._closing:
             return
         self._closing = True
@@ -282,7 +274,7 @@ class SimulatedBackend:
             raise NoRobotError("the robot was closed")
 
     def _pace(self) -> int:
-        """Wait for the next period, unless somebody waits and time need not be the clock's."""
+        """Wait for the next period, unless somebody waits and real time need not be kept."""
         hurry = self._hurries()
         if self._hurried and not hurry:
             self._rate.restart()
@@ -297,7 +289,7 @@ class SimulatedBackend:
         return moving or bool(self._awaited)
 
     def _after_period(self) -> None:
-        """Tell who waits: for goals, and for instants, who gets a little time to act at that instant."""
+        """Wake threads that wait for goals or instants; the latter get a little time to act at their instant."""
         if self._goals:
             self._tell()
         if not self._alive:
@@ -309,7 +301,7 @@ class SimulatedBackend:
                 self._passed.wait_for(lambda: not self._awaited or self.time < min(self._awaited), _HAND_OVER)
 
     def _tell(self) -> None:
-        """Tell who waits for goals that are over."""
+        """Wake threads that wait for goals that are over."""
         for goal in tuple(self._goals):
             if goal.request.over:
                 self._goals.remove(goal)

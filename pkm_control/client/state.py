@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One look at the robot."""
+"""A snapshot of the robot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RobotState:
     """What the robot does now. Vectors and poses are in the base frame; NaN where there is no usable reading.
 
     `mode` and `reason` are the controller's. `pose` (7,), x y z qx qy qz qw, and `twist` (6,) of the platform are
-    measured, `reference` (7,) is where it should be; `position_error` [m] and `rotation_error` [rad] are between them.
+    measured, `reference` (7,) is the commanded pose; `position_error` [m] and `rotation_error` [rad] lie between them.
     `speed` is the fraction of their plan at which motions run. `positions` [rad or m], `velocities` and `efforts` [N m
     or N] are those of the actuated joints, by name; `efforts` is empty where positions are commanded.
     """
@@ -44,7 +44,7 @@ class RobotState:
 
     @property
     def known(self) -> bool:
-        """Whether it is known where the platform is."""
+        """Whether the platform's pose is known."""
         return self.mode not in (Mode.WAITING, Mode.STOPPED) and bool(np.isfinite(self.reference).all())
 
     def __str__(self) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the robot was asked to do, while it does it: wait for it, look how far it is, or end it."""
+"""A task of the robot under way: wait for it, read its progress, or end it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Task:
     """Work of the robot under way, in a thread of its own.
 
     Args:
-        work: what is done; it looks at `cancelled`, and sets `progress`.
+        work: runs in the thread; it reads `cancelled`, and sets `progress_of`.
         waiting: entered while somebody waits for the end.
     """
 
@@ -56,35 +56,25 @@ class Task:
 
     @property
     def progress(self) -> float:
-        """How much is done, 0 to 1, of the time on the path."""
+        """Fraction of the time on the path that is done, 0 to 1."""
         return 1.0 if self._result is not None else min(1.0, self.progress_of())
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end.
-
-        Args:
-            timeout: s, of this computer's time; None: as long as it takes.
-
-        Returns:
-            Whether it has ended.
-        """
+        """Wait for the end, at most `timeout` seconds of this computer's time; return whether it has ended."""
         if self.done:
             return True
         with self._waiting():
             return self._over.wait(timeout)
 
     def result(self, timeout: float | None = None) -> Result:
-        """Wait for the end, and tell how it ended. Ctrl-C while it waits ends the motion on its path.
+        """Wait for the end, and return the result. Ctrl-C while it waits ends the motion on its path.
 
         Args:
-            timeout: s, of this computer's time; None: as long as it takes.
-
-        Returns:
-            The result of what came to its end.
+            timeout: in seconds of this computer's time; None: no limit.
 
         Raises:
             TimeoutError: it goes on after the timeout.
-            PkmError: it ended early (`MotionEndedError`), or what answered for it is gone (`NoRobotError`).
+            PkmError: it ended early (`MotionEndedError`), or its robot has gone (`NoRobotError`).
         """
         try:
             if not self.wait(timeout):
@@ -99,7 +89,7 @@ class Task:
         return self._result
 
     def cancel(self) -> None:
-        """End it on its path. It has ended when `done` says so; of what has ended, nothing more can be."""
+        """End it on its path; it has ended when `done` is True. No effect on an ended task."""
         self.cancelled = True
         self.cancel_motion()
 

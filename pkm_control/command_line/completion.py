@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm completion`: what a shell needs to complete commands, options, robots and motions; made by shtab.
+"""`pkm completion`: a shell's completion of commands, options, robots and motions; made by shtab.
 
-The script holds all names, so that completing costs no start of Python; after an update it is made anew.
+The script holds all names, so that completing starts no Python; it is made anew after an update.
 """
 
 from __future__ import annotations
@@ -38,17 +38,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def script(shell: str) -> str:
-    """The script for a shell.
-
-    Args:
-        shell: one of `SHELLS`.
-
-    Returns:
-        Its text.
-
-    Raises:
-        ImportError: shtab is not installed.
-    """
+    """The script for one of `SHELLS`; `ImportError` where shtab is not installed."""
     shtab = importlib.import_module("shtab")
     whole = argparse.ArgumentParser(prog="pkm")
     parts = whole.add_subparsers(metavar="COMMAND")

@@ -44,7 +44,7 @@ _APART = 1e-9  # m
 
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """What a cycle asks of a robot."""
+    """Load of a robot in a cycle."""
 
     robot: str
     motion: str
@@ -62,21 +62,12 @@ class Figures:
 
     @property
     def cycles_per_minute(self) -> float:
-        """Of the plan."""
+        """Cycles per minute of the plan."""
         return 60.0 / self.duration
 
 
 def planner_of(dynamics: Dynamics, payload: float = 0.0, reserve: float = USUAL_RESERVE) -> MotionPlanner:
-    """The planner of cycles.
-
-    Args:
-        dynamics: of the robot.
-        payload: a point mass at the platform's origin [kg].
-        reserve: fraction of efforts and speeds that is left to the controller.
-
-    Returns:
-        The planner.
-    """
+    """The planner of cycles with a point mass [kg] at the platform's origin; `reserve` as in `MotionPlanner`."""
     carried = Inertial(mass=payload) if payload > 0.0 else None
     limits = ActuatorLimits.of(dynamics.mechanism)
     return MotionPlanner(dynamics.kinematics, dynamics, limits, reserve=reserve, payload=carried)
@@ -85,20 +76,7 @@ def planner_of(dynamics: Dynamics, payload: float = 0.0, reserve: float = USUAL_
 def cycle_figures(
     dynamics: Dynamics, motion: MotionFile, payload: float = 0.0, reserve: float = USUAL_RESERVE
 ) -> Figures:
-    """Plan a motion as a cycle and say what it asks of the actuators.
-
-    Args:
-        dynamics: of the robot.
-        motion: what to do.
-        payload: a point mass at the platform's origin [kg].
-        reserve: fraction of efforts and speeds that is left to the controller.
-
-    Returns:
-        The figures.
-
-    Raises:
-        PkmError: the robot cannot do it.
-    """
+    """Plan a motion as a cycle and return its load; `PkmError` where it cannot. Parameters as in `planner_of`."""
     kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
     planner = planner_of(dynamics, payload, reserve)
     cycle = planner.plan_closed(motion)
@@ -126,7 +104,7 @@ def cycle_figures(
 
 
 def as_text(figures: Figures) -> str:
-    """What the command prints."""
+    """The printed text of the command."""
     carried = f" with {figures.payload:g} kg" if figures.payload else ""
     lines = [
         f"{figures.robot}, {figures.motion}{carried}: {figures.cycles_per_minute:.1f} cycles per minute "
@@ -144,7 +122,7 @@ def as_text(figures: Figures) -> str:
 
 
 def _of_platform(figures: Figures) -> str:
-    """How fast it moves and turns, of these what it does at all."""
+    """Speed and acceleration of its translation and rotation, where it has them."""
     moves = (figures.platform_speed, figures.platform_acceleration, "m")
     turns = (figures.platform_turn_rate, figures.platform_turn_acceleration, "rad")
     done = [(speed, more, unit) for speed, more, unit in (moves, turns) if speed > _STILL]
@@ -152,7 +130,7 @@ def _of_platform(figures: Figures) -> str:
 
 
 def as_json(figures: Figures, search: dict[str, Any] | None = None) -> str:
-    """The same as JSON, in SI units, with what a search has found."""
+    """The figures as JSON, in SI units, with those of a search."""
     actuators = [
         {
             "name": name,
@@ -278,7 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _places(command: argparse.ArgumentParser, given: argparse.Namespace, kinematics: Kinematics) -> Places | None:
-    """Return the places of the command line, or those that a search takes without; None where a file is timed."""
+    """The places of the command line, or the defaults of a search; None where a file is timed."""
     if given.pick is None:
         return cycle_search.usual_places(kinematics, given.dwell) if given.optimise else None
     turn = math.radians(given.turn)
@@ -289,7 +267,7 @@ def _places(command: argparse.ArgumentParser, given: argparse.Namespace, kinemat
 
 
 def _optimised(given: argparse.Namespace, dynamics: Dynamics, places: Places) -> tuple[Places, str, dict[str, Any]]:
-    """Return the fastest places, and what is said of the search in words and in JSON."""
+    """The fastest places, and the result of the search in words and in JSON."""
     least = given.clearance or places.lift or LIFT
     freedom = cycle_search.Freedom(least, given.highest or 4.0 * least, given.shift, given.candidates)
     look = cycle_search.CycleSearch(planner_of(dynamics, given.payload, given.reserve), places, freedom)

@@ -23,12 +23,12 @@ _IN_SPACE = 1e-6  # part of a direction that may lie outside the motion space
 
 
 class CannotPickError(PkmError):
-    """What was asked is no motion of this robot."""
+    """The robot cannot do the requested cycle."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Between what to move: points [m], `turn` about z between them [rad], `lift` [m] (None: what suits), ..."""
+    """Ends of a cycle: points [m], `turn` about z between them [rad], `lift` [m] (None: chosen to suit), ..."""
 
     pick: Array
     place: Array
@@ -40,7 +40,7 @@ class Places:
 
 
 def _stations(pick: Array, place: Array, lift: float) -> tuple[list[Array], list[str]]:
-    """Poses (7,) of a cycle, and what they are called."""
+    """Poses (7,) of a cycle, and their names."""
     if not lift > 0.0:
         return [pick, place, pick], ["pick", "place", "pick"]
     raised = np.array([0.0, 0.0, lift, 0.0, 0.0, 0.0, 0.0])
@@ -51,18 +51,7 @@ def _stations(pick: Array, place: Array, lift: float) -> tuple[list[Array], list
 
 
 def pick_and_place(kinematics: Kinematics, places: Places) -> MotionFile:
-    """The cycle between two places: up, across, down, and back the same way.
-
-    Args:
-        kinematics: of the robot.
-        places: between what.
-
-    Returns:
-        The motion, in the base frame.
-
-    Raises:
-        CannotPickError: the robot has no such freedom.
-    """
+    """The cycle between two places, base frame; `CannotPickError` where the robot lacks a degree of freedom for it."""
     home = np.asarray(kinematics.home, dtype=np.float64)
     name, space = kinematics.mechanism.name, np.asarray(kinematics.subspace(home))
     if not np.linalg.norm(space[:3], axis=0).max() > 1e-9:
@@ -107,15 +96,7 @@ def pick_and_place(kinematics: Kinematics, places: Places) -> MotionFile:
 
 
 def moves(kinematics: Kinematics, direction: Array) -> bool:
-    """Whether a direction lies in the motion space at home.
-
-    Args:
-        kinematics: of the robot.
-        direction: of the platform (6,), base axes.
-
-    Returns:
-        Whether the platform can begin to move along it.
-    """
+    """Whether a direction of the platform (6,), base axes, lies in the motion space at home."""
     space = np.asarray(kinematics.subspace(np.asarray(kinematics.home)))
     scale = np.array([1.0] * 3 + [kinematics.characteristic_length] * 3)
     missing = scale * (direction - space @ np.linalg.lstsq(space, direction, rcond=None)[0])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fastest cycle between two places over what is free: how high, how round the corners, and where the line lies.
+"""The fastest cycle between two places: height, rounding of the corners, and position of the line are free.
 
 A search without derivatives over two to five numbers: a coarse grid of heights and corners, then the simplex of Nelder
-and Mead within the bounds. Every candidate is planned as it would be run, by the one planner, so what is found keeps
-all its limits; one that cannot be planned counts as endless. The cycle that was asked for is the first candidate, so
-nothing slower is found.
+and Mead within the bounds. Every candidate is planned as it would be run, by the one planner, so the result keeps all
+its limits; one that cannot be planned counts as endless. The requested cycle is the first candidate, so nothing slower
+is found.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _HALF = 0.1525  # m: half the way of the cycle that ships
 
 @dataclass(frozen=True)
 class Freedom:
-    """What may be chosen: lifts from `clearance` to `highest` [m], and a `shift` of both places along each axis [m].
+    """Ranges of the search: lifts from `clearance` to `highest` [m], and a `shift` of both places along each axis [m].
 
     Corners are rounded by as much as the lift at most. Where the robot cannot go up, the shift alone is free.
     """
@@ -56,7 +56,7 @@ class Freedom:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A cycle that was tried, and how long it takes [s]."""
+    """A candidate cycle and its duration [s]."""
 
     places: Places
     motion: MotionFile
@@ -64,25 +64,25 @@ class Choice:
 
     @property
     def lift(self) -> float:
-        """How far it goes up [m]."""
+        """Height of the cycle [m]."""
         return float(np.ptp(self.motion.poses[:2, 2])) if len(self.motion) > 3 else 0.0
 
     @property
     def rounding(self) -> float:
-        """Of its corners [m]."""
+        """Rounding of its corners [m]."""
         return float(self.motion.blends.max())
 
     def shift(self, other: Choice) -> Array:
-        """From the places of another (3,) [m]."""
+        """Shift from the places of another (3,) [m]."""
         return self.places.pick - other.places.pick
 
 
 @dataclass(eq=False)
 class CycleSearch:
-    """Looks for the fastest cycle.
+    """Searches for the fastest cycle.
 
-    `tried` counts candidates; `best` is the fastest so far, `first` the one that was asked for. `in_words` may be asked
-    by another thread meanwhile.
+    `tried` counts candidates; `best` is the fastest so far, `first` the requested one. Another thread may call
+    `in_words` meanwhile.
     """
 
     planner: MotionPlanner
@@ -94,14 +94,11 @@ class CycleSearch:
     _known: dict[tuple[float, ...], float] = field(default_factory=dict)
 
     def run(self) -> tuple[Choice, Choice]:
-        """Search.
-
-        Returns:
-            The cycle that was asked for, and the fastest.
+        """Search; return the requested cycle and the fastest.
 
         Raises:
             CannotPickError: nothing is free.
-            PkmError: the robot cannot do the cycle that was asked for.
+            PkmError: the robot cannot do the requested cycle.
         """
         problem = self.freedom.problem()
         if problem:
@@ -130,13 +127,13 @@ class CycleSearch:
         return self.first, self.best
 
     def in_words(self) -> str:
-        """How far it is."""
+        """The progress of the search."""
         if self.best is None or self.first is None:
             return ""
         return f"{self.tried} of {self.freedom.candidates} cycles, {60.0 / self.best.duration:.1f} per minute so far"
 
     def _placed(self, x: Array, lifts: bool, axes: Sequence[int]) -> Places:
-        """Return the places for shares (n,) of the ranges."""
+        """The places for shares (n,) of the ranges."""
         places, rest = self.places, list(x)
         if lifts:
             lift = self.freedom.clearance + rest.pop(0) * (self.freedom.highest - self.freedom.clearance)
@@ -166,23 +163,14 @@ class CycleSearch:
 
 
 def _away(start: Array, k: int) -> Array:
-    """Return a step along one number, to the side where there is room."""
+    """A step along one number, to the side where there is room."""
     step = np.zeros_like(start)
     step[k] = _STEP if start[k] <= 0.5 else -_STEP
     return step
 
 
 def in_words(first: Choice, best: Choice, tried: int) -> str:
-    """What was found, before and after.
-
-    Args:
-        first: the cycle that was asked for.
-        best: the fastest.
-        tried: how many were planned.
-
-    Returns:
-        Some lines.
-    """
+    """The result in some lines, before and after; `tried` counts planned candidates."""
     lines = [
         f"{60.0 / first.duration:.1f} -> {60.0 / best.duration:.1f} cycles per minute "
         f"({first.duration:.4f} -> {best.duration:.4f} s), the fastest of {tried} that were planned"
@@ -197,14 +185,7 @@ def in_words(first: Choice, best: Choice, tried: int) -> str:
 
 
 def as_file(motion: MotionFile) -> str:
-    """A motion in straight lines as the text of a motion file.
-
-    Args:
-        motion: in the base frame, without times.
-
-    Returns:
-        The text.
-    """
+    """A motion in straight lines, base frame, without times, as the text of a motion file."""
     text = io.StringIO()
     text.write(f"# {motion.source}\n")
     rows = csv.writer(text, lineterminator="\n")
@@ -215,17 +196,9 @@ def as_file(motion: MotionFile) -> str:
 
 
 def usual_places(kinematics: Kinematics, dwell: float) -> Places:
-    """The places of the cycle that ships, about home.
+    """The places of the shipped cycle, about home, with a dwell at either [s].
 
-    Args:
-        kinematics: of the robot.
-        dwell: at either place [s].
-
-    Returns:
-        The places, along x, or along y where the robot does not go along x.
-
-    Raises:
-        CannotPickError: it goes along neither.
+    They lie along x, or along y where the robot does not move along x; `CannotPickError` where it moves along neither.
     """
     for axis in range(2):
         if moves(kinematics, np.eye(6)[axis]):

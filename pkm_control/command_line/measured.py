@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run's process and the node that plays its motion, which is forked from it, say to each other.
+"""Messages between a run's process and the node that plays its motion, which is forked from it.
 
-The node says that the motion has been measured, or cut off by who ended it, and the process why it ends the run where a
-node's death is the reason.
-
-What is left to do then, a page of pictures, takes seconds, in which nobody needs the other nodes; two loops at a
-kilohertz would keep a small computer busy.
+The node says that the motion has been measured, or cut off by the user, and the process why it ends the run where a
+node's death is the reason. What is left to do then, a page of pictures, takes seconds in which the other nodes are not
+needed; two loops at a kilohertz would keep a small computer busy.
 """
 
 import mmap
@@ -16,47 +14,47 @@ _SAID = mmap.mmap(-1, 2 + _LONGEST + _WARNING)  # shared by all that are forked 
 
 
 def say_measured() -> None:
-    """Say it."""
+    """Say that the motion has been measured."""
     _SAID[0] = 1
 
 
 def is_measured() -> bool:
-    """Whether it has been said since `forget_measured`."""
+    """Whether that has been said since `forget_measured`."""
     return _SAID[0] != 0
 
 
 def say_cut_off() -> None:
-    """Say that somebody ended the motion early, which is no fault of the node's."""
+    """Say that the user ended the motion early, which is no fault of the node's."""
     _SAID[1] = 1
 
 
 def is_cut_off() -> bool:
-    """Whether it has been said since `forget_measured`."""
+    """Whether that has been said since `forget_measured`."""
     return _SAID[1] != 0
 
 
 def forget_measured() -> None:
-    """Before another run."""
+    """Clear all messages before another run."""
     _SAID[:] = bytes(len(_SAID))
 
 
 def say_fault(reason: str) -> None:
-    """Say why the run ends early, though nobody asked it to."""
+    """Say why the run ends early, though the user did not ask for it."""
     _put(2, _LONGEST, reason)
 
 
 def said_fault() -> str:
-    """What has been said since `forget_measured`; empty where nothing has."""
+    """The fault said since `forget_measured`; or empty."""
     return _text(2, _LONGEST)
 
 
 def say_untold(warning: str) -> None:
-    """Say that drives may be on, since they could not be told: the last thing that a run says."""
+    """Say that drives may be on, since they could not be reached: the last message of a run."""
     _put(2 + _LONGEST, _WARNING, warning)
 
 
 def said_untold() -> str:
-    """What has been said of that since `forget_measured`; empty where nothing has."""
+    """That warning, if said since `forget_measured`; or empty."""
     return _text(2 + _LONGEST, _WARNING)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands share that run a motion in their own process: the robot is loaded, Ctrl-C is heard, faults are told."""
+"""What commands share that run a motion in their own process: loading the robot, Ctrl-C, and messages of faults."""
 
 from __future__ import annotations
 
@@ -18,45 +18,33 @@ from pkm_kinematics.making import making
 
 
 class Interruption:
-    """Whether somebody wants the end. Before anything moves, that ends the command at once; later, in order."""
+    """The user's request to end. Before anything moves, it ends the command at once; later, in order."""
 
     def __init__(self) -> None:
         self._asked = self._moving = self._over = False
         self.warning = ""  # that drives may be on: the last line, whatever else there is to say
 
     def is_set(self) -> bool:
-        """Whether somebody has asked for the end."""
+        """Whether the end was requested."""
         return self._asked
 
     @property
     def before_motion(self) -> bool:
-        """Whether somebody has asked for the end before anything moved."""
+        """Whether the end was requested before anything moved."""
         return self._asked and not self._moving
 
     def is_over(self) -> None:
-        """From now on, whoever asks for the end interrupts nothing: it is there."""
+        """The end is reached: from now on, a request interrupts nothing."""
         self._over = True
 
     def motion_begins(self) -> None:
-        """From now on, what is asked is noted and interrupts nothing.
-
-        Raises:
-            KeyboardInterrupt: it was asked before, and did not get through.
-        """
+        """From now on, only note requests; `KeyboardInterrupt` where one came before and did not get through."""
         self._moving = True
         if self._asked:
             raise KeyboardInterrupt
 
     def hear(self, number: int, frame: FrameType | None) -> None:
-        """Signal handler.
-
-        Args:
-            number: of the signal.
-            frame: where it came.
-
-        Raises:
-            KeyboardInterrupt: nothing moves yet.
-        """
+        """Signal handler; raises `KeyboardInterrupt` where nothing moves yet."""
         self._asked = True
         if number == signal.SIGHUP:
             leave_terminal()
@@ -65,12 +53,11 @@ class Interruption:
 
 
 def run_in_one_process(robot: str, xacro_args: str, job: Callable[[Mechanism, Interruption], Sequence[str]]) -> int:
-    """Load a robot, and do a job with it until it is done or somebody wants the end (Ctrl-C, `ENDING` signals).
+    """Load a robot, and do a job with it until it is done or the user ends it (Ctrl-C, `ENDING` signals).
 
     Args:
         robot: name or file.
-        xacro_args: of the file.
-        job: what is to be done; answers by which faults it ended.
+        job: returns the faults by which it ended.
 
     Returns:
         Exit status: 0 done, 1 failed or drives may be on, 130 interrupted.

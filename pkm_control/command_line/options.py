@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands take: one name, one unit, one default and one explanation, said here alone."""
+"""Options that several commands take, each with one name, unit, default and explanation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HOST = "address that the page listens on; 127.0.0.1: this computer alone, 0.0.0.
 PORT = "first port tried for the browser page"
 
 
-_NEAR = 0.8  # of the letters: the name that was meant
+_NEAR = 0.8  # similarity from which a name is suggested
 METAVARS = {
     "motion": "FILE|NAME",
     "motion_folder": "DIR",
@@ -64,7 +64,7 @@ METAVARS = {
 
 
 class Help(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
-    """Tells defaults where there are any, and keeps the lines of descriptions."""
+    """Prints defaults where there are any, and keeps the lines of descriptions."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=100)
@@ -103,7 +103,7 @@ class Switch(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, with the nearest option, rather than after a page of all of them."""
+    """Reports an error in one line, with the nearest option, rather than after a page of all of them."""
 
     def error(self, message: str) -> NoReturn:
         """End with exit status 2."""
@@ -115,28 +115,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(word: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
-    """The parser of a command.
-
-    Args:
-        word: of the command.
-        description: what it does.
-        epilog: what comes after the options.
-
-    Returns:
-        The parser, without options.
-    """
+    """The parser of the command `pkm word`, without options; the epilog comes after them."""
     return Parser(f"pkm {word}", description=description, epilog=epilog, formatter_class=Help)
 
 
 def chosen(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> set[str]:
-    """Which options a command line names, whatever their defaults are.
+    """Names of the options that a command line sets, whatever their defaults are.
 
-    Args:
-        fresh: the parser, which is of no use afterwards.
-        arguments: that it took already; without, the process's own.
-
-    Returns:
-        Their names, as in the namespace of the parser.
+    The parser `fresh` cannot be used afterwards. `arguments`, which it took already, default to the process's own.
     """
     for action in fresh._actions:
         action.default = argparse.SUPPRESS
@@ -144,7 +130,7 @@ def chosen(fresh: argparse.ArgumentParser, arguments: Sequence[str] | None) -> s
 
 
 def add_control(group: argparse._ArgumentGroup) -> None:
-    """Give a group what a control loop is set by."""
+    """Add the options of a control loop."""
     group.add_argument("--rate", type=positive, default=1000.0, metavar="HZ", help=RATE)
     group.add_argument("--controller", choices=LAWS, default=LAWS[0], help=CONTROLLER)
     group.add_argument("--natural-frequency", type=positive, default=NATURAL_FREQUENCY, metavar="RAD/S", help=FREQUENCY)
@@ -152,24 +138,24 @@ def add_control(group: argparse._ArgumentGroup) -> None:
 
 
 def add_motion(group: argparse._ArgumentGroup, default: str | None = AUTO) -> None:
-    """Give a group the motion."""
+    """Add the option of the motion."""
     group.add_argument("--motion", default=default, metavar="FILE|NAME", help=MOTION)
 
 
 def add_tool_file(group: argparse._ActionsContainer) -> None:
-    """Give a group the file of tools."""
+    """Add the option of the file of tools."""
     group.add_argument("--tool-file", default="", metavar="FILE", help=TOOL_FILE)
 
 
 def add_page(group: argparse._ArgumentGroup) -> None:
-    """Give a group the browser page."""
+    """Add the option of the browser page."""
     group.add_argument("--page", action=Switch, default=True, help=PAGE)
     group.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help=HOST)
     group.add_argument("--port", type=port, default=8080, metavar="PORT", help=PORT)
 
 
 def add_report(group: argparse._ArgumentGroup) -> None:
-    """Give a group the directory of the report."""
+    """Add the option of the report's directory."""
     group.add_argument("--report", type=Path, default=Path("reports"), metavar="DIR", help=REPORT)
 
 
@@ -177,17 +163,7 @@ def add_report(group: argparse._ArgumentGroup) -> None:
 
 
 def within(lowest: float, highest: float, words: str, kind: type[float] | type[int] = float) -> Callable[[str], Any]:
-    """The parser of a number from one to another.
-
-    Args:
-        lowest: that is taken.
-        highest: that is taken.
-        words: what the number has to be, for the message about one that is not.
-        kind: of the number.
-
-    Returns:
-        What turns the text of an option into its number, and raises `ArgumentTypeError` where it is none of these.
-    """
+    """A parser of numbers from `lowest` to `highest`; its `ArgumentTypeError` says in `words` what it takes."""
 
     def parse(text: str) -> float | int:
         value = kind(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a run's outputs go: whether its report and page are possible, before anything starts. Nothing heavy."""
+"""Checks that a run's report and page are possible, before anything starts. Nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PATIENCE = 0.8  # s, for the name of a host: a resolver that nobody answers tak
 
 
 def leave_terminal() -> None:
-    """Write to nobody from now on: the terminal was closed, and whoever goes on writing to it fails."""
+    """Stop writing to a terminal that was closed, where each write would fail."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(nothing, stream)
@@ -22,14 +22,7 @@ def leave_terminal() -> None:
 
 
 def check_report(directory: str | Path) -> None:
-    """Refuse a directory that no report can be written to. It is left as it was.
-
-    Args:
-        directory: of the report, which need not exist.
-
-    Raises:
-        ValueError: it cannot be made or written to.
-    """
+    """Raise `ValueError` for a directory that cannot be made or written to; it may be missing, and is not changed."""
     folder = Path(directory)
     made: list[Path] = []
     try:
@@ -51,14 +44,7 @@ def check_report(directory: str | Path) -> None:
 
 
 def check_host(host: str) -> None:
-    """Refuse an address that this computer cannot listen on.
-
-    Args:
-        host: number or name.
-
-    Raises:
-        ValueError: it is none of this computer's, or its name is not known within a second.
-    """
+    """Raise `ValueError` for an address (number, or name known within a second) that this computer cannot listen on."""
     found: list[tuple[int, tuple[object, ...]]] = []
     problem = [f"its name is not known after {_PATIENCE:g} s"]
 

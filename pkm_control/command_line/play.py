@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion on a machine of one's own, from motion file to drives, in one process without ROS."""
+"""A motion on the user's machine, from motion file to drives, in one process without ROS."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from pkm_kinematics.making import KERNELS, making
 
 _REMEDIES = ("rate: {rate} in the machine's file", ENDING_OTHERS)
 _REHEARSAL = 0.1  # s
-_LINGER = 0.5  # s after the motion, before the drives are let go
+_LINGER = 0.5  # s after the motion, before the drives are disabled
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
+    """The command line."""
     p = options.parser(
         "play",
         "Run a motion on a machine that takes positions (hobby servos, Dynamixel, ODrive), without ROS: the way\n"
@@ -78,20 +78,15 @@ def play(
     realtime: bool = True,
     tool_file: str = "",
 ) -> tuple[Kinematics, Recording]:
-    """Run a motion on a machine.
+    """Run a motion on a machine; return the robot's kinematics and the recording, with the drives disabled.
 
     Args:
-        mechanism: the robot.
-        file: of its machine.
         motion: name or path of the motion file.
-        cycles: how often.
+        cycles: repetitions.
         dry: without the device.
         interruption: ends it early.
         realtime: each period takes its time on the clock.
         tool_file: path of the file of the robot's tools; empty: none.
-
-    Returns:
-        The robot's kinematics, and what was recorded; the drives are off.
 
     Raises:
         PkmError: the motion or the machine cannot be used, the machine lacks an output, or does not start.
@@ -141,7 +136,7 @@ def play(
 
 
 def _position_loop(dynamics: Dynamics, kind: str, file: MachineFile) -> ControlLoop:
-    """Wire a machine that takes positions with the law that gives them."""
+    """Control loop of a machine that takes positions, with the position law."""
     machine = make_machine(kind, dynamics.kinematics, file)
     return ControlLoop.of(machine, make_controller(POSITION, dynamics, machine.limits, 1.0 / file.rate), file.rate)
 
@@ -165,7 +160,7 @@ def _require_outputs(drives: Drives | None, names: Sequence[str]) -> None:
 
 
 def _sent(drives: Drives | None, recording: Recording) -> tuple[str, ...]:
-    """Return what the device would have been sent: ends and home, of each actuator whose axis has a name."""
+    """What the device would have been sent: ends and home, of each actuator whose axis has a name."""
     if drives is None or not len(recording):
         return ()
     ends = np.stack([drives.scale.to_device(recording.tally.lowest), drives.scale.to_device(recording.tally.highest)])
@@ -178,7 +173,7 @@ def _sent(drives: Drives | None, recording: Recording) -> tuple[str, ...]:
 
 
 def _rehearse(dynamics: Dynamics, planner: MotionPlanner, file: MachineFile) -> None:
-    """Run a few periods without the drives: to them, kernels that are compiled meanwhile would be a silent computer."""
+    """Run a few periods without the drives, as a warm-up: compiling a kernel later would be a silence to the drives."""
     loop = _position_loop(dynamics, LOOPBACK, file)
     switch_on(loop)
     run_motion(loop, planner.rest(np.asarray(dynamics.kinematics.home, dtype=np.float64), _REHEARSAL))

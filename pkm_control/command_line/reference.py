@@ -47,7 +47,7 @@ def reference() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: writes the page to the file that is named."""
+    """Write the page to the file that is named."""
     p = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     p.add_argument("file", nargs="?", type=Path, default=Path("docs/command_line.md"))
     p.parse_args(arguments).file.write_text(reference(), encoding="utf-8")

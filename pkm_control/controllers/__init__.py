@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controllers: reference and measured motion of the platform in, actuator efforts out."""
+"""Control laws: reference and measured motion of the platform in, actuator efforts or positions out."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adaptive control on the linear form: the controller learns the masses that its model has wrong."""
+"""Adaptive control on the linear form of the dynamics: the controller learns the masses that its model has wrong."""
 
 from __future__ import annotations
 
@@ -42,14 +42,11 @@ class Adaptive(Controller):
     forgets it.
 
     Args:
-        kinematics: of the robot.
-        dynamics: of the same, with the parameters to begin with.
-        limits: of its actuators.
         natural_frequency: of the closed loop's tracking error [rad/s].
         damping: of the same, more than zero; 1 is critical.
         period: time between two calls [s].
-        adapt: what is learned: "platform", its ten parameters, for an unknown payload; "all", the leading parameters of
-            all base parameters, friction included; or names of `Dynamics.parameters`.
+        adapt: parameters to learn: "platform", its ten, for an unknown payload; "all", the leading parameters of all
+            base parameters, friction included; or names of `Dynamics.parameters`.
         adaptation_time: scale of the learning [s]: it takes some multiple of this, the longer the less the motion shows
             of a parameter.
 
@@ -88,28 +85,28 @@ class Adaptive(Controller):
         self.gain = self._gains(adaptation_time)
 
     def set_gains(self, natural_frequency: float, damping: float) -> None:
-        """Give the error of the closed loop another natural frequency [rad/s] and damping."""
+        """Set natural frequency [rad/s] and damping of the closed loop's error."""
         super().set_gains(natural_frequency, damping)
         self.slope = natural_frequency / (2.0 * damping) if damping > 0.0 else np.inf  # 1/s
 
     @property
     def adapted(self) -> dict[str, float]:
-        """Present values of the parameters that are learned."""
+        """Present values of the learned parameters."""
         return {name: float(self.parameters[k]) for name, k in zip(self.adapt, self._columns, strict=True)}
 
     def reset(self) -> None:
-        """Forget what was learned: parameters of the description, with the payload that was told."""
+        """Forget what was learned: back to the description's parameters, with the payload that was told."""
         self.parameters = np.array(self.dynamics.parameters.values)
         carried, self.model.payload = self.payload, None
         self.load(carried)
 
     def change_mode(self, to: ModeModel) -> None:
-        """Go on in another working mode, whose mass matrix scales the gains."""
+        """Continue in another working mode, whose mass matrix scales the gains."""
         super().change_mode(to)
         self.mass = to.mass
 
     def load(self, payload: Inertial | None) -> None:
-        """Learn on from what is told of a payload: the platform's parameters change by it."""
+        """Change the platform's parameters by a payload that is told; learning continues from there."""
         for body, sign in ((self.payload, -1.0), (payload, 1.0)):
             if body is not None:
                 platform = self.kinematics.mechanism.platform_link
@@ -119,7 +116,7 @@ class Adaptive(Controller):
         super().load(payload)
 
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """Return the efforts (n_actuated,) of the adaptive law, limits aside [N m or N], and learn from the error."""
+        """Efforts (n_actuated,) of the adaptive law before limits [N m or N]; learns from the error."""
         wanted = self.kinematics.motion(reference.pose, reference.twist, seed=measured.joints)
         psi, _ = self.dynamics.regressor(reference.pose, reference.twist, reference.acceleration, seed=measured.joints)
         error = np.asarray(wanted.actuated) - measured.positions
@@ -134,8 +131,7 @@ class Adaptive(Controller):
     def _gains(self, adaptation_time: float) -> Array:
         """Gains (k,) with which each parameter alone would converge in `k * adaptation_time` on ordinary motions.
 
-        With feedback strong, K s is the effort that p misses, Psi (p - p'); so p' = -G Psi^T K^-1 Psi p about the
-        truth.
+        With strong feedback, K s is the effort that p misses, Psi (p - p'); so p' = -G Psi^T K^-1 Psi p near the truth.
         """
         motions = random_motions(self.kinematics, _CHANCE)
         # random motions are brisk: rates and accelerations of a tenth are everyday ones

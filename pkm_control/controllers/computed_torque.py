@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computed torque: inverse dynamics of the wanted acceleration, corrected by the tracking error."""
+"""Computed torque: inverse dynamics of the desired acceleration, corrected by the tracking error."""
 
 from __future__ import annotations
 
@@ -24,21 +24,15 @@ class ComputedTorque(Controller):
 
     In task space the error is the platform's displacement and twist (Paccot, Andreff and Martinet, "A review on the
     dynamic control of parallel kinematic machines", 2009). In actuator space the position error is that of the
-    actuators, carried to the platform by the forward Jacobian; this holds for every robot, because the correction then
-    lies in the motion space of a platform with fewer than six freedoms.
+    actuators, mapped to the platform by the forward Jacobian; this holds for every robot, because the correction then
+    lies in the motion space of a platform with fewer than six degrees of freedom.
 
     Args:
-        kinematics: of the robot.
-        dynamics: of the same.
-        limits: of its actuators.
-        natural_frequency: of the closed loop's tracking error [rad/s].
-        damping: of the same; 1 is critical.
+        natural_frequency: omega, of the closed loop's tracking error [rad/s].
+        damping: zeta, of the same; 1 is critical.
         space: where the position error is formed.
-        model_at: at which state the model is evaluated: "measured" (exact linearisation) or "reference" (feedforward:
+        model_at: state at which the model is evaluated: "measured" (exact linearisation) or "reference" (feedforward:
             no measured noise passes through the model).
-
-    Raises:
-        ValueError: a number makes no sense, or there is no such space or state.
     """
 
     def __init__(
@@ -60,7 +54,7 @@ class ComputedTorque(Controller):
         self.model_at = model_at
 
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """Return the efforts (n_actuated,) of computed torque, limits aside [N m or N]."""
+        """Efforts (n_actuated,) of computed torque before limits [N m or N]."""
         if self.space == "task":
             error = displacement_between(measured.pose, reference.pose)
             correction = self.stiffness * error + self.viscosity * (reference.twist - measured.twist)

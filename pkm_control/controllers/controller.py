@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every controller takes and gives, and how its efforts saturate."""
+"""The interface of every controller, and how its efforts saturate."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Where the platform should be: pose (7,), twist (6,) and acceleration (6,), base frame.
+    """Desired motion of the platform: pose (7,), twist (6,) and acceleration (6,), base frame.
 
     Efforts are held for a whole control period, so the acceleration that serves best is the one in its middle, half a
-    period after pose and twist. `soon` is the pose (7,) after the time that the law looks `ahead`; None where the
-    motion does not say.
+    period after pose and twist. `soon` is the pose (7,) after the law's look-ahead time `ahead`; None where the motion
+    does not know it.
     """
 
     pose: Array
@@ -38,7 +38,7 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """Where the machine is: actuators (n_actuated,) as read, and what follows from them.
+    """Measured state of the machine: actuators (n_actuated,) as read, and what follows from them.
 
     `pose` (7,) and `twist` (6,) of the platform, base frame; `joints` (n_joints,) of the whole robot, which tell the
     model its working mode; `jacobian` (6, n_actuated) maps actuator rates to the platform's twist. `wrench` (6,) is
@@ -63,24 +63,16 @@ class ModeModel:
 
 
 class Controller(ABC):
-    """A control law with saturation. `ahead` is how far it looks along the motion [s]. `commands` says what it
-    gives, by the name of the ros2_control command interface.
+    """A control law with saturation.
 
-    A law that `feels` needs a force-torque sensor: `Measured.wrench`. One that `yields` gives way to what pushes the
-    platform, so that it leaves its reference as it should.
-
-    After a call, `saturated` (n_actuated,) tells which actuators asked for more than their limit, and `saturations`
-    counts, per actuator, the calls in which that happened.
+    It looks `ahead` along the motion [s], and `commands` the ros2_control command interface of that name. A law that
+    `feels` needs a force-torque sensor: `Measured.wrench`. One that `yields` gives way to what pushes the platform, so
+    that it leaves its reference on purpose. After a call, `saturated` (n_actuated,) tells which actuators asked for
+    more than their limit, and `saturations` counts, per actuator, the calls in which that happened.
 
     Args:
-        kinematics: of the robot.
-        dynamics: of the same.
-        limits: of its actuators.
         natural_frequency: of the closed loop's tracking error [rad/s].
         damping: of the same; 1 is critical.
-
-    Raises:
-        ValueError: a number makes no sense.
     """
 
     commands = "effort"
@@ -110,104 +102,56 @@ class Controller(ABC):
         self.saturations = np.zeros(len(limits.names), dtype=np.int64)
 
     def set_gains(self, natural_frequency: float, damping: float) -> None:
-        """Give the error of the closed loop another natural frequency and damping.
-
-        Args:
-            natural_frequency: rad/s.
-            damping: 1 is critical.
-        """
+        """Set natural frequency [rad/s] and damping (1 is critical) of the closed loop's error."""
         self.stiffness = natural_frequency**2  # 1/s^2: per unit of inertia
         self.viscosity = 2.0 * damping * natural_frequency  # 1/s
 
     def in_mode(self, mode: int, pose: Array, joints: Array) -> ModeModel:
-        """What the law needs in another working mode, for `change_mode`: made before, because it takes its time.
+        """Model and mass matrix of another working mode, for `change_mode`; made beforehand, because that takes time.
 
-        Args:
-            mode: number of the working mode.
-            pose: of the platform (7,), base frame, in regular position.
-            joints: positions (n_joints,) there in that mode.
-
-        Returns:
-            It.
+        `pose` (7,) in base frame is regular; `joints` (n_joints,) are the positions there in that mode.
         """
         mass = actuator_mass_matrix(self.kinematics, self.dynamics, pose, mode)
         return ModeModel(ControlModel(self.kinematics, self.dynamics, mode, joints), mass)
 
     def change_mode(self, to: ModeModel) -> None:
-        """Go on in another working mode.
-
-        Args:
-            to: from `in_mode`.
-        """
+        """Continue in another working mode, as `in_mode` prepared it."""
         to.model.payload = self.model.payload
         self.model = to.model
 
     @property
     def payload(self) -> Inertial | None:
-        """What the platform is known to carry, in its frame."""
+        """The platform's known payload, platform frame."""
         return self.model.payload
 
     def load(self, payload: Inertial | None) -> None:
-        """The platform carries something else from now on.
-
-        Args:
-            payload: in its frame; nothing where None.
-        """
+        """Set the platform's payload, platform frame; None: nothing."""
         self.model.payload = payload
 
     @abstractmethod
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """What the law asks for, limits aside.
-
-        Args:
-            reference: where the platform should be.
-            measured: where the machine is.
-
-        Returns:
-            (n_actuated,): efforts [N m or N], or what it `commands`.
-        """
+        """The law's command (n_actuated,) before limits: efforts [N m or N], or what it `commands`."""
 
     def forget(self) -> None:
-        """The platform is held anew, where it was found: what was commanded before says nothing about it."""
+        """Drop the memory of earlier commands: the platform is held anew, where it was found."""
         return
 
     def felt_by(self, measured: Measured, reading: Array) -> Measured:
-        """What is measured together with what a force-torque sensor reads.
-
-        Args:
-            measured: by the actuators.
-            reading: wrench (6,) done to the platform, in the frame of the sensor [N, N m].
-
-        Returns:
-            The same with the wrench in base axes, for laws that feel.
-        """
+        """Add a force-torque reading: wrench (6,) on the platform, sensor frame [N, N m]; for laws that feel."""
         return measured
 
     def engage(self, feeling: bool) -> None:
-        """Say whether forces are known, to laws that feel; before each command.
-
-        Args:
-            feeling: the sensor speaks.
-        """
+        """Tell laws that feel whether the sensor delivers; before each command."""
         return
 
     def advance(self, passed: float) -> None:
-        """Time passed since the last command, a period unless the loop stalled.
-
-        Args:
-            passed: s.
-        """
+        """Take the time [s] that passed since the last command: a period unless the loop stalled."""
         return
 
     def foreseen(self, reference: Reference, measured: Measured) -> Array:
-        """What a platform that is where it should be takes, by the model: while no readings come.
+        """The model's command (n_actuated,) for a platform exactly on its reference, while no readings come.
 
-        Args:
-            reference: where the platform should be.
-            measured: where the machine was last.
-
-        Returns:
-            (n_actuated,): efforts [N m or N], or what the law `commands`; NaN where the model has no answer.
+        Efforts [N m or N], or what the law `commands`; NaN where the model has no answer. `measured` is the last one.
         """
         if self.commands != "effort":
             return self.model.positions(reference.pose)
@@ -215,14 +159,9 @@ class Controller(ABC):
         return self.sharing.share(measured.jacobian, efforts)
 
     def command(self, reference: Reference, measured: Measured) -> Array:
-        """What to command, within the limits; redundant actuators share what the law asks for.
+        """Command (n_actuated,) within the limits; redundant actuators share what the law asks for.
 
-        Args:
-            reference: where the platform should be.
-            measured: where the machine is.
-
-        Returns:
-            (n_actuated,): efforts [N m or N], or what the law `commands`; NaN where the model has no answer.
+        Efforts [N m or N], or what the law `commands`; NaN where the model has no answer.
         """
         wanted = self.law(reference, measured)
         shared = self.sharing.share(measured.jacobian, wanted)

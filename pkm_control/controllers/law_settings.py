@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the control laws are called and the settings they start with: plain data, for whoever offers them to a user.
+"""Names and default settings of the control laws, as plain data for user interfaces.
 
 Nothing heavy is imported, so that launch files may read it; `pkm_control.controllers.laws` makes the controllers.
 """
@@ -18,7 +18,7 @@ PHASE_MARGIN = math.radians(30.0)  # of the loop over its delay; below, the erro
 
 
 def highest_natural_frequency(period: float, damping: float = DAMPING, delay: float = 0.5) -> float:
-    """Return the natural frequency [rad/s] up to which a delayed loop keeps `PHASE_MARGIN`.
+    """Natural frequency [rad/s] up to which a delayed loop keeps `PHASE_MARGIN`; 0 where there is none.
 
     The loop (2 zeta omega s + omega^2) / s^2 crosses one at omega_c = omega sqrt(2 zeta^2 + sqrt(4 zeta^4 + 1)), where
     its phase is atan(2 zeta omega_c / omega) from -180 degrees; a delay tau takes omega_c tau of that away.
@@ -27,9 +27,6 @@ def highest_natural_frequency(period: float, damping: float = DAMPING, delay: fl
         period: of control [s].
         damping: of the closed loop's tracking error; below 0.3 the margin is not there even without delay.
         delay: from a reading to the middle of the time in which its efforts act [periods]; 0.5 where they act at once.
-
-    Returns:
-        The frequency; 0 where there is none.
     """
     crossing = math.sqrt(2.0 * damping**2 + math.sqrt(4.0 * damping**4 + 1.0))
     return max(0.0, (math.atan(2.0 * damping * crossing) - PHASE_MARGIN) / (crossing * delay * period))

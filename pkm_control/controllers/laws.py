@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A controller from the name of its law."""
+"""Makes a controller from the name of its law."""
 
 from __future__ import annotations
 
@@ -40,23 +40,15 @@ def make_controller(
     delay: float = 0.0,
     task: ForceTask | None = None,
 ) -> Controller:
-    """A controller with the law of a name from `law_settings.LAWS`.
+    """A controller with the law of a name from `law_settings.LAWS`, the law's other settings at their defaults.
 
     Args:
-        law: the name.
         dynamics: of the robot as the controller believes it to be.
-        limits: of its actuators.
         period: time between two calls of the controller [s], over which laws learn, and look ahead.
         natural_frequency: of the closed loop's tracking error [rad/s].
         damping: of the same; 1 is critical.
         delay: from a reading to the beginning of the time in which its command acts [s].
         task: of the force laws.
-
-    Returns:
-        The controller, with the other settings of its law by default.
-
-    Raises:
-        ValueError: no law has that name, or a setting makes no sense.
     """
     makers: dict[str, Callable[..., Controller]] = {
         COMPUTED_TORQUE: ComputedTorque,

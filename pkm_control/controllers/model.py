@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The robot's model as a control law asks for it: one state at a time, in a few microseconds."""
+"""The robot's model for control laws: one state at a time, in a few microseconds."""
 
 from __future__ import annotations
 
@@ -22,16 +22,11 @@ ROUNDED = 1e-6  # of the characteristic length: by how much interpolation may mi
 
 
 class ControlModel:
-    """Inverse kinematics and inverse dynamics by the lean calls of the library, `payload` on the platform.
+    """Inverse kinematics and inverse dynamics by the lean calls of the library, with `payload` on the platform.
 
-    Where the model has no answer it returns NaN, which the guard refuses to apply. Poses beside a motion space that
-    turns with the pose are left to the library's general calls, and so are redundant actuators there.
-
-    Args:
-        kinematics: of the robot.
-        dynamics: of the same.
-        mode: number of the working mode.
-        joints: positions (n_joints,) in that mode whose turns the first ones are nearest to; its own where None.
+    Where the model has no answer it returns NaN, which the guard refuses to apply. Poses off a configuration-dependent
+    motion space, and redundant actuators there, use the library's general calls. The turns of the first positions are
+    the nearest to `joints` (n_joints,), which lie in the working mode `mode`.
     """
 
     def __init__(
@@ -50,14 +45,7 @@ class ControlModel:
         self._efforts = dynamics.lean_inverse(mode) if lean else None
 
     def positions(self, pose: Array) -> Array:
-        """Actuator positions at a pose, in the working mode.
-
-        Args:
-            pose: of the platform (7,), base frame.
-
-        Returns:
-            (n_actuated,) [rad or m].
-        """
+        """Actuator positions (n_actuated,) [rad or m] at a pose (7,), in the working mode."""
         if not all_finite(pose):
             return np.full(len(self._position_out), np.nan)
         if not closes(self._positions(pose, self._position_out)):
@@ -65,7 +53,7 @@ class ControlModel:
         return self._position_out.copy()
 
     def _rounded(self, pose: Array) -> Array:
-        """Return the positions at the pose that exists beside one which interpolation put outside a turning space."""
+        """Positions at the nearest existing pose, where interpolation left a configuration-dependent motion space."""
         at = None if self._kinematics.constant_space else self._kinematics.nearest(pose)
         missed = np.inf if at is None else float(pose_distance(pose, at.pose, self._kinematics.characteristic_length))
         if at is None or not missed < ROUNDED * self._kinematics.characteristic_length:
@@ -77,17 +65,10 @@ class ControlModel:
     def efforts(
         self, pose: Array, twist: Array, acceleration: Array, joints: Array, wrench: Array | None = None
     ) -> Array:
-        """Actuator efforts of a motion.
+        """Actuator efforts (n_actuated,) [N m or N] of a motion: pose (7,), twist (6,), acceleration (6,), base frame.
 
-        Args:
-            pose: of the platform (7,), base frame.
-            twist: (6,) [m/s, rad/s].
-            acceleration: (6,) [m/s^2, rad/s^2].
-            joints: positions (n_joints,) near those of the pose.
-            wrench: from outside on the platform (6,), about its origin, base axes [N, N m]; none where None.
-
-        Returns:
-            (n_actuated,) [N m or N].
+        `joints` (n_joints,) are positions near those of the pose; `wrench` (6,) [N, N m] acts on the platform from
+        outside, about its origin, base axes.
         """
         self._motion[:7], self._motion[7:13], self._motion[13:19] = pose, twist, acceleration
         self._motion[19:] = 0.0 if wrench is None else wrench

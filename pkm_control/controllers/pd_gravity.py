@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PD control of the actuators with gravity compensation: the plain law that needs little of the model."""
+"""PD control of the actuators with gravity compensation: a simple law that needs little of the model."""
 
 from __future__ import annotations
 
@@ -20,14 +20,7 @@ class PdGravity(Controller):
     """tau = g(x) + M (omega^2 (q_ref - q) + 2 zeta omega (q'_ref - q')), `M` the mass matrix in the actuators at home.
 
     Globally stable at a set point (Takegaki and Arimoto, 1981); on a fast motion it lags, because nothing feeds the
-    acceleration forward.
-
-    Args:
-        kinematics: of the robot.
-        dynamics: of the same.
-        limits: of its actuators.
-        natural_frequency: omega, of the closed loop's tracking error [rad/s].
-        damping: zeta, of the same; 1 is critical.
+    acceleration forward. omega is `natural_frequency` [rad/s], zeta is `damping`.
     """
 
     def __init__(
@@ -42,12 +35,12 @@ class PdGravity(Controller):
         self.mass = actuator_mass_matrix(kinematics, dynamics, np.asarray(kinematics.home, dtype=np.float64))
 
     def change_mode(self, to: ModeModel) -> None:
-        """Go on in another working mode, whose mass matrix scales the gains."""
+        """Continue in another working mode, whose mass matrix scales the gains."""
         super().change_mode(to)
         self.mass = to.mass
 
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """Return the efforts (n_actuated,) of PD with gravity compensation, limits aside [N m or N]."""
+        """Efforts (n_actuated,) of PD with gravity compensation before limits [N m or N]."""
         wanted = self.kinematics.motion(reference.pose, reference.twist, seed=measured.joints)
         error = np.asarray(wanted.actuated) - measured.positions
         rate = np.asarray(wanted.actuated_velocities) - measured.velocities

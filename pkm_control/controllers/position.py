@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For machines whose drives take positions: inverse kinematics of the reference, within limits of the actuators."""
+"""Inverse kinematics of the reference within actuator limits, for drives that take positions."""
 
 from __future__ import annotations
 
@@ -17,20 +17,12 @@ Array = NDArray[np.float64]
 
 
 class Position(Controller):
-    """Where the actuators shall be when the command has acted, at the time T from now: the inverse kinematics of there.
+    """Actuator positions at the time T when the command has acted: inverse kinematics of the reference there.
 
-    Where the motion does not say (under a hand that jogs, on a belt), it is q = IK(x) + q' T + q'' T^2 / 2. No
-    masses are needed, and no gains: the drives close the loops. Velocities and accelerations of the actuators are
-    kept within their limits; `saturated` tells where these do not allow the reference.
-
-    Args:
-        kinematics: of the robot.
-        dynamics: of the same.
-        limits: of its actuators.
-        natural_frequency: not used.
-        damping: not used.
-        period: between two calls [s].
-        delay: from a reading to the beginning of the time in which its command acts [s].
+    Where the motion does not know that (in a jog, on a belt), it is q = IK(x) + q' T + q'' T^2 / 2. No masses and no
+    gains are needed (`natural_frequency` and `damping` are not used): the drives close the loops. Velocities and
+    accelerations of the actuators stay within their limits; `saturated` tells where these do not allow the reference.
+    `period` lies between two calls [s], `delay` from a reading to the time when its command begins to act [s].
     """
 
     commands = "position"
@@ -52,7 +44,7 @@ class Position(Controller):
         self._limiter = PositionLimiter(limits)
 
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """Return the positions (n_actuated,) that belong to the reference when the command has acted, limits aside."""
+        """Positions (n_actuated,) of the reference at the time when the command has acted, before limits."""
         if reference.soon is not None:
             return self.model.positions(reference.soon)
         positions, dt = self.model.positions(reference.pose), self.ahead
@@ -63,7 +55,7 @@ class Position(Controller):
         return np.asarray(positions + ahead)
 
     def command(self, reference: Reference, measured: Measured) -> Array:
-        """Return the positions (n_actuated,) to command, within the limits; NaN where the model has no answer."""
+        """Positions (n_actuated,) to command, within the limits; NaN where the model has no answer."""
         if not self._limiter.started:
             self._limiter.start(measured.positions)
         allowed = self._limiter.follow(self.law(reference, measured), self._passed)
@@ -72,9 +64,9 @@ class Position(Controller):
         return allowed
 
     def advance(self, passed: float) -> None:
-        """Count a stall of the loop as time in which the actuators could move."""
+        """Count a stall of the loop [s] as time in which the actuators could move."""
         self._passed = max(passed, self.period)
 
     def forget(self) -> None:
-        """Begin from where the actuators are read next."""
+        """Start from the next reading of the actuators."""
         self._limiter.forget()

@@ -16,12 +16,7 @@ class PositionLimiter:
 
     Per actuator: the command's own rate, and what closes the gap to it so that the remaining gap can still be braked
     away; both within the largest velocity, changed by no more than the largest acceleration. Positions are held within
-    the range of the actuator.
-
-    After a call, `limited` (n_actuated,) tells where the command was not followed exactly.
-
-    Args:
-        limits: of the actuators.
+    the range of the actuator. After a call, `limited` (n_actuated,) tells where the command was not followed exactly.
     """
 
     def __init__(self, limits: ActuatorLimits) -> None:
@@ -32,17 +27,13 @@ class PositionLimiter:
         self.limited = np.zeros(len(limits.names), dtype=bool)
 
     def start(self, positions: Array) -> None:
-        """Begin at rest.
-
-        Args:
-            positions: (n_actuated,) [rad or m].
-        """
+        """Begin at rest at positions (n_actuated,) [rad or m]."""
         self._wanted = self._position = np.array(positions, dtype=np.float64)
         self._rate = np.zeros_like(self._position)
         self.limited[:] = False
 
     def forget(self) -> None:
-        """Begin anew with the next start."""
+        """Forget the position, so that `start` is needed again."""
         self._wanted = None
 
     @property
@@ -52,22 +43,11 @@ class PositionLimiter:
 
     @property
     def rate(self) -> Array:
-        """How fast the positions move that were returned last (n_actuated,) [rad/s or m/s]."""
+        """Rate of the positions returned last (n_actuated,) [rad/s or m/s]."""
         return self._rate
 
     def follow(self, wanted: Array, dt: float) -> Array:
-        """Return the positions (n_actuated,) to command now.
-
-        Args:
-            wanted: (n_actuated,) [rad or m].
-            dt: since the last call [s].
-
-        Returns:
-            Positions within the limits; NaN where what is wanted is.
-
-        Raises:
-            ValueError: `start` was not called.
-        """
+        """Positions (n_actuated,) to command, `dt` [s] after the last ones, within the limits; NaN propagates."""
         if self._wanted is None:
             raise ValueError("start before following")
         if not np.isfinite(wanted).all():
@@ -87,7 +67,7 @@ class PositionLimiter:
 
 
 def _brakable(gap: Array, steepest: Array, dt: float) -> Array:
-    """Return the highest rate from which a rest is reached within a gap, in whole periods of constant rate.
+    """Highest rate from which rest is reached within a gap, in whole periods of constant rate.
 
     From (n - 1 + f) a dt, 0 <= f < 1, the way to rest is a dt^2 (n (n - 1) / 2 + n f).
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The efforts that hold a robot at rest, as its actuators can give them, and what a payload adds to a motion's."""
+"""Efforts that hold a robot at rest within its actuators' bounds, and what a payload adds to those of a motion."""
 
 from __future__ import annotations
 
@@ -23,17 +23,9 @@ def holding_efforts(
     mode: int | None = None,
     payload: Inertial | None = None,
 ) -> Array:
-    """Efforts that carry the weight at a pose; cables only pull for it.
+    """Efforts (n_actuated,) [N m or N] that carry the weight at a pose (7,); cables only pull for it.
 
-    Args:
-        dynamics: of the robot.
-        limits: of its actuators.
-        pose: of the platform (7,), base frame.
-        mode: number of the working mode; what continues home where None.
-        payload: what the platform carries, in its frame.
-
-    Returns:
-        (n_actuated,) [N m or N]; NaN where nothing within the bounds of one-sided actuators does it.
+    NaN where nothing within the bounds of one-sided actuators does it. `mode` None is home's working mode.
     """
     still = np.zeros(6)
     answer = dynamics.inverse(pose, still, still, payload=payload, mode=mode, distribution=pulling(limits))
@@ -41,33 +33,20 @@ def holding_efforts(
 
 
 def pulling(limits: ActuatorLimits, reserve: float = 0.0) -> Distribution | None:
-    """How efforts are shared that are planned or judged: within the bounds where some actuators are one-sided.
+    """How planned or checked efforts are distributed: within the bounds where some actuators are one-sided.
 
-    Args:
-        limits: of the actuators.
-        reserve: part of the stronger side that is left to the controller.
-
-    Returns:
-        The distribution; None where actuators push and pull, whose largest efforts are judged apart.
+    None where actuators push and pull, whose largest efforts are checked apart. `reserve` is the fraction of the
+    stronger side that is left to the controller.
     """
     return Distribution(bounds=limits.bounds(reserve)) if limits.one_sided else None
 
 
 def payload_wrench(payload: Inertial, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array:
-    """What a body that is fixed on the platform does to it.
+    """Wrench (n, 6) [N, N m] that a body fixed on the platform does to it, about the platform's origin, base axes.
 
-    With it as the outer wrench, inverse dynamics of the robot alone are those of the robot with the body. So what is
-    carried may change from one period to the next without another model.
-
-    Args:
-        payload: the body, in the platform's frame.
-        gravity: (3,) [m/s^2], base frame.
-        pose: of the platform (n, 7), base frame.
-        twist: (n, 6) [m/s, rad/s].
-        acceleration: (n, 6) [m/s^2, rad/s^2].
-
-    Returns:
-        Wrench (n, 6) on the platform, about its origin, base axes [N, N m].
+    With it as the outer wrench, inverse dynamics of the robot alone are those of the robot with the body, so the
+    payload may change from one period to the next without another model. `payload` is in the platform's frame; gravity
+    (3,) [m/s^2], pose (n, 7), twist (n, 6) and acceleration (n, 6) in the base frame.
     """
     body = np.concatenate(((payload.mass,), payload.com, payload.inertia.ravel(), gravity))
     found = np.empty((len(pose), 6))
@@ -77,22 +56,14 @@ def payload_wrench(payload: Inertial, gravity: Array, pose: Array, twist: Array,
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """What the platform carries at each of many samples: payloads in its frame (None: nothing), and `which` (n,)."""
+    """The platform's payload at each of n samples: `payloads` in its frame (None: nothing), `which` of them (n,)."""
 
     payloads: tuple[Inertial | None, ...]
     which: NDArray[np.int64]
 
     @staticmethod
     def always(payload: Inertial | None, n: int) -> Carried:
-        """The same at n samples.
-
-        Args:
-            payload: what is carried.
-            n: how many.
-
-        Returns:
-            It.
-        """
+        """The same payload at n samples."""
         return Carried((payload,), np.zeros(n, dtype=np.int64))
 
     def __getitem__(self, part: slice | NDArray[np.int64]) -> Carried:
@@ -100,17 +71,7 @@ class Carried:
         return Carried(self.payloads, self.which[part])
 
     def wrench(self, gravity: Array, pose: Array, twist: Array, acceleration: Array) -> Array | None:
-        """What it does to the platform in a motion.
-
-        Args:
-            gravity: (3,) [m/s^2], base frame.
-            pose: of the platform (n, 7), base frame.
-            twist: (n, 6) [m/s, rad/s].
-            acceleration: (n, 6) [m/s^2, rad/s^2].
-
-        Returns:
-            Wrench (n, 6) about its origin, base axes [N, N m]; None where nothing is carried at all.
-        """
+        """Wrench (n, 6) of the payloads on the platform, as by `payload_wrench`; None where no sample has any."""
         found: Array | None = None
         for number in np.unique(self.which):
             payload = self.payloads[int(number)]
@@ -122,15 +83,7 @@ class Carried:
 
 
 def together(one: Inertial | None, other: Inertial | None) -> Inertial | None:
-    """Two bodies that are fixed on each other, as one.
-
-    Args:
-        one: a body; none where None.
-        other: another, in the same frame.
-
-    Returns:
-        Both, with the centre of mass of both.
-    """
+    """Two bodies in one frame, fixed on each other, as one."""
     if one is None or other is None:
         return one or other
     mass = one.mass + other.mass

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames that move: where a conveyor is by its encoder, and motions of the platform that ride on it. No ROS."""
+"""Moving frames: a conveyor's travel by its encoder, and motions of the platform that ride on it. No ROS."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a belt is, and how fast it runs, by readings of its encoder whose stamps are not quite right.
+"""Travel and speed of a belt, by readings of its encoder whose stamps have errors.
 
 An estimator of position and speed takes the readings: least squares while there are few, then with weights that fade
 over the `smoothing` time (a critically damped g-h filter; Brookner, "Tracking and Kalman filtering made easy", 1998). A
-belt that keeps its speed is estimated without lag; where a second estimate of a fifth of that time parts from the first
-by the `drift`, the belt changes its speed, and the first goes on from the second.
+belt that keeps its speed is estimated without lag; where a second estimate of a fifth of that time departs from the
+first by the `drift`, the belt changes its speed, and the first continues from the second.
 
 The control loop follows the estimate by a filter of third order, so that position, speed and acceleration are
 continuous, however readings come.
@@ -35,15 +35,15 @@ class _Estimate:
         self._count = 0  # that the weights are for
 
     def begin(self, position: float, rate: float = 0.0, count: int = 1) -> None:
-        """Begin anew, as if there had been some readings."""
+        """Start again, as after `count` readings."""
         self.position, self.rate, self._count = position, rate, count
 
     def predict(self, passed: float) -> None:
-        """Go on for some time [s]."""
+        """Extrapolate by some time [s]."""
         self.position += self.rate * passed
 
     def correct(self, error: float, interval: float) -> None:
-        """Take what a reading is off [m]; weights are those of readings at their mean interval, however stamps err."""
+        """Correct by a reading's error [m], with the weights for the mean interval, whatever the errors of stamps."""
         n = self._count
         theta = math.exp(-interval / self._smoothing)
         g, h = 1.0 - theta * theta, (1.0 - theta) ** 2
@@ -58,10 +58,8 @@ class _Estimate:
 class Belt:
     """One belt. Readings and the control loop may be of two threads that share a lock.
 
-    `travel` [m], `speed` [m/s] and `acceleration` [m/s^2] are those of the last `advance`.
-
-    Args:
-        conveyor: as it is described.
+    `travel` [m], `speed` [m/s] and `acceleration` [m/s^2] are those of the last `advance`. All times are on the clock
+    of the machine's readings [s].
     """
 
     def __init__(self, conveyor: Conveyor) -> None:
@@ -79,14 +77,10 @@ class Belt:
         self._now: float | None = None
 
     def hear(self, stamp: float, reading: float) -> None:
-        """Take a reading. Stamps that err may come out of order; one that is much too old is left out.
+        """Take a reading in the encoder's unit. Stamps may come out of order; one that is much too old is left out.
 
-        Several that are as much too old, one after the other, say that it was the clock that stepped, or that the stamp
-        which they come after was wrong: then the belt is found anew.
-
-        Args:
-            stamp: when it was taken [s], on the clock of the readings of the machine.
-            reading: of the encoder, in its unit.
+        Several that are as much too old, one after the other, say that the clock stepped, or that the stamp before them
+        was wrong: then the belt is found anew.
         """
         conveyor, smooth, quick = self.conveyor, self._smooth, self._quick
         travel, time = conveyor.metres_per_unit * (reading - conveyor.offset), stamp - conveyor.latency
@@ -126,14 +120,7 @@ class Belt:
             self._smooth.begin(self._quick.position, self._quick.rate, min(self._count, readings))
 
     def problem(self, time: float) -> str:
-        """Why it is not known where the belt is.
-
-        Args:
-            time: s, on the clock of the readings.
-
-        Returns:
-            The reason; empty where it is known.
-        """
+        """Why the belt's travel is not known; empty where it is."""
         conveyor = self.conveyor
         who = f"conveyor '{conveyor.name}'"
         if not math.isfinite(self._at):
@@ -153,11 +140,7 @@ class Belt:
         return ""
 
     def advance(self, time: float) -> None:
-        """Go on to an instant.
-
-        Args:
-            time: s, on the clock of the readings.
-        """
+        """Advance to a time."""
         if not self._count:
             return
         before, self._now = self._now, time
@@ -181,14 +164,7 @@ class Belt:
         self.travel += self.speed * h
 
     def state(self, time: float) -> BeltState:
-        """Where it is.
-
-        Args:
-            time: s, on the clock of the readings.
-
-        Returns:
-            The estimate then.
-        """
+        """The estimate at a time."""
         problem = self.problem(time)
         if not math.isfinite(self._at):
             return BeltState(math.nan, math.nan, problem)

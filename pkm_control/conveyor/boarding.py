@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When and how a motion boards a conveyor: its legs planned as the frame stands, then timed for an object that moves.
+"""When and how a motion boards a conveyor: its legs planned in the frame at rest, then timed for a moving object.
 
-All legs are those of the one planner, with the object where it will be in the middle of the ride. Carried by the belt,
-they may ask for more than the robot can do; the part that does is given more time, until the curve check has no word
-against them with a little in reserve. The belt's travel at which the motion has to begin follows.
+All legs are those of the one planner, with the object at its place in the middle of the ride. Carried by the belt, they
+may ask for more than the robot can do; the part that does is given more time, until the curve check passes it with a
+little in reserve. The belt's travel at which the motion has to begin follows.
 """
 
 from __future__ import annotations
@@ -42,29 +42,24 @@ _KEPT = 64  # plans of legs
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """Points as the frame stands, and the instants of the ride [s]."""
+    """Points in the frame at rest, and the instants of the ride [s]."""
 
     points: MotionPoints
     instants: tuple[float, float, float, float]
 
     @property
     def middle(self) -> float:
-        """Of the ride [s]."""
+        """Middle of the ride [s]."""
         return 0.5 * (self.instants[1] + self.instants[2])
 
     @property
     def half(self) -> float:
-        """Of the time on the belt [s]."""
+        """Half of the time on the belt [s]."""
         return 0.5 * (self.instants[2] - self.instants[1])
 
 
 class Boarding:
-    """Plans motions that ride.
-
-    Args:
-        planner: of the robot.
-        check: of curves; the limits of the actuators are lowered by a little.
-    """
+    """Plans motions that ride; `check` is of curves, with limits of the actuators that are lowered by a little."""
 
     def __init__(self, planner: MotionPlanner, check: CurveCheck) -> None:
         limits, most = check.limits, 1.0 - _RESERVE
@@ -87,18 +82,14 @@ class Boarding:
         here: Array,
         payload: Inertial | None = None,
     ) -> MotionPoints:
-        """The motion for one object.
+        """Points of the motion for one object, with the ride, from `here`.
 
         Args:
             motion: a file in the frame of a conveyor.
-            conveyor: that the object is on.
-            look: at the belt now.
+            look: returns the present state of the belt.
             at: the belt's travel when the object was at the conveyor's origin [m].
-            here: pose (7,) where the platform is held.
-            payload: what the platform carries there, in its frame.
-
-        Returns:
-            Its points, with the ride, from `here`.
+            here: pose (7,) where the platform is held, base frame.
+            payload: of the platform there, in its frame.
 
         Raises:
             ConveyorError: the belt is not known, the object is not in the window long enough, or the robot cannot.
@@ -133,7 +124,7 @@ class Boarding:
     # -- the legs ---------------------------------------------------------------------------------------------------
 
     def _at(self, motion: MotionFile, conveyor: Conveyor, speed: float, place: float, here: Array) -> _Plan:
-        """Return the plan for an object that is at a place [m] in the middle of the ride."""
+        """The plan for an object that is at a place [m] in the middle of the ride."""
         legs, boards, left = self._planned(_standing(motion, conveyor, place), here)
         factors = [1.0, 1.0, 1.0]
         for _ in range(_TRIES):
@@ -149,7 +140,7 @@ class Boarding:
     def _planned(
         self, motion: MotionFile, here: Array
     ) -> tuple[tuple[Trajectory, Trajectory, Trajectory], float, float]:
-        """Return the legs to the belt, on it and away, and when in the first boarding begins, in the last it ends."""
+        """The legs to the belt, on it and away, when boarding begins in the first, and when it ends in the last."""
         assert motion.riding is not None
         rides = np.flatnonzero(motion.riding)
         first, last = int(rides[0]), int(rides[-1])
@@ -164,7 +155,7 @@ class Boarding:
     def _leg(
         self, motion: MotionFile, rows: list[int], here: Array | None, rests: list[int], shortest: float = _SHORTEST
     ) -> Trajectory:
-        """Plan the way through some waypoints, from `here` where it is given, resting in those of `rests` alone."""
+        """Plan the way through some waypoints, from `here` where it is given, at rest only at those of `rests`."""
         dwells = np.array([motion.dwells[row] if row in rests else 0.0 for row in rows])
         poses = motion.poses[rows]
         outputs = {name: values[rows] for name, values in motion.outputs.items()}
@@ -199,7 +190,7 @@ class Boarding:
         return self._legs[key]
 
     def _fault(self, plan: _Plan, conveyor: Conveyor, speed: float, place: float) -> tuple[str, int]:
-        """Return what is wrong with a plan wherever the belt may be, and which part needs more time; -1: none."""
+        """What is wrong with a plan wherever the belt may be, and which part needs more time; -1: none."""
         begin = place - speed * plan.middle
         points = plan.points.trajectory(self._check.kinematics, None, _SAME)
         ride = Ride(conveyor.name, place, begin, plan.instants)
@@ -220,7 +211,7 @@ class Boarding:
 
 
 def _standing(motion: MotionFile, conveyor: Conveyor, place: float) -> MotionFile:
-    """Return the motion in the base frame, with the object at a place [m] along the belt."""
+    """The motion in the base frame, with the object at a place [m] along the belt."""
     poses = motion.poses.copy()
     poses[motion.riding, :3] += conveyor.origin + place * conveyor.direction
     if motion.of_tool and motion.tool is not None:
@@ -229,7 +220,7 @@ def _standing(motion: MotionFile, conveyor: Conveyor, place: float) -> MotionFil
 
 
 def _joined(legs: tuple[Trajectory, Trajectory, Trajectory], factors: list[float], boards: float, left: float) -> _Plan:
-    """Return the legs one after the other, each given more time by its factor."""
+    """The legs one after the other, each given more time by its factor."""
     ends = np.cumsum([0.0, *(leg.duration * factor for leg, factor in zip(legs, factors, strict=True))])
     parts, events = [], NO_EVENTS
     for number, (leg, factor) in enumerate(zip(legs, factors, strict=True)):
@@ -243,7 +234,7 @@ def _joined(legs: tuple[Trajectory, Trajectory, Trajectory], factors: list[float
 
 
 def _passes(leg: Trajectory, pose: Array) -> Array:
-    """Return the instants [s] at which a leg is nearest to a pose."""
+    """Instants [s] at which a leg is nearest to a pose."""
     sample = leg.sample(np.linspace(0.0, leg.duration, _LOOKS))
     away = np.linalg.norm(sample.pose[:, :3] - pose[:3], axis=1) + 1.0 - np.abs(sample.pose[:, 3:] @ pose[3:])
     return np.asarray(sample.times[away <= away.min() + _SAME])
@@ -260,7 +251,7 @@ def _known(belt: BeltState) -> BeltState:
 
 
 def _gone(conveyor: Conveyor, belt: BeltState, at: float, middle: float = np.nan, half: float = 0.0) -> str:
-    """Why an object cannot be followed, in words."""
+    """Why an object cannot be followed; empty where it can."""
     begin, end = conveyor.window
     where = f"the object is {belt.travel - at:.3g} m from the origin of conveyor '{conveyor.name}'"
     window = f"the window from {begin:g} to {end:g} m"

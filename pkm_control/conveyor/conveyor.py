@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A conveyor as it is described, and a motion's ride on it."""
+"""A conveyor's description, and a motion's ride on it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ENDS = 1e-9  # s
 
 
 class ConveyorError(PkmError):
-    """A motion in a moving frame that cannot be; says why, and what the conveyor does."""
+    """An impossible motion in a moving frame; says why, and what the conveyor does."""
 
 
 @dataclass(frozen=True)
 class SimulatedDrive:
-    """How a simulated belt runs: `speed` m/s, readings per second, and by how much its stamps err (uniformly) [s]."""
+    """How a simulated belt runs: `speed` m/s, readings per second, and the largest error of stamps (uniform) [s]."""
 
     speed: float = 0.0
     rate: float = 100.0
@@ -41,8 +41,8 @@ class Conveyor:
     origin. The travel is `metres_per_unit` times what the encoder reads beyond `offset`, taken `latency` s before its
     stamp. `smoothing` [s] is how far back readings count, unless two estimates part by the `drift` [m].
 
-    The rest is what the belt may do: `max_speed` [m/s], `max_acceleration` [m/s^2], a `jump` [m] between two readings,
-    a `deviation` [m] from what was predicted when a motion was judged, a `silence` [s] of the encoder.
+    The rest are the bounds of a sound belt: `max_speed` [m/s], `max_acceleration` [m/s^2], a `jump` [m] between two
+    readings, a `deviation` [m] from the prediction when a motion was checked, a `silence` [s] of the encoder.
     """
 
     name: str
@@ -65,18 +65,7 @@ class Conveyor:
 
 
 def conveyor_named(conveyors: Mapping[str, Conveyor], name: str) -> Conveyor:
-    """The conveyor of a name.
-
-    Args:
-        conveyors: by name.
-        name: of one of them.
-
-    Returns:
-        It.
-
-    Raises:
-        ConveyorError: there is none; names those that there are.
-    """
+    """The conveyor of a name; `ConveyorError` with the names that exist where there is none."""
     if name not in conveyors:
         raise ConveyorError(
             f"there is no conveyor '{name}'; known: {', '.join(conveyors) or 'none, for lack of a file'}"
@@ -86,7 +75,7 @@ def conveyor_named(conveyors: Mapping[str, Conveyor], name: str) -> Conveyor:
 
 @dataclass(frozen=True)
 class BeltState:
-    """Where a belt is: `travel` [m] and `speed` [m/s]; `problem` says why that is not known, empty where it is."""
+    """Travel [m] and speed [m/s] of a belt; `problem` says why they are not known, empty where they are."""
 
     travel: float
     speed: float
@@ -97,9 +86,9 @@ class BeltState:
 class Ride:
     """A motion's stretch on a moving frame.
 
-    Points of the motion are where the platform would be if the frame stood at `travel` [m]. What the frame travels
-    beyond that is added, by a share that rises from 0 to 1 between the first two `instants` [s, from the motion's
-    start], stays until the third, and falls to 0 at the fourth. The motion begins when the frame's travel is `start`.
+    Points of the motion are the platform's if the frame stood at `travel` [m]. The frame's travel beyond that is added,
+    by a share that rises from 0 to 1 between the first two `instants` [s, from the motion's start], stays until the
+    third, and falls to 0 at the fourth. The motion begins when the frame's travel is `start` [m].
     """
 
     frame: str
@@ -108,14 +97,7 @@ class Ride:
     instants: tuple[float, float, float, float]
 
     def problem(self, duration: float) -> str:
-        """Why it makes no sense.
-
-        Args:
-            duration: of the motion [s].
-
-        Returns:
-            The reason; empty where it does.
-        """
+        """Why it makes no sense for a motion of this duration [s]; empty where it does."""
         a, b, c, d = self.instants
         if not np.isfinite((self.travel, self.start, *self.instants)).all():
             return "a number of the ride is not finite"
@@ -124,21 +106,14 @@ class Ride:
         return ""
 
     def share(self, times: Array) -> tuple[Array, Array, Array]:
-        """By which share the frame's travel is added.
-
-        Args:
-            times: (n,) [s] from the motion's start.
-
-        Returns:
-            The share, and its first and second derivative, all (n,).
-        """
+        """Share (n,) of the frame's travel added at times (n,) [s] from the motion's start, and two derivatives."""
         a, b, c, d = self.instants
         up, down = _rise(times, a, b), _rise(times, c, d)
         return up[0] - down[0], up[1] - down[1], up[2] - down[2]
 
 
 def _rise(times: Array, begin: float, end: float) -> tuple[Array, Array, Array]:
-    """Return the smoothstep of degree five from 0 to 1, and its two derivatives."""
+    """The smoothstep of degree five from 0 to 1, and its two derivatives."""
     span = end - begin
     s = np.clip((times - begin) / span, 0.0, 1.0)
     value = s**3 * (10.0 - 15.0 * s + 6.0 * s * s)

@@ -16,17 +16,7 @@ _MOST = 8  # conveyors
 
 @lru_cache(maxsize=4)
 def read_conveyors(path: str) -> tuple[Conveyor, ...]:
-    """Read the file.
-
-    Args:
-        path: of it; empty: there is no conveyor.
-
-    Returns:
-        What is in it.
-
-    Raises:
-        MachineFileError: it cannot be read or used.
-    """
+    """Read the file; none for an empty path. Raises `MachineFileError` where it cannot be read or used."""
     if not path:
         return ()
     source, values = read_yaml(path)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion that rides on a conveyor: as it is judged, by the predicted motion of the belt, and as it is run.
+"""A motion that rides on a conveyor: as it is checked, with the predicted motion of the belt, and as it is run.
 
-With p(s) the motion's points, f(s) the share of the ride, d the direction and u what the belt travels beyond the place
+With p(s) the motion's points, f(s) the share of the ride, d the direction and u the belt's travel beyond the place
 for which the points hold, the platform is at p(s) + f(s) u d. Its velocity and acceleration are the derivatives of
 that, with those of the belt.
 
 A motion that has to end before its time leaves the belt as it was then: from there on u grows with the time on the
-path, as it was predicted to, and both come to rest together, on the curve that was judged.
+path, as it was predicted to, and both come to rest together, on the curve that was checked.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ class RidingTrajectory(PointTrajectory):
 
     Args:
         points: as if the frame stood.
-        ride: of the motion.
-        conveyor: that it is on.
-        belt: as it is when the motion is judged.
-        aside: from where the belt is predicted to be, along its direction [m].
+        belt: its state when the motion is checked.
+        aside: offset of the belt from its prediction, along its direction [m].
 
     Raises:
         ConveyorError: the ride makes no sense, the belt is not known, or has gone by.
@@ -61,30 +59,16 @@ class RidingTrajectory(PointTrajectory):
 
     @property
     def allowed(self) -> float:
-        """How far the belt may be from where it is predicted to be, either way [m]."""
+        """Largest deviation of the belt from its prediction, either way [m]."""
         return self.conveyor.deviation
 
     def predicted(self, times: Array) -> Array:
-        """What the belt travels beyond the place for which the points hold.
-
-        Args:
-            times: (n,) [s] from the motion's start.
-
-        Returns:
-            (n,) [m].
-        """
+        """Predicted travel (n,) [m] of the belt beyond the place for which the points hold, at times (n,) [s]."""
         begin = self.belt.travel if self.stands else self.ride.start
         return np.asarray(begin - self.ride.travel + self.aside + self.speed * times)
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """The curve, carried by the belt.
-
-        Args:
-            times: (n,) [s] from the first point's to the last point's.
-
-        Returns:
-            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
-        """
+        """Pose (n, 7), twist (n, 6) and acceleration (n, 6) on the belt, base frame, at times (n,) [s]."""
         times = np.asarray(times, dtype=np.float64)
         pose, twist, acceleration = self.points.sample(times)
         share, rate, bend = (part[:, None] * self.conveyor.direction for part in self.ride.share(times))
@@ -95,38 +79,18 @@ class RidingTrajectory(PointTrajectory):
         return pose, twist, acceleration
 
     def between(self, time: float, later: float) -> Reference:
-        """The motion at an instant, with the acceleration of another one, on a belt that keeps its speed.
-
-        Args:
-            time: of pose and twist, from the start [s].
-            later: of the acceleration [s].
-
-        Returns:
-            Pose, twist and acceleration.
-        """
+        """Pose and twist at a time [s] from the start, acceleration at a later one, on a belt that keeps its speed."""
         instants = np.clip((time, later), self.times[0], self.duration)
         pose, twist, acceleration = self.sample(instants)
         return Reference(pose[0], twist[0], acceleration[1])
 
     def shifted(self, aside: float) -> RidingTrajectory:
-        """The same on a belt that is elsewhere.
-
-        Args:
-            aside: along its direction [m].
-
-        Returns:
-            The motion.
-        """
+        """The same motion on a belt that is `aside` [m] further along its direction."""
         return RidingTrajectory(self.points, self.ride, self.conveyor, self.belt, aside)
 
 
 class Passenger:
-    """A motion while it rides: its reference in each period, by where the belt is.
-
-    Args:
-        motion: that was judged.
-        belt: that carries it.
-    """
+    """A motion while it rides: its reference in each period, by the belt's travel."""
 
     def __init__(self, motion: RidingTrajectory, belt: Belt) -> None:
         self._motion = motion
@@ -137,15 +101,11 @@ class Passenger:
         self._time = 0.0  # s, on the path
 
     def advance(self, time: float, clock: PathClock, leaves: bool) -> str:
-        """Go on to an instant.
+        """Advance to a time [s] on the clock of the readings; return why the motion has to end, empty where it goes on.
 
         Args:
-            time: s, on the clock of the readings.
-            clock: of the motion, which begins when the belt is where it has to be.
+            clock: of the motion, started when the belt has the motion's starting travel.
             leaves: the motion is being ended on its path.
-
-        Returns:
-            Why the motion has to end; empty where it goes on.
         """
         motion, belt = self._motion, self._belt
         belt.advance(time)
@@ -174,13 +134,13 @@ class Passenger:
         return ""
 
     def _lose(self, problem: str, before: float, clock: PathClock) -> str:
-        """Leave the belt where it was last known; once the platform leaves it anyway, that is no reason to end."""
+        """Leave the belt at its last known travel; a platform that leaves it anyway need not end for that."""
         self._u += self._rate * max(0.0, clock.time - before)
         self._left, self._change = True, 0.0
         return problem if clock.time < self._motion.ride.instants[2] else ""
 
     def _await(self, clock: PathClock) -> str:
-        """Begin where the belt is where the motion begins; return why it cannot."""
+        """Start the motion when the belt has its starting travel; return why it cannot."""
         motion = self._motion
         if not motion.stands:
             clock.time = (self._belt.travel - motion.ride.start) / motion.speed
@@ -193,15 +153,7 @@ class Passenger:
         return ""
 
     def reference(self, clock: PathClock, lead: float) -> Reference:
-        """What the platform should do now.
-
-        Args:
-            clock: of the motion.
-            lead: how much later than pose and twist the acceleration is taken [s].
-
-        Returns:
-            The motion at the present rate, carried.
-        """
+        """The motion at the present rate, carried; the acceleration is taken `lead` [s] later than pose and twist."""
         motion = self._motion
         at = clock.reference(motion.points, lead)
         times = np.array((clock.time, clock.time + lead * clock.rate))

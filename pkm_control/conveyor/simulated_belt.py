@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A belt made of numbers: it runs at a speed, and an encoder with stamps that err tells where it is."""
+"""A simulated belt: it runs at a speed, with an encoder whose stamps have errors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from pkm_control.conveyor.conveyor import Conveyor
 
 
 class SimulatedBelt:
-    """Runs, and tells a `Belt` what its encoder reads.
+    """Runs, and passes its encoder's readings to a `Belt`; `seed` is of the errors of the stamps.
 
     Its `speed` [m/s] may be changed at any time, reached at the conveyor's largest acceleration; while `silent` the
-    encoder tells nothing; adding to `slip` [m] makes the reading jump, not the belt.
-
-    Args:
-        conveyor: as it is described.
-        seed: of the errors of the stamps.
+    encoder gives no readings; adding to `slip` [m] makes the reading jump, not the belt.
     """
 
     def __init__(self, conveyor: Conveyor, seed: int = 1) -> None:
@@ -32,12 +28,7 @@ class SimulatedBelt:
         self._next = 0.0
 
     def step(self, time: float, belt: Belt) -> None:
-        """Go on to an instant, and tell each reading that falls due.
-
-        Args:
-            time: s, on the clock of the readings.
-            belt: that hears.
-        """
+        """Advance to a time [s] on the clock of the readings, and pass each reading that is due to `belt`."""
         drive = self.conveyor.simulated
         while self._next <= time:
             self._run(self._next)

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clearance between a tool and places to keep out of, both made of rounded boxes."""
+"""Clearance between a tool and keep-out places, both made of rounded boxes.
+
+Float arrays: a box `a`, `b`, `box`, `moved` (COLUMNS,) [m]; `parts` (m, COLUMNS) of the tool in the platform's
+frame; `places` (k, COLUMNS) and `poses` (n, 7) in the base frame; `found` (n,) [m]; `rotation` (3, 3) scratch.
+"""
 
 from math import sqrt
 
@@ -15,7 +19,7 @@ _TINY = 1e-12
 
 @compiled
 def extent(box, x, y, z):
-    """Half the length of a box without its rounding along a direction."""
+    """Half the length of a box without its rounding along a unit direction."""
     total = 0.0
     for k in range(3):
         a = AXES + 3 * k
@@ -25,7 +29,7 @@ def extent(box, x, y, z):
 
 @compiled
 def gap_along(a, b, x, y, z):
-    """Gap between two boxes without their rounding along a direction, as far as it is one; less than zero: none."""
+    """Gap between two boxes without their rounding along a direction; less than zero where they overlap."""
     length = sqrt(x * x + y * y + z * z)
     if length < _TINY:
         return -1e300
@@ -36,7 +40,7 @@ def gap_along(a, b, x, y, z):
 
 @compiled
 def nearest_in(box, x, y, z):
-    """The point of a box without its rounding that is nearest to another."""
+    """The point of a box without its rounding that is nearest to a point."""
     u, v, w = x - box[0], y - box[1], z - box[2]
     px, py, pz = box[0], box[1], box[2]
     for k in range(3):
@@ -51,10 +55,10 @@ def nearest_in(box, x, y, z):
 
 @compiled
 def clearance_between(a, b):
-    """Distance of two rounded boxes; never more than it is, and less than zero where they meet.
+    """Lower bound on the distance of two rounded boxes; less than zero where they overlap.
 
-    The largest gap along the axes on which boxes can be separated tells whether they meet, and how deep. Where they do
-    not, points are projected from one to the other until they are nearest; what counts is the gap between the planes
+    The largest gap along the axes on which boxes can be separated tells whether they overlap, and how deep. Where they
+    do not, points are projected from one to the other until they are nearest; what counts is the gap between the planes
     across the line that joins them, which is a bound whether the projections have converged or not.
     """
     gap = -1e300
@@ -81,11 +85,7 @@ def clearance_between(a, b):
 
 @compiled
 def clearances(parts, places, poses, rotation, moved, found, which):
-    """Least clearance `found` (n,) of a tool at `poses` (n, 7), and from which place `which` (n,) that is.
-
-    `parts` (m, COLUMNS) are in the frame of the platform, `places` (k, COLUMNS) in the base frame. `rotation` (3, 3)
-    and `moved` (COLUMNS,) are scratch.
-    """
+    """Write the least clearance `found` at each pose, and the number of the nearest place (integers (n,), -1: none)."""
     R = rotation
     for n in range(poses.shape[0]):
         pose = poses[n]

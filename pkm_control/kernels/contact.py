@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What solids do to a platform that touches them: penalty contact with damping and dry friction."""
+"""Wrench of solids on a platform that touches them: penalty contact with damping and dry friction."""
 
 from math import sqrt
 
@@ -14,7 +14,7 @@ COLUMNS = 15
 
 @compiled
 def penetration(solid, x, y, z):
-    """How far a point is inside a solid, and the unit direction out of it; not positive where it is outside.
+    """Depth of a point in a solid, and the unit direction out of it; not positive outside.
 
     Beside the mouth of a bore the way out is the shorter one: up through the surface, or into the bore.
     """
@@ -36,7 +36,7 @@ def penetration(solid, x, y, z):
 
 @compiled
 def contact_wrench(solids, points, motion, wrench):
-    """Wrench (6,) that solids exert on a platform, about its origin, base axes, for its motion (pose, twist, ...).
+    """Wrench (6,) of solids (m, COLUMNS) on a platform, about its origin, base axes, in its motion (pose, twist, ...).
 
     `points` (n, 3) of the platform, in its frame, may touch. The normal force is k p (1 + d p'), never a pull (Hunt and
     Crossley, "Coefficient of restitution interpreted as damping in vibroimpact", 1975): it begins and ends at zero, so

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The law of computed torque in the actuators' coordinates, up to the acceleration that it asks for."""
+"""Computed torque in the actuators' coordinates, up to the desired acceleration."""
 
 from pkm_kinematics.kernels.compiled import compiled
 
 
 @compiled
 def correct(wanted, positions, jacobian, twist_wanted, twist, stiffness, viscosity, acceleration, out):
-    """Write the acceleration (6,) that leads the platform back to its reference into `out`.
+    """Write the acceleration (6,) that corrects the platform's error into `out`.
 
     Errors of the actuators, wanted (n,) - positions (n,), become the platform's by its Jacobian (6, n).
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a body that is fixed on the platform does to it."""
+"""Wrench of a body that is fixed on the platform."""
 
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.compiled_rotations import write_rotation

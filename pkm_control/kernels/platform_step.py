@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One integration step of the whole robot under constant efforts, for motion spaces that do not turn with the pose."""
+"""One integration step of the whole robot under constant efforts, for motion spaces that do not depend on the pose."""
 
 from math import atan2, isfinite
 
@@ -31,7 +31,7 @@ def attitude_rate(displacement, twist, out):
 
 @compiled
 def read_actuators(bodies, state, positions, velocities):
-    """Actuated joint positions, turning joints by the shortest way from what `positions` holds, and velocities."""
+    """Actuated joint positions, with revolute joints on the turn nearest to that in `positions`, and velocities."""
     for i in range(2, bodies.shape[0]):
         a = bodies[i].actuator
         if a >= 0:
@@ -54,12 +54,12 @@ def finite(values, n):
 
 @compiled
 def step_platform(model, data, branch, runge_kutta, touch, motion, effort, h, scratch, readings):
-    """Advance pose and twist in `motion` (25,) by h seconds; read the actuators there. Returns a status.
+    """Advance pose and twist in `motion` (25,) by h seconds, and read the actuators there; return a status.
 
     With `runge_kutta` the step is the classical one of order four, on the rotation group by `attitude_rate`; otherwise
-    it is semi-implicit Euler. With h = 0 nothing moves: the state is checked and the actuators are read: `readings` are
-    their positions and velocities (2, n_actuated). `motion` changes only when the status is CONVERGED; its external
-    wrench is what the solids in `touch` exert. `scratch` is (SCRATCH, 25).
+    semi-implicit Euler. With h = 0 nothing moves: the state is checked and the actuators are read. `readings` are their
+    positions and velocities (2, n_actuated). `motion` changes only when the status is CONVERGED; its external wrench is
+    that of the solids in `touch`. `scratch` is (SCRATCH, 25).
     """
     bodies, state = model.bodies, data.state
     trial, displacement, sum_u, sum_a = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -111,7 +111,7 @@ def step_platform(model, data, branch, runge_kutta, touch, motion, effort, h, sc
 
 @compiled
 def stop_efforts(positions, velocities, lower, upper, stiffness, damping, out):
-    """Write the efforts (n,) of stops beyond the ranges (n,) into `out`: springs and dampers that push, never pull."""
+    """Write efforts (n,) of end stops at `lower` and `upper` (n,) into `out`: springs and dampers that only push."""
     for k in range(positions.shape[0]):
         out[k] = 0.0
         if positions[k] > upper[k]:

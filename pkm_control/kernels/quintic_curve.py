@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion of the platform through points, quintic polynomials in between, at given instants."""
+"""A motion of the platform through points at given instants, by quintic polynomials between them."""
 
 from math import cos, sin, sqrt
 
@@ -12,7 +12,7 @@ _SMALL = 1e-2  # rad; below it series: the closed forms cancel
 
 @compiled
 def segment_at(times, t):
-    """Number of the segment between two of the increasing times (n,) that holds t; the first or the last beyond."""
+    """Number of the segment of increasing times (n,) that holds t; the first or the last for t outside."""
     low, high = 0, times.shape[0] - 2
     while low < high:
         middle = (low + high + 1) // 2

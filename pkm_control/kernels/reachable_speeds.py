@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quickest run of a path from rest to rest: which speeds can still be stopped, backward, then the highest, forward.
+"""Time-optimal run of a path from rest to rest: speeds that can still be stopped, backward, then the highest, forward.
 
 At each grid point the unknowns are u = s'' and x = s'^2, and every bound is a half-plane A u + B x <= D. Between grid
 points u is constant, so x goes on to x + 2 u ds. From the end backward, the speeds from which the end can be reached
@@ -30,7 +30,7 @@ def write_half_planes(a, b, c, g, i, planes):
 
 @compiled
 def interval_of(planes, highest):
-    """The least and the largest x in [0, highest] for which some u is within half-planes (n, 3); crossed if none."""
+    """Least and largest x in [0, highest] for which some u lies within half-planes (n, 3); least > largest if none."""
     low, high = 0.0, highest
     n = planes.shape[0]
     for i in range(n):
@@ -60,7 +60,7 @@ def interval_of(planes, highest):
 
 @compiled
 def largest_step(planes, x):
-    """The largest u at x within the half-planes (n, 3)."""
+    """Largest u at x within the half-planes (n, 3)."""
     u = float("inf")
     for i in range(planes.shape[0]):
         A, D = planes[i, 0], planes[i, 2]

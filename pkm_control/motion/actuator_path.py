@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A move in which every actuator runs along in proportion: the path of robots whose motion space turns with the pose.
+"""A move in which all actuators run in proportion: the path of robots with a configuration-dependent motion space.
 
-The platform of a 3-PRS or a Tricept cannot go straight from pose to pose: the limbs add small motions of their own in
-the directions that they block. Where the actuators go straight from their positions at one end to those at the other,
+The platform of a 3-PRS or a Tricept cannot go straight from pose to pose: the limbs add parasitic motions in the
+directions that they block. Where the actuators go straight from their positions at one end to those at the other,
 the platform stays in its motion space by itself, wherever forward kinematics finds it.
 """
 
@@ -25,16 +25,9 @@ _POINTS = 65  # where the path is computed; quintics between them are exact to r
 
 
 class ActuatorPath:
-    """The path between two poses with the interface of `RoundedPath`, without corners between.
+    """The path between two poses (7,), base frame, with the interface of `RoundedPath`, without corners between.
 
-    Args:
-        kinematics: of the robot.
-        start: pose (7,), base frame.
-        end: pose (7,), base frame.
-        mode: working mode, home's by default.
-
-    Raises:
-        ValueError: the poses are the same, or an actuator position on the way has no pose that continues.
+    Raises `ValueError` where the poses are the same, or an actuator position on the way has no pose that continues.
     """
 
     def __init__(self, kinematics: Kinematics, start: Array, end: Array, mode: int | None = None) -> None:
@@ -55,7 +48,7 @@ class ActuatorPath:
         self._curve = PointTrajectory(*self._knots)
 
     def _followed(self, parameters: Array, pose: Array, seed: Array) -> tuple[Array, Array]:
-        """Return poses (n, 7) and joints (n, n_joints) at parameters (n,), each the continuation of the one before."""
+        """Poses (n, 7) and joints (n, n_joints) at parameters (n,), each the continuation of the one before."""
         poses, joints = [], []
         for s in parameters:
             found = self._kinematics.forward(self._q + s * self._rate, near=pose, seed=seed)
@@ -67,7 +60,7 @@ class ActuatorPath:
         return np.array(poses), np.array(joints)
 
     def back(self) -> ActuatorPath:
-        """The same path the other way round: the actuators pass the same positions."""
+        """The reversed path, by the same actuator positions."""
         parameters, poses, first, second = self._knots
         other = copy.copy(self)
         other._q, other._rate = self._q + self.length * self._rate, -self._rate
@@ -76,27 +69,13 @@ class ActuatorPath:
         return other
 
     def segment(self, s: Array) -> NDArray[np.int64]:
-        """Of which step each parameter is: there is one.
-
-        Args:
-            s: parameters (n,).
-
-        Returns:
-            Zeros (n,).
-        """
+        """Zeros (n,): the path has one step."""
         return np.zeros(len(s), dtype=np.int64)
 
     def breaks(self) -> Array:
-        """Return both ends."""
+        """Both ends."""
         return self.corners
 
     def sample(self, s: Array) -> PathSample:
-        """Pose and derivatives.
-
-        Args:
-            s: parameters (n,) in [0, `length`].
-
-        Returns:
-            The path there.
-        """
+        """The path at parameters (n,) in [0, `length`]."""
         return PathSample(*self._curve.sample(np.clip(np.atleast_1d(s), 0.0, self.length)))

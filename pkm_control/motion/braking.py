@@ -23,7 +23,7 @@ ONSET = 0.1  # s, in which the change of the rate itself comes up
 class Braking:
     """Largest changes of the rate along one cycle of a motion [1/s]: at its full rate, and where it almost rests.
 
-    At its full rate there is none where the motion itself takes all that the drives give: it is stopped after that.
+    At its full rate it is zero where the motion itself takes all that the drives give: it is stopped after that.
     """
 
     full: tuple[float, ...]
@@ -33,30 +33,20 @@ class Braking:
 
     @staticmethod
     def steady(change: float) -> Braking:
-        """The same everywhere.
-
-        Args:
-            change: of the rate [1/s].
-
-        Returns:
-            It.
-        """
+        """The same change of the rate [1/s] everywhere."""
         return Braking((change,), (change,))
 
     @staticmethod
     def along(times: Array, full: Array, slow: Array, closed: bool) -> Braking:
-        """From what is allowed at instants, such that a rate that changes can follow it.
+        """Changes between each two instants that a changing rate can follow, lowered in time for smaller ones to come.
 
-        The change itself comes up and goes in `ONSET`, in time that passes at least as quickly as that on the path.
+        The change itself rises and falls in `ONSET`, in time that passes at least as quickly as that on the path.
 
         Args:
-            times: at equal distances (n,) [s], two or more.
+            times: equidistant (n,) [s], two or more.
             full: allowed there at the full rate (n,) [1/s].
-            slow: likewise, where the motion almost rests.
+            slow: allowed there where the motion almost rests (n,) [1/s].
             closed: the motion begins anew at its end.
-
-        Returns:
-            What may be done between each two of them, and so that it has come down in time for those to come.
         """
         step = float(times[1] - times[0])
         steepest = max(float(full.max()), float(slow.max())) / ONSET * step
@@ -70,23 +60,15 @@ class Braking:
 
     @property
     def most(self) -> float:
-        """The largest of them [1/s]."""
+        """Largest change [1/s]."""
         return max(*self.full, *self.slow)
 
     @property
     def least(self) -> float:
-        """The smallest of them [1/s]."""
+        """Smallest change [1/s]."""
         return min(*self.full, *self.slow)
 
     def at(self, time: float, rate: float) -> float:
-        """Largest change of the rate at a place.
-
-        Args:
-            time: on the path [s].
-            rate: 0 to 1.
-
-        Returns:
-            1/s.
-        """
+        """Largest change [1/s] at a time on the path [s] and a rate, 0 to 1."""
         k = int((time - self.first) / self.step) % len(self.full) if time > self.first else 0
         return self.slow[k] + rate * rate * (self.full[k] - self.slow[k])

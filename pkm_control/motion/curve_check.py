@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a machine can run a curve: asked of all of it before any of it is run.
+"""Whether a machine can run a curve, checked for all of it before any of it is run.
 
-One list of conditions for trajectories, jogs and moves alike, in one working mode: the limbs reach every pose and go on
-from the one before, every joint, passive ones too, stays in its range, the singularities of all types stay away,
-actuators are fast and strong enough. Margins of singularities are those of `Kinematics.singularity`, compared with
-what they are at home; where the direct Jacobian's determinant changes its sign, one of type 2 was crossed between two
-samples.
+One list of conditions for trajectories, jogs and moves alike, in one working mode: the limbs reach every pose and
+continue from the one before, every joint, passive ones too, stays in its range, the singularities of all types stay
+away, actuators are fast and strong enough. Margins of singularities are those of `Kinematics.singularity`, compared
+with what they are at home; where the direct Jacobian's determinant changes its sign, one of type 2 was crossed between
+two samples.
 
 A curve that begins outside a range, or nearer to a singularity than allowed, may run as long as it leads back in.
 """
@@ -63,7 +63,7 @@ MARGINS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """Where a curve first breaks a condition: number of the sample, and why in words."""
+    """Where a curve first breaks a condition: number of the sample, and the reason in words."""
 
     sample: int
     reason: str
@@ -71,13 +71,9 @@ class Fault:
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """What a motion may ask of the drives (n_actuated,), and what it may leave them to hold where it ends.
+    """Bounds (n_actuated,) on the drives in a motion: `velocity` [rad/s or m/s], `effort` and `standing` [N m or N].
 
-    Attributes:
-        velocity: largest speeds [rad/s or m/s].
-        effort: largest efforts [N m or N].
-        standing: largest efforts at its last sample.
-        shared: how redundant actuators share.
+    `standing` are the largest efforts at its last sample; `shared` is the distribution over redundant actuators.
     """
 
     velocity: Array
@@ -87,15 +83,7 @@ class Room:
 
 
 class CurveCheck:
-    """Checks curves of one machine. Calls may run in several threads at once.
-
-    Args:
-        kinematics: of the robot.
-        dynamics: of the same.
-        limits: of its actuators.
-        mode: number of the working mode in which it runs, home's by default.
-        space: places that its tool keeps out of.
-    """
+    """Checks curves of one machine in working mode `mode`. Calls may run in several threads at once."""
 
     def __init__(
         self,
@@ -132,14 +120,7 @@ class CurveCheck:
     # -- trajectories -----------------------------------------------------------------------------------------------
 
     def times(self, trajectory: PointTrajectory) -> Array:
-        """Instants at which one cycle of a trajectory is looked at: all points, and between them often enough.
-
-        Args:
-            trajectory: with one point or more.
-
-        Returns:
-            (n,) [s], increasing.
-        """
+        """Instants (n,) [s] at which one cycle of a trajectory is checked: all points, and enough between them."""
         knots = trajectory.times
         if len(knots) < 2:
             return knots.copy()
@@ -158,15 +139,7 @@ class CurveCheck:
         return np.append(inner, knots[-1])
 
     def refusal(self, trajectory: PointTrajectory, events: PathEvents = NO_EVENTS) -> str:
-        """Why a trajectory cannot be run; empty where it can.
-
-        Args:
-            trajectory: to be run from its first point to its last.
-            events: on the way, of which payloads count.
-
-        Returns:
-            The first instant [s] at which it breaks a condition, and which.
-        """
+        """Why a trajectory, with payloads among its events, cannot be run, and the first time [s] of it; or empty."""
         for place, k in (("begins", 0), ("ends", -1)):
             _, twist, _ = trajectory.sample(trajectory.times[[k]])
             if np.abs(twist).max() > AT_REST:
@@ -192,7 +165,7 @@ class CurveCheck:
         return self._loses_hold(trajectory, times)
 
     def _loses_hold(self, trajectory: PointTrajectory, times: Array) -> str:
-        """Return where the limbs lose hold of what they block (constraint singularity), looked at here and there."""
+        """Where the limbs lose hold of what they block (constraint singularity), checked at some samples."""
         if self._hold == 0.0:
             return ""
         some = times[np.unique(np.linspace(0, len(times) - 1, _CONSTRAINT_SAMPLES).astype(np.int64))]
@@ -206,15 +179,7 @@ class CurveCheck:
         )
 
     def braking(self, trajectory: PointTrajectory, events: PathEvents = NO_EVENTS) -> Braking:
-        """How quickly the speed along a trajectory may be changed: what its efforts leave, place by place.
-
-        Args:
-            trajectory: that can be run.
-            events: on the way, of which payloads count.
-
-        Returns:
-            The largest changes of its rate.
-        """
+        """Largest changes of the rate along a possible trajectory that its efforts, with payloads by events, allow."""
         count = max(3, min(_BRAKING_SAMPLES, len(self.times(trajectory))))
         times = np.linspace(trajectory.times[0], max(trajectory.cycle, trajectory.times[0] + _TOUCH), count)
         pose, twist, acceleration = trajectory.sample(times)
@@ -254,33 +219,26 @@ class CurveCheck:
         inset: bool = False,
         carried: Carried | None = None,
     ) -> Fault | None:
-        """The first sample of a curve that breaks a condition; poses that follow each other closely are taken for one.
+        """The first sample of a curve that breaks a condition, or None.
+
+        Poses that follow each other closely are taken for one curve.
 
         Args:
             pose: of the platform (n, 7), base frame.
-            twist: (n, 6) [m/s, rad/s]; at rest where None.
-            acceleration: (n, 6) [m/s^2, rad/s^2]; zero where None.
+            twist: (n, 6) [m/s, rad/s]; None: at rest.
+            acceleration: (n, 6) [m/s^2, rad/s^2]; None: zero.
             inset: keep a little more than the required distance from limits and singularities.
-            carried: by the platform, sample by sample; what it carries now where None.
-
-        Returns:
-            The fault, None where there is none.
+            carried: the payload of each sample; None: the present one.
         """
         still = np.zeros((len(pose), 6))
         twist, acceleration = still if twist is None else twist, still if acceleration is None else acceleration
         return self._faults(pose, twist, acceleration, None, inset, carried)[0]
 
     def room_at(self, pose: Array) -> Room:
-        """What a steered motion may ask of the drives that begins at a pose: less than their limits.
+        """What a steered motion from a pose (7,), base frame, may ask of the drives: less than their limits.
 
         Where holding the platform takes more than such a motion may leave, it may not leave more than that, and uses
         a part of what is left. So it always can leave, and many of them do not creep up to the limits.
-
-        Args:
-            pose: (7,), base frame.
-
-        Returns:
-            It.
         """
         limits = self.limits
         at, still = rounded(self.kinematics, pose[None], self.mode), np.zeros((1, 6))
@@ -298,16 +256,7 @@ class CurveCheck:
         return Room(MOVING * limits.velocity, effort, standing, shared)
 
     def load(self, pose: Array, twist: Array, acceleration: Array) -> float:
-        """What a motion asks of the drives.
-
-        Args:
-            pose: of the platform (n, 7), base frame.
-            twist: (n, 6) [m/s, rad/s].
-            acceleration: (n, 6) [m/s^2, rad/s^2].
-
-        Returns:
-            The largest share of an effort limit; infinite where no efforts do it.
-        """
+        """Largest share of an effort limit in a motion (n, 7), (n, 6), (n, 6), base frame; infinite: impossible."""
         pose = rounded(self.kinematics, pose, self.mode)
         wrench = Carried.always(self.payload, len(pose)).wrench(
             self.kinematics.mechanism.gravity, pose, twist, acceleration
@@ -318,7 +267,7 @@ class CurveCheck:
     def _efforts_of(
         self, pose: Array, shared: Distribution | None, twist: Array, acceleration: Array, wrench: Array | None
     ) -> Array:
-        """Return the efforts (n, n_actuated) of a motion under wrenches; NaN where there are none."""
+        """Efforts (n, n_actuated) of a motion under wrenches; NaN where there are none."""
         answer = self.dynamics.inverse(pose, twist, acceleration, wrench, None, None, self.mode, shared)
         return np.asarray(answer.effort)
 
@@ -327,29 +276,15 @@ class CurveCheck:
     ) -> Generator[None, None, Fault | None]:
         """As `first_fault` with `inset`, in steps of some tenths of a millisecond, for loops that cannot wait for all.
 
-        Args:
-            pose: of the platform (n, 7), base frame.
-            twist: (n, 6) [m/s, rad/s].
-            acceleration: (n, 6) [m/s^2, rad/s^2].
-            room: what the motion may ask of the drives; it ends with the last sample.
-
-        Yields:
-            After each step but the last.
-
-        Returns:
-            The fault, None where there is none.
+        Yields after each step but the last. The room's `standing` holds for the last sample.
         """
         return (yield from self._examined(pose, twist, acceleration, None, True, None, room))[0]
 
     def deficits(self, pose: Array) -> Array:
-        """How far poses are outside: zeros where all is well.
+        """How far poses (n, 7) violate conditions (n, 5): zeros where all is well, NaN out of reach.
 
-        Args:
-            pose: (n, 7), base frame.
-
-        Returns:
-            (n, 5): radians and metres beyond the joints' ranges, what the three margins lack, and what the distance
-            from keep-outs does [m]; NaN out of reach.
+        Columns: radians and metres beyond the joints' ranges, what is missing of the three margins of singularity, and
+        of the distance from keep-out places [m].
         """
         pose = rounded(self.kinematics, pose, self.mode)
         motion = self.kinematics.motion(pose, np.zeros((len(pose), 6)), mode=self.mode)
@@ -357,14 +292,7 @@ class CurveCheck:
         return self._margins(pose, joints, motion.limb_regularity, False)[0]
 
     def standing(self, pose: Array) -> str:
-        """Why the platform cannot be held at a pose, where motions begin that keep all conditions; empty where it can.
-
-        Args:
-            pose: (7,), base frame.
-
-        Returns:
-            The first condition that is broken.
-        """
+        """Why the platform cannot be held at a pose (7,) where motions begin that keep all conditions; or empty."""
         fault = self.first_fault(pose[None])
         if fault is not None:
             return fault.reason
@@ -372,7 +300,7 @@ class CurveCheck:
         return self._lack(int(lacks[0]), None, pose) if lacks.size else ""
 
     def _margins(self, pose: Array, joints: Array, regularity: Array, inset: bool) -> tuple[Array, Array]:
-        """Return deficits (n, 5), and the side (n,) of the singularities of type 2 that each pose is on."""
+        """Deficits (n, 5), and the side (n,) of the singularities of type 2 on which each pose is."""
         k = self.kinematics
         seed = np.where(np.isfinite(joints), joints, k.home_joints)  # the way from home to a configuration is long
         space = np.nan_to_num(np.asarray(k.subspace(pose, seed, self.mode)))
@@ -402,7 +330,7 @@ class CurveCheck:
         inset: bool = False,
         carried: Carried | None = None,
     ) -> tuple[Fault | None, Array]:
-        """Return what `_examined` returns, all steps at once."""
+        """As `_examined`, all steps at once."""
         examined = self._examined(pose, twist, acceleration, steps, inset, carried)
         while True:
             try:
@@ -421,7 +349,7 @@ class CurveCheck:
         carried: Carried | None = None,
         room: Room | None = None,
     ) -> Generator[None, None, tuple[Fault | None, Array]]:
-        """Return the first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5).
+        """The first fault after the first sample, or in it what no way back excuses, and the deficits (n, 5).
 
         `steps` (n - 1,) are the times from sample to sample [s], None where the samples are no motion in time. Yields
         between its steps.
@@ -487,20 +415,20 @@ class CurveCheck:
         return min(faults, key=lambda fault: fault.sample, default=None), deficits
 
     def _effortless(self, status: int) -> str:
-        """Return why no efforts do a motion."""
+        """Why no efforts do a motion."""
         if status == Status.EFFORT_LIMIT and self.limits.one_sided:
             return f"no efforts do it within the bounds of the actuators ({self.limits.described_bounds})"
         return f"no efforts do it: {Status(status).meaning}"
 
     def _unusable(self, motion: Motion, i: int) -> str:
-        """Return why a sample has no motion."""
+        """Why a sample has no motion."""
         status = int(motion.status[i])
         if closes(status):
             return "the velocities of its joints are not determined there"
         return motion.reason(i)
 
     def _lack(self, which: int, joints: Array | None, pose: Array | None = None) -> str:
-        """Return in words which condition is broken, number 0 being the joints' ranges, the last that of keep-outs."""
+        """The broken condition in words, number 0 being the joints' ranges, the last that of keep-outs."""
         if which > len(MARGINS):
             return (
                 "the tool comes too near to a keep-out"
@@ -517,11 +445,11 @@ class CurveCheck:
         return named or (beyond[1] if beyond else "a joint comes to the end of its range")
 
     def _lacking(self, which: int, joints: Array, pose: Array, i: int) -> str:
-        """Return the same at sample i of joints (n, n_joints) and poses (n, 7)."""
+        """The same at sample i of joints (n, n_joints) and poses (n, 7)."""
         return self._lack(which, joints[i], pose[i])
 
     def _over(self, what: str, values: Array, bounds: Array, limits: Array, units: Sequence[str]) -> str:
-        """Return which actuator is asked for too much."""
+        """Which actuator is asked for too much."""
         worst = int(np.argmax(values / bounds))
         said = f"the limit is {limits[worst]:.4g} {units[worst]}"
         if bounds[worst] < limits[worst]:
@@ -530,17 +458,9 @@ class CurveCheck:
 
 
 def rounded(kinematics: Kinematics, pose: Array, mode: int = 0) -> Array:
-    """Poses, those that miss a motion space that turns by no more than interpolation does rounded into it.
+    """Poses (n, 7), with those that interpolation put off a configuration-dependent motion space moved into it.
 
-    Other motion spaces need no help: the solvers round.
-
-    Args:
-        kinematics: of the robot.
-        pose: (n, 7), base frame.
-        mode: number of the working mode.
-
-    Returns:
-        Poses (n, 7).
+    Those that miss it by more stay. Other motion spaces need no help: the solvers round.
     """
     if kinematics.constant_space:
         return pose
@@ -561,5 +481,5 @@ def rounded(kinematics: Kinematics, pose: Array, mode: int = 0) -> Array:
 
 
 def _turned_back(angles: Array, endless: NDArray[np.bool_]) -> Array:
-    """Differences (n, n_joints) of positions, whole turns of joints that turn without end left out."""
+    """Differences (n, n_joints) of positions, without whole turns of joints that turn without end."""
     return np.where(endless, np.remainder(angles + np.pi, 2.0 * np.pi) - np.pi, angles)

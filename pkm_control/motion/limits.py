@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits that a motion keeps: those of the platform, set by the user, and those of the actuators, from the URDF."""
+"""The limits of a motion: those of the platform, set by the user, and those of the actuators, from the URDF."""
 
 from __future__ import annotations
 
@@ -31,18 +31,11 @@ class PlatformLimits:
 
     @staticmethod
     def none() -> PlatformLimits:
-        """Return limits that limit nothing."""
+        """Infinite limits."""
         return PlatformLimits(*([math.inf] * 6))
 
     def lowered_by(self, other: PlatformLimits) -> PlatformLimits:
-        """The lower of each pair of limits.
-
-        Args:
-            other: limits that hold as well.
-
-        Returns:
-            Limits that keep both.
-        """
+        """The lower of each pair of limits."""
         return PlatformLimits(*(min(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)))
 
 
@@ -75,13 +68,13 @@ class ActuatorLimits:
 
     @property
     def one_way(self) -> NDArray[np.bool_]:
-        """Which actuators (n_actuated,) cannot both push and pull, as a winch."""
+        """Which actuators (n_actuated,) cannot both push and pull, such as winches."""
         least, most = self.least_effort, self.most_effort
         return ((least >= 0.0) & (most > 0.0)) | ((most <= 0.0) & (least < 0.0))
 
     @property
     def one_sided(self) -> bool:
-        """Whether an actuator cannot both push and pull."""
+        """Whether any actuator cannot both push and pull."""
         return bool(self.one_way.any())
 
     @property
@@ -94,39 +87,17 @@ class ActuatorLimits:
         return f"{name}{others}: {a:g} to {b:g} {unit}"
 
     def bounds(self, reserve: float = 0.0) -> tuple[Array, Array]:
-        """Bounds of the efforts, less a part of the stronger side that is left to the controller.
-
-        Args:
-            reserve: the part, in [0, 1).
-
-        Returns:
-            The least and the most of each actuator, both (n_actuated,).
-        """
+        """Least and largest efforts (n_actuated,), less a fraction `reserve` of the stronger side, kept for control."""
         least, most = self.least_effort, self.most_effort
         share = 1.0 - reserve
         return np.where(least < 0.0, share * least, least), np.where(most > 0.0, share * most, most)
 
     def slack(self, size: float) -> Array:
-        """How far (n_actuated,) beyond its range an actuator is still at its end, by rounding [rad or m].
-
-        Args:
-            size: of the robot [m].
-
-        Returns:
-            As the solvers have it.
-        """
+        """Rounding tolerance (n_actuated,) [rad or m] at the ends of ranges, as in the solvers; robot's size [m]."""
         return LIMIT_SLACK * np.array([size if unit == "m" else 1.0 for unit in self.length_units])
 
     def first_beyond(self, positions: Array, size: float) -> tuple[int, str] | None:
-        """The first of some positions that is outside an actuator's range, which a machine's file may narrow.
-
-        Args:
-            positions: of the actuators (n, n_actuated) [rad or m].
-            size: of the robot [m].
-
-        Returns:
-            Its row, and which actuator is outside in words; None where all are inside.
-        """
+        """First row of positions (n, n_actuated) outside a range, which a machine file may narrow, and why; or None."""
         over = np.maximum(positions - self.upper, self.lower - positions)
         rows = np.flatnonzero((over > self.slack(size)).any(axis=1))
         if not rows.size:
@@ -144,15 +115,7 @@ class ActuatorLimits:
 
     @staticmethod
     def of(mechanism: Mechanism, acceleration: float = np.inf) -> ActuatorLimits:
-        """The limits that the description states.
-
-        Args:
-            mechanism: the robot.
-            acceleration: of every actuator [rad/s^2 or m/s^2], which URDF does not state.
-
-        Returns:
-            The limits of its actuated joints.
-        """
+        """Limits of the actuated joints in the description; URDF has no acceleration, given here [rad/s^2 or m/s^2]."""
         limits = [mechanism.joint_named[name].limits for name in mechanism.actuated_joints]
         effort = np.array([limit.effort for limit in limits])
         least, most = mechanism.effort_range

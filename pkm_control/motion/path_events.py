@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens on the way of a motion besides moving: outputs are set, and what the platform carries changes.
+"""Events along a motion: outputs are set, and the platform's payload changes.
 
 Events belong to the path: each has its instant on the path's own clock, which a pause halts and a speed override slows
 down. What a motion that is ended has not reached does not happen.
@@ -43,7 +43,7 @@ class OutputEvent:
 
 @dataclass(frozen=True, eq=False)
 class PayloadChange:
-    """From an instant of the path [s] on the platform carries this, in its frame; nothing where None."""
+    """From an instant of the path [s] on the platform carries this, in its frame; None: nothing."""
 
     time: float
     payload: Inertial | None
@@ -65,59 +65,32 @@ class PathEvents:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the outputs, in the order of their first event."""
+        """Names of the outputs, in the order of their first event."""
         return tuple(dict.fromkeys(event.name for event in self.outputs))
 
     def then(self, other: PathEvents, after: float) -> PathEvents:
-        """These events, and others.
-
-        Args:
-            other: what happens on the motion that follows.
-            after: the duration of this one [s].
-
-        Returns:
-            Both.
-        """
+        """These events, and those of a following motion that begins `after` [s]."""
         later = other.timed(1.0, after)
         return PathEvents(self.outputs + later.outputs, self.payloads + later.payloads)
 
     def timed(self, factor: float, after: float = 0.0) -> PathEvents:
-        """These events on a motion that takes longer, and begins later.
-
-        Args:
-            factor: of the time that it takes.
-            after: when it begins [s].
-
-        Returns:
-            The same at other instants.
-        """
+        """These events with times multiplied by a factor, and then shifted by `after` [s]."""
         return PathEvents(
             tuple(replace(event, time=factor * event.time + after) for event in self.outputs),
             tuple(replace(event, time=factor * event.time + after) for event in self.payloads),
         )
 
     def carried(self, times: Array, before: Inertial | None) -> Carried:
-        """What is carried at instants of the path.
-
-        Args:
-            times: (n,) [s].
-            before: what is carried before the first change.
-
-        Returns:
-            The payload at each.
-        """
+        """The payload at instants (n,) [s] of the path; `before` is that before the first change."""
         changes = [change.time for change in self.payloads]
         which = np.searchsorted(np.array(changes), times, side="right")
         return Carried((before, *(change.payload for change in self.payloads)), which)
 
     def require(self, duration: float) -> None:
-        """Refuse events that make no sense.
-
-        Args:
-            duration: of one cycle of the motion [s].
+        """Refuse events that make no sense for a cycle of some duration [s].
 
         Raises:
-            PathEventError: times that do not fit the motion or each other, a name that is none, a value that is no
+            PathEventError: times that do not fit the motion or each other, an invalid name, a value that is no
                 number, or too many of them.
             PkmError: a payload is no body.
         """
@@ -151,24 +124,14 @@ NO_EVENTS = PathEvents()
 def output_name(name: str) -> bool:
     """Whether an output may be called so.
 
-    Args:
-        name: of the output.
-
-    Returns:
-        Whether it begins with a letter or an underscore and goes on with these, digits, points, slashes or hyphens, and
-        has 64 letters at most.
+    It begins with a letter or an underscore, goes on with these, digits, points, slashes or hyphens, and has 64
+    characters at most.
     """
     return _NAME.fullmatch(name) is not None
 
 
 class EventCursor:
-    """Goes along the events of a motion, and gives each out once.
-
-    Args:
-        events: of one cycle.
-        cycle: how long it takes [s].
-        repetitions: how many cycles there are.
-    """
+    """Runs along the events of a motion, and gives each out once; `cycle` is the duration of one cycle [s]."""
 
     def __init__(self, events: PathEvents, cycle: float, repetitions: int = 1) -> None:
         both: list[Event] = [*events.outputs, *events.payloads]
@@ -179,14 +142,7 @@ class EventCursor:
         self._next = 0
 
     def due(self, time: float) -> list[Event]:
-        """What happens up to an instant, and has not been given out yet.
-
-        Args:
-            time: on the path, from the start of the first cycle [s].
-
-        Returns:
-            The events in their order.
-        """
+        """Events, in order, up to a time on the path, from the start of the first cycle [s]; each is given once."""
         found: list[Event] = []
         while self._left and self._begun + self._events[self._next].time <= time + _SLACK:
             found.append(self._events[self._next])
@@ -198,9 +154,9 @@ class EventCursor:
 
 @dataclass(eq=False)
 class Effects:
-    """What motions have done so far: `outputs` by name, what is carried, and how many `events` of outputs there were.
+    """What motions have done so far: `outputs` by name, the payload, and the number of `events` of outputs.
 
-    `on_output` and `on_payload` are told of each event as it happens, in the thread of the loop.
+    `on_output` and `on_payload` are called with each event as it happens, in the thread of the loop.
     """
 
     on_output: Callable[[OutputEvent], None] = lambda _: None
@@ -211,28 +167,15 @@ class Effects:
     _cursor: EventCursor | None = None
 
     def begin(self, events: PathEvents, cycle: float, repetitions: int = 1) -> None:
-        """Take the events of a motion that begins.
-
-        Args:
-            events: of one cycle.
-            cycle: how long it takes [s].
-            repetitions: how many there are.
-        """
+        """Take the events of a motion that begins, with cycles of some duration [s]."""
         self._cursor = EventCursor(events, cycle, repetitions) if events else None
 
     def end(self) -> None:
-        """The motion has ended: nothing more of it happens."""
+        """Drop the events that are left of a motion that has ended."""
         self._cursor = None
 
     def advance(self, time: float) -> Sequence[OutputEvent]:
-        """Let happen what is due.
-
-        Args:
-            time: on the path, from the start of the first cycle [s].
-
-        Returns:
-            The outputs that have been set now.
-        """
+        """Apply the events up to a time on the path, from the start of the first cycle [s]; return outputs set now."""
         if self._cursor is None:
             return ()
         set_now = []

@@ -54,7 +54,7 @@ _COARSER = (
 
 @dataclass(frozen=True, eq=False)
 class _Load:
-    """Worst use of one limit over a stretch of motion: value over bound, and the sample where it occurs."""
+    """Largest use of one limit over a stretch of motion: value over bound, and the sample where it occurs."""
 
     name: str
     unit: str
@@ -72,17 +72,11 @@ class MotionPlanner:
     """Plans trajectories for one machine.
 
     Args:
-        kinematics: of the robot.
-        dynamics: of the same.
-        actuators: their limits.
-        platform: its limits; those of a fast, light machine by default.
+        platform: its limits; None: those of a fast, light machine.
         reserve: fraction of actuator velocity, acceleration and effort that plans leave to the controller, in [0, 1).
-        payload: what the platform carries, in its frame.
+        payload: of the platform, in its frame.
         space: places that the tool keeps out of.
-        mode: number of the working mode, which motions never leave; home's by default.
-
-    Raises:
-        ValueError: the reserve is no such fraction.
+        mode: number of the working mode, which motions never leave.
     """
 
     def __init__(
@@ -114,13 +108,9 @@ class MotionPlanner:
         self._pulling = pulling(actuators, reserve)
 
     def plan(self, motion: MotionFile) -> Trajectory:
-        """The trajectory of a motion file.
+        """The trajectory of a motion file, with notes on what limits its speed.
 
-        Args:
-            motion: whose own limits replace the planner's where they are lower.
-
-        Returns:
-            The trajectory, with notes on what limits its speed.
+        The lower of the file's and the planner's limits hold.
 
         Raises:
             UnreachableMotionError: the path leaves the workspace.
@@ -137,7 +127,7 @@ class MotionPlanner:
             raise UnreachableMotionError(error.where, error.position, f"{error.reason}; {hint}") from error
 
     def _plan_untimed(self, motion: MotionFile, limits: PlatformLimits) -> Trajectory:
-        """Return the trajectory of a motion without times, in the base frame."""
+        """The trajectory of a motion without times, in the base frame."""
         pieces: list[Piece] = []
         notes: list[str] = []
         arrivals, now = [0.0], float(motion.dwells[0])
@@ -153,18 +143,7 @@ class MotionPlanner:
         return self._with_events(motion, Trajectory(pieces, notes), arrivals)
 
     def plan_closed(self, motion: MotionFile) -> Trajectory:
-        """The trajectory of a motion file as a cycle: a straight way back is added where it ends elsewhere.
-
-        Args:
-            motion: as for `plan`.
-
-        Returns:
-            The trajectory, which ends where it begins.
-
-        Raises:
-            UnreachableMotionError: as `plan`.
-            LimitError: as `plan`.
-        """
+        """As `plan`, as a cycle: a straight way back is added where the motion ends elsewhere than it begins."""
         cycle = self.plan(motion)
         if np.linalg.norm(cycle.end[:3] - cycle.start[:3]) > 1e-6 or abs(cycle.end[3:] @ cycle.start[3:]) < 1.0 - 1e-12:
             changes = cycle.events.payloads
@@ -173,20 +152,13 @@ class MotionPlanner:
         return cycle
 
     def carrying(self, payload: Inertial | None) -> MotionPlanner:
-        """A planner of the same robot, whose platform carries something else.
-
-        Args:
-            payload: in its frame; nothing where None.
-
-        Returns:
-            The planner.
-        """
+        """A planner of the same robot with another payload, platform frame; None: nothing."""
         other = copy.copy(self)
         other.payload = payload
         return other
 
     def _with_events(self, motion: MotionFile, plan: Trajectory, arrivals: Sequence[float]) -> Trajectory:
-        """Return a plan with what happens at its waypoints; refuse a payload that cannot be held at one."""
+        """A plan with the events at its waypoints; refuses a payload that cannot be held at one."""
         payloads = payloads_of(motion)
         if payloads is not None:
             still = np.zeros((len(motion), 6))
@@ -197,21 +169,15 @@ class MotionPlanner:
         return Trajectory(plan.pieces, plan.notes, events_of(motion, arrivals))
 
     def _carried(self, motion: MotionFile, waypoints: NDArray[np.int64]) -> Carried:
-        """Return what is carried at samples on the way from each of some waypoints to the next (n,)."""
+        """The payload at samples on the way from each of some waypoints to the next (n,)."""
         payloads = payloads_of(motion)
         return Carried.always(self.payload, len(waypoints)) if payloads is None else Carried(payloads, waypoints)
 
     def between(self, start: Array, end: Array, speed: float = math.inf, tool: Tool | None = None) -> Trajectory:
-        """The straight move between two poses; where the motion space turns with the pose, the actuators go straight.
+        """The straight move, from rest to rest, between two poses (7,), base frame, at most at a speed [m/s].
 
-        Args:
-            start: pose (7,), base frame.
-            end: pose (7,), base frame.
-            speed: largest [m/s].
-            tool: whose point goes straight at that speed; the platform's origin where None.
-
-        Returns:
-            The trajectory, from rest to rest.
+        In a configuration-dependent motion space the actuators go straight instead. With a tool, its point goes
+        straight at that speed, not the platform's origin.
 
         Raises:
             UnreachableMotionError: the path leaves the workspace.
@@ -236,15 +202,7 @@ class MotionPlanner:
 
     @staticmethod
     def rest(pose: Array, duration: float) -> Trajectory:
-        """A rest.
-
-        Args:
-            pose: of the platform (7,), base frame.
-            duration: s.
-
-        Returns:
-            The trajectory that stays there.
-        """
+        """The trajectory that stays at a pose (7,), base frame, for a duration [s]."""
         return Trajectory([Rest(np.asarray(pose, dtype=np.float64), duration)])
 
     # Waypoints without times
@@ -255,7 +213,7 @@ class MotionPlanner:
             pieces.append(Rest(motion.poses[index], float(motion.dwells[index])))
 
     def _leader(self, motion: MotionFile) -> Tool | None:
-        """Return the tool whose point goes straight; None where it is the platform's origin that does.
+        """The tool whose point goes straight; None where it is the platform's origin that does.
 
         A platform that turns about a point that it cannot shift, as a wrist does, leads no tool straight.
         """
@@ -269,7 +227,7 @@ class MotionPlanner:
         return tool if np.abs(rest).max() < 1e-9 * max(1.0, float(np.abs(arm).max())) else None
 
     def _path(self, motion: MotionFile, first: int, last: int) -> Path:
-        """Return the path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
+        """The path from waypoint `first` to waypoint `last`: straight lines where the robot can go straight."""
         if self.kinematics.constant_space:
             leader = self._leader(motion)
             path = RoundedPath(_led(motion, leader)[first : last + 1], motion.blends[first + 1 : last])
@@ -287,7 +245,7 @@ class MotionPlanner:
             raise UnreachableMotionError(f"on the way to {motion.describe(last)}", (x, y, z), str(error)) from error
 
     def _inner_stops(self, motion: MotionFile) -> list[int]:
-        """Return the inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
+        """Inner waypoints where the platform comes to rest: no blend, unless the path goes straight on."""
         if not self.kinematics.constant_space:
             return list(range(1, len(motion) - 1))
         whole = RoundedPath(_led(motion, self._leader(motion)), np.zeros(len(motion) - 2))
@@ -299,7 +257,7 @@ class MotionPlanner:
         return [int(i) + 1 for i in np.flatnonzero(rests)]
 
     def _plan_free(self, motion: MotionFile, first: int, last: int, limits: PlatformLimits) -> tuple[PathPiece, str]:
-        """Return the quickest piece from waypoint `first` to waypoint `last` without rest, and what limits it."""
+        """The quickest piece from waypoint `first` to waypoint `last` without rest, and what limits it."""
         path = self._path(motion, first, last)
         breaks = path.breaks()
         points = max(8, min(_POINTS_PER_INTERVAL, _MAX_GRID // len(breaks)) // self._coarser)
@@ -332,7 +290,7 @@ class MotionPlanner:
 
     @staticmethod
     def _windows(limits: PlatformLimits) -> list[float]:
-        """Return smoothing windows worth trying [s]: around the time in which the jerk limit builds up acceleration."""
+        """Smoothing windows to try [s]: around the time in which the jerk limit builds up acceleration."""
         times = [
             acceleration / jerk
             for acceleration, jerk in (
@@ -347,7 +305,7 @@ class MotionPlanner:
     def _bounds(
         self, grid: Array, sample: PathSample, motion: MotionFile, waypoint: NDArray[np.int64], limits: PlatformLimits
     ) -> PathBounds:
-        """Return what limits the speed along the path."""
+        """Bounds on the speed along the path."""
         n = len(grid)
         linear = _norm_bound(sample.first[:, :3], sample.second[:, :3], limits.linear_acceleration)
         angular = _norm_bound(sample.first[:, 3:], sample.second[:, 3:], limits.angular_acceleration)
@@ -370,7 +328,7 @@ class MotionPlanner:
         return PathBounds(grid, a, b, c, g, square_max)
 
     def _motor_rows(self, sample: PathSample, carried: Carried) -> tuple[Array, Array, Array, Array]:
-        """Return the rows of actuator effort and acceleration: a s'' + b s'^2 + c within g.
+        """Rows of actuator effort and acceleration: a s'' + b s'^2 + c within g.
 
         Efforts are quadratic in s' but for friction, whose part is what changes when the motion is reversed; dry
         friction is taken off the bound here, the rest is left to the final check.
@@ -393,7 +351,7 @@ class MotionPlanner:
         return a, b, c, g
 
     def _effort_rows(self, sample: PathSample, carried: Carried) -> tuple[Array, Array, Array, Array]:
-        """Return the rows of actuator effort."""
+        """Rows of actuator effort."""
         zero = np.zeros_like(sample.first)
         rest = self._effort_of(sample.pose, zero, zero, carried)
         a = self._effort_of(sample.pose, zero, sample.first, carried) - rest
@@ -416,11 +374,10 @@ class MotionPlanner:
         worth: float,
         carried_at: Callable[[Array], Carried],
     ) -> tuple[float, str]:
-        """Return by how much the law must be slowed down (or may be sped up) for all limits to hold, and which decides.
+        """Factor by which the law must be slowed down (or may be sped up) for all limits to hold, and what decides it.
 
         Velocities, accelerations and jerks scale with powers of the stretch; efforts do not, because of gravity and
-        friction, so they are searched by bisection. A law that needs more than the stretch up to which it is `worth`
-        its while is not looked at closer: infinity is returned then.
+        friction, so they are searched by bisection. Beyond the stretch `worth` the search ends, with infinity.
         """
         times = _check_times(law.duration, self._coarser)
         pose, twist, acceleration = PathPiece(path, law).sample(times)
@@ -587,12 +544,12 @@ _REMEDY_HEAVY = "the actuators cannot hold the platform there; choose another pa
 
 
 def _led(motion: MotionFile, leader: Tool | None) -> Array:
-    """Return the poses (n, 7) of what goes straight from waypoint to waypoint: the platform, or the tool that leads."""
+    """Poses (n, 7) of what goes straight from waypoint to waypoint: the platform, or the tool that leads."""
     return motion.poses if leader is None else leader.on_platform(motion.poses)
 
 
 def _first_jump(positions: Array) -> int | None:
-    """Return the row of positions (n, n_actuated), along a fine path, that does not continue the rows before it.
+    """Row of positions (n, n_actuated), along a fine path, that does not continue the rows before it.
 
     Where a path is smooth, steps change little from row to row; a change of configuration is one out of all proportion.
     """
@@ -619,7 +576,7 @@ def _check_times(duration: float, coarser: int = 1) -> Array:
 
 
 def _norm_bound(first: Array, second: Array, bound: float) -> tuple[Array, Array, Array, Array]:
-    """Return linear rows that keep |first s'' + second s'^2| within `bound`: a regular polygon inside the circle.
+    """Linear rows that keep |first s'' + second s'^2| within `bound`: a regular polygon inside the circle.
 
     The vector lies in the plane of `first` (its tangent) and of the part of `second` across it (its normal).
     """

@@ -50,11 +50,7 @@ class PointTrajectory:
         poses: of the platform (n, 7), base frame.
         twists: (n, 6) [m/s, rad/s], base axes.
         accelerations: (n, 6) [m/s^2, rad/s^2], base axes.
-        repetitions: how often it is run without a pause; more than once it must begin at time zero and end as it
-            begins.
-
-    Raises:
-        PointTrajectoryError: the points are no motion.
+        repetitions: cycles without a pause; with more than one it must begin at time zero and end as it begins.
     """
 
     def __init__(self, times: Array, poses: Array, twists: Array, accelerations: Array, repetitions: int = 1) -> None:
@@ -86,13 +82,13 @@ class PointTrajectory:
             raise PointTrajectoryError("a trajectory that is repeated must begin at time 0 and end as it begins")
 
     def _closed(self, twists: Array, accelerations: Array) -> bool:
-        """Whether the motion ends as it begins, to a micrometre and a microradian and what they mean for the rates."""
+        """Whether the motion ends as it begins, within a micrometre, a microradian and rates to match."""
         way = displacement_between(self.poses[0], self.poses[-1])
         rates = np.concatenate([np.subtract(twists[0], twists[-1]), np.subtract(accelerations[0], accelerations[-1])])
         return bool(np.abs(way).max() < 1e-6 and np.abs(rates).max() < 1e-3)
 
     def _segments(self, twists: Array, accelerations: Array) -> Array:
-        """Return coefficients (n - 1, 6, 6) of the displacements from each point in powers of the share of the way."""
+        """Coefficients (n - 1, 6, 6) of the displacements from each point in powers of the share of the way."""
         n = len(self.times)
         if n < 2:
             return np.zeros((0, 6, 6))
@@ -118,13 +114,9 @@ class PointTrajectory:
         return np.asarray(_QUINTIC @ ends)
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """The curve of one cycle at many instants; at its ends, too, as it is there, not as the rest beside them.
+        """Pose (n, 7), twist and acceleration (n, 6), base frame, at times (n,) [s] from the first to the last point's.
 
-        Args:
-            times: (n,) [s] from the first point's to the last point's.
-
-        Returns:
-            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
+        At the ends, too, the rates are the curve's, not those of the rest beside it.
         """
         times = np.asarray(times, dtype=np.float64)
         if len(self.times) < 2:
@@ -139,26 +131,11 @@ class PointTrajectory:
         return self._cycle
 
     def at(self, time: float) -> Reference:
-        """The motion at an instant.
-
-        Args:
-            time: from the start [s].
-
-        Returns:
-            Pose, twist and acceleration.
-        """
+        """The motion at a time from the start [s]."""
         return self.between(time, time)
 
     def between(self, time: float, later: float) -> Reference:
-        """The motion at an instant, with the acceleration of another one.
-
-        Args:
-            time: of pose and twist, from the start [s].
-            later: of the acceleration [s].
-
-        Returns:
-            Pose, twist and acceleration.
-        """
+        """Pose and twist at a time [s] from the start, acceleration at a later one."""
         rests = self._rests(time), self._rests(later)
         rows = np.zeros((2, NUMBERS))
         if not all(rests):
@@ -173,7 +150,7 @@ class PointTrajectory:
         return time >= self.duration or time <= self.times[0]
 
     def _turn(self, time: float) -> float:
-        """Return the time within a cycle."""
+        """The time within a cycle."""
         return time % self._cycle if time > self._cycle else time
 
 
@@ -191,7 +168,7 @@ def _turns_between(first: Array, second: Array) -> Array:
 
 
 def _factors(angle: float) -> tuple[float, float, float, float]:
-    """Return a and b of J(r), and their derivatives by the angle, each divided by the angle."""
+    """a and b of J(r), and their derivatives by the angle, each divided by the angle."""
     t2 = angle * angle
     if angle < 1e-2:  # series: the closed forms cancel
         return 0.5 - t2 / 24.0, 1.0 / 6.0 - t2 / 120.0, -1.0 / 12.0 + t2 / 180.0, -1.0 / 60.0 + t2 / 1260.0
@@ -201,29 +178,14 @@ def _factors(angle: float) -> tuple[float, float, float, float]:
 
 
 def rate_matrix(r: Array) -> Array:
-    """J of a rotation vector: its rates times this are the angular velocity.
-
-    Args:
-        r: rotation vector (3,).
-
-    Returns:
-        (3, 3).
-    """
+    """J(r) (3, 3) of a rotation vector (3,): J times its rates is the angular velocity."""
     a, b, _, _ = _factors(float(np.linalg.norm(r)))
     cross = _cross(r)
     return np.asarray(np.eye(3) + a * cross + b * cross @ cross)
 
 
 def rate_matrix_rate(r: Array, rate: Array) -> Array:
-    """How J changes.
-
-    Args:
-        r: rotation vector (3,).
-        rate: its rate (3,).
-
-    Returns:
-        The rate of J(r) (3, 3).
-    """
+    """Rate (3, 3) of J(r) for a rotation vector (3,) and its rate (3,)."""
     a, b, da, db = _factors(float(np.linalg.norm(r)))
     cross, moving = _cross(r), _cross(rate)
     along = float(r @ rate)

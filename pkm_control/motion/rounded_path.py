@@ -31,7 +31,7 @@ class PathSample:
     """Points of a path: `pose` (n, 7), and `first`, `second` (n, 6), its derivatives by the path parameter.
 
     The derivatives are those of position and the (angular) rate of the attitude, base frame: twist per unit of
-    parameter speed. `led` (n, 3) is the first derivative of the point that speeds are of, where that is another.
+    parameter speed. `led` (n, 3) is the first derivative of the point whose speed is limited, where that is another.
     """
 
     pose: Array
@@ -41,49 +41,29 @@ class PathSample:
 
 
 class Path(Protocol):
-    """What a time law runs along: a path over the parameter from 0 to the last of `corners`."""
+    """A path for a time law, over the parameter from 0 to the last of `corners`."""
 
     corners: Array
 
     def segment(self, s: Array) -> NDArray[np.int64]:
-        """Of which step, between two given poses, each parameter is.
-
-        Args:
-            s: parameters (n,).
-
-        Returns:
-            Numbers of steps (n,), from 0.
-        """
+        """Numbers of the steps (n,), from 0, between two given poses, that parameters (n,) are in."""
         ...
 
     def breaks(self) -> Array:
-        """Return the parameters, sorted, where the character of the path changes, both ends too."""
+        """Sorted parameters where the character of the path changes, both ends too."""
         ...
 
     def sample(self, s: Array) -> PathSample:
-        """Pose and derivatives.
-
-        Args:
-            s: parameters (n,).
-
-        Returns:
-            The path there.
-        """
+        """The path at parameters (n,)."""
         ...
 
 
 class RoundedPath:
-    """The straight path through poses, with rounded corners.
+    """The straight path through poses (m + 1, 7), base frame, with rounded corners.
 
-    Blends that meet on a segment are shortened in proportion. The parameter runs from 0 to `length`; it is the arc
-    length on straight translations. `corners` (m + 1,) are the parameters of the poses.
-
-    Args:
-        poses: of the platform (m + 1, 7), base frame.
-        blends: how far before and after each inner corner it is rounded (m - 1,) [m].
-
-    Raises:
-        ValueError: two poses in a row are the same.
+    Blends (m - 1,) [m] are how far before and after each inner corner it is rounded; those that meet on a segment are
+    shortened in proportion. The parameter runs from 0 to `length`; it is the arc length on straight translations.
+    `corners` (m + 1,) are the parameters of the poses. Raises `ValueError` where two poses in a row are the same.
     """
 
     def __init__(self, poses: Array, blends: Array) -> None:
@@ -110,22 +90,15 @@ class RoundedPath:
 
     @property
     def length(self) -> float:
-        """The largest value of the path parameter."""
+        """Largest value of the path parameter."""
         return float(self.corners[-1])
 
     def segment(self, s: Array) -> NDArray[np.int64]:
-        """Of which step, between two given poses, each parameter is.
-
-        Args:
-            s: parameters (n,).
-
-        Returns:
-            Numbers of steps (n,), from 0.
-        """
+        """As `Path.segment`."""
         return np.clip(np.searchsorted(self.corners, s, side="right") - 1, 0, len(self._spans) - 1)
 
     def breaks(self) -> Array:
-        """Return the parameters, sorted, where a straight line or a rounding begins or ends, 0 and `length` too."""
+        """Sorted parameters where a straight line or a rounding begins or ends, 0 and `length` too."""
         found = np.unique(np.concatenate([self.corners - self.radii, self.corners + self.radii]))
         apart = 1e-6 * self.length  # closer than that, two borders are one, up to rounding
         inner = found[(found > apart) & (found < self.length - apart)]
@@ -133,14 +106,7 @@ class RoundedPath:
         return np.concatenate([[0.0], inner, [self.length]])
 
     def sample(self, s: Array) -> PathSample:
-        """Pose and derivatives.
-
-        Args:
-            s: parameters (n,) in [0, `length`].
-
-        Returns:
-            The path there.
-        """
+        """The path at parameters (n,) in [0, `length`]."""
         s = np.atleast_1d(np.asarray(s, dtype=np.float64))
         first = np.searchsorted(self._borders, s) if len(self._spans) > 1 else np.zeros(len(s), dtype=np.int64)
         one = self._share(first, s)
@@ -166,7 +132,7 @@ class RoundedPath:
         return np.asarray(sums[segment])
 
     def _share(self, i: NDArray[np.int64], s: Array) -> tuple[Array, Array, Array]:
-        """Return the share b_i(s) of step i that has been done, and its two derivatives."""
+        """The share b_i(s) of step i that has been done, and its two derivatives."""
         rise = _ramp(s - self.corners[i], self.radii[i])
         fall = _ramp(s - self.corners[i + 1], self.radii[i + 1])
         span = self._spans[i]
@@ -174,7 +140,7 @@ class RoundedPath:
 
 
 def _ramp(x: Array, r: Array) -> tuple[Array, Array, Array]:
-    """Return max(x, 0), smoothed over |x| < r, and its two derivatives (slope 0 before, 1 after)."""
+    """max(x, 0), smoothed over |x| < r, and its two derivatives (slope 0 before, 1 after)."""
     wide = np.maximum(r, 1e-12)
     t = np.clip((x / wide + 1.0) / 2.0, 0.0, 1.0)
     value = np.where(x >= r, x, wide * t**4 * (5.0 - 6.0 * t + 2.0 * t * t))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fast a path is run: the quickest law within bounds, smoothed so that the acceleration is continuous.
+"""Time laws along a path: the quickest within bounds, smoothed so that the acceleration is continuous.
 
 Two steps, because no well-kept library does both at once on a path with actuator limits, and the first is short:
 
@@ -45,14 +45,7 @@ class PathBounds:
 
 
 def fastest(bounds: PathBounds) -> Array | None:
-    """The quickest run of a path from rest to rest.
-
-    Args:
-        bounds: along the path.
-
-    Returns:
-        The speed s' (N,) on their grid, or None where no run keeps them.
-    """
+    """Speeds s' (N,) on the bounds' grid for the quickest run from rest to rest; None where no run keeps them."""
     rows = [np.ascontiguousarray(part, dtype=np.float64) for part in (bounds.a, bounds.b, bounds.c, bounds.g)]
     if not all(np.isfinite(part).all() for part in rows[:3]):
         return None
@@ -64,12 +57,9 @@ def fastest(bounds: PathBounds) -> Array | None:
 
 
 class SmoothTimeLaw:
-    """A law s(t), averaged over a moving window; `duration` [s] includes the window.
+    """A law s(t), averaged over a moving window [s]; `duration` [s] includes the window.
 
-    Args:
-        grid: path parameters (N,), increasing.
-        speeds: s' there (N,), zero at both ends.
-        window: length of the average [s].
+    The law before is given by `speeds` s' (N,), zero at both ends, at increasing path parameters `grid` (N,).
     """
 
     def __init__(self, grid: Array, speeds: Array, window: float) -> None:
@@ -88,14 +78,7 @@ class SmoothTimeLaw:
         self._ends = (float(grid[0]), float(grid[-1]))
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """The law and its derivatives.
-
-        Args:
-            times: (n,) [s] in [0, duration].
-
-        Returns:
-            s, s' and s'' (n,).
-        """
+        """s, s' and s'' (n,) at times (n,) [s] in [0, duration]."""
         late = np.clip(times, 0.0, self.duration)
         early = late - self._window
         s = (self._sum(late) - self._sum(early)) / self._window

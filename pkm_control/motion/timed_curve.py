@@ -13,15 +13,11 @@ Array = NDArray[np.float64]
 
 
 class TimedCurve:
-    """The spline of degree five through poses at given times, at rest at both ends.
+    """The spline of degree five through poses (n, 7), base frame, at increasing times (n,) [s], at rest at both ends.
 
     Four times continuously differentiable, with velocity and acceleration zero at the ends. The attitude is the spline
     of the quaternions (signs chosen for the shorter way) normalised: turning all poses, in either frame, is a rotation
     of R^4 and turns the curve with them, so nothing depends on a choice of axes.
-
-    Args:
-        times: (n,) [s], increasing.
-        poses: of the platform (n, 7), base frame.
     """
 
     def __init__(self, times: Array, poses: Array) -> None:
@@ -37,14 +33,7 @@ class TimedCurve:
         self._acceleration = self._spline.derivative(2)
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """The motion along the curve.
-
-        Args:
-            times: (n,) [s] from the curve's start.
-
-        Returns:
-            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
-        """
+        """Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame, at times (n,) [s] from the curve's start."""
         value, rate, acceleration = self._spline(times), self._rate(times), self._acceleration(times)
         pose = value.copy()
         norm = np.linalg.norm(value[:, 3:], axis=1, keepdims=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The motion of the platform where a tool's point goes along a path: it goes straight, not the platform's origin."""
+"""The motion of the platform where a tool's point, instead of the platform's origin, follows a path."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ Array = NDArray[np.float64]
 
 
 class ToolPath:
-    """The path of the platform that leads a tool along a path of its own, with the same parameters.
-
-    Args:
-        tool: the tool.
-        path: of the tool.
-    """
+    """The path of the platform that leads a tool along a path of its own, with the same parameters."""
 
     def __init__(self, tool: Tool, path: RoundedPath) -> None:
         self._tool = tool
@@ -27,40 +22,21 @@ class ToolPath:
         self.corners = path.corners
 
     def segment(self, s: Array) -> NDArray[np.int64]:
-        """Of which step each parameter is.
-
-        Args:
-            s: parameters (n,).
-
-        Returns:
-            Numbers of steps (n,), from 0.
-        """
+        """As `Path.segment`."""
         return self._path.segment(s)
 
     def breaks(self) -> Array:
-        """Return the parameters where the character of the path changes, both ends too."""
+        """As `Path.breaks`."""
         return self._path.breaks()
 
     def sample(self, s: Array) -> PathSample:
-        """Pose and derivatives of the platform.
-
-        Args:
-            s: parameters (n,).
-
-        Returns:
-            The path there; its speed is that of the tool's point.
-        """
+        """The path of the platform at parameters (n,); its speed is that of the tool's point."""
         found = self._path.sample(s)
         return PathSample(*self._tool.platform_motion(found.pose, found.first, found.second), found.first[:, :3])
 
 
 class ToolCurve:
-    """The motion of the platform that leads a tool along a curve with times.
-
-    Args:
-        tool: the tool.
-        curve: of the tool.
-    """
+    """The motion of the platform that leads a tool along a curve with times."""
 
     def __init__(self, tool: Tool, curve: TimedCurve) -> None:
         self._tool = tool
@@ -68,12 +44,5 @@ class ToolCurve:
         self.duration = curve.duration
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """The motion of the platform.
-
-        Args:
-            times: (n,) [s] from the curve's start.
-
-        Returns:
-            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
-        """
+        """Pose (n, 7), twist (n, 6) and acceleration (n, 6) of the platform, base frame, at times (n,) [s]."""
         return self._tool.platform_motion(*self._curve.sample(times))

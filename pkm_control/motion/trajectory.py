@@ -40,25 +40,12 @@ class Piece(Protocol):
     duration: float
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """The motion along the piece.
-
-        Args:
-            times: (n,) [s] from its start.
-
-        Returns:
-            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
-        """
+        """Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame, at times (n,) [s] from its start."""
         ...
 
 
 class PathPiece:
-    """A geometric path run by a time law.
-
-    Args:
-        path: where it goes.
-        law: how fast.
-        stretch: by what factor it is slowed down throughout.
-    """
+    """A geometric path run by a time law, slowed down throughout by the factor `stretch`."""
 
     def __init__(self, path: Path, law: SmoothTimeLaw, stretch: float = 1.0) -> None:
         self._path = path
@@ -67,21 +54,14 @@ class PathPiece:
         self.duration = law.duration * stretch
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """The motion along the piece.
-
-        Args:
-            times: (n,) [s] from its start.
-
-        Returns:
-            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
-        """
+        """As `Piece.sample`."""
         s, speed, acceleration = self._law.sample(times / self._stretch)
         speed, acceleration = speed[:, None] / self._stretch, acceleration[:, None] / self._stretch**2
         path = self._path.sample(s)
         return path.pose, path.first * speed, path.first * acceleration + path.second * speed**2
 
     def arrivals(self) -> list[float]:
-        """When the piece is at each corner of its path, ends included [s], from its start."""
+        """Times [s] from its start at the corners of its path, ends included."""
         return [0.0, *(self._time_at(float(s)) for s in self._path.corners[1:-1]), self.duration]
 
     def _time_at(self, s: float) -> float:
@@ -94,26 +74,14 @@ class PathPiece:
 
 
 class Rest:
-    """A pose that is held.
-
-    Args:
-        pose: of the platform (7,), base frame.
-        duration: s.
-    """
+    """A pose (7,), base frame, that is held for a duration [s]."""
 
     def __init__(self, pose: Array, duration: float) -> None:
         self._pose = pose
         self.duration = duration
 
     def sample(self, times: Array) -> tuple[Array, Array, Array]:
-        """The motion along the piece: none.
-
-        Args:
-            times: (n,) [s] from its start.
-
-        Returns:
-            Pose (n, 7), twist (n, 6) and acceleration (n, 6), base frame.
-        """
+        """As `Piece.sample`, without motion."""
         n = len(times)
         return np.tile(self._pose, (n, 1)), np.zeros((n, 6)), np.zeros((n, 6))
 
@@ -121,13 +89,7 @@ class Rest:
 class Trajectory:
     """Pieces one after the other; at rest at its first pose before the start, and at its last pose after the end.
 
-    Args:
-        pieces: each begins where the one before ends.
-        notes: what limits the speed of which part, in words.
-        events: what happens on the way.
-
-    Raises:
-        ValueError: there are no pieces.
+    Each piece begins where the one before ends. `notes` say what limits the speed of which part.
     """
 
     def __init__(self, pieces: Iterable[Piece], notes: Iterable[str] = (), events: PathEvents = NO_EVENTS) -> None:
@@ -154,14 +116,7 @@ class Trajectory:
         return np.asarray(self.sample(np.array([self.duration])).pose[0])
 
     def sample(self, times: Array) -> TrajectorySample:
-        """The motion at given times.
-
-        Args:
-            times: (n,) [s] from the start, in any order.
-
-        Returns:
-            The motion then.
-        """
+        """The motion at times (n,) [s] from the start, in any order."""
         times = np.atleast_1d(np.asarray(times, dtype=np.float64))
         clipped = np.clip(times, 0.0, self.duration)
         index = np.clip(np.searchsorted(self._starts, clipped, side="right") - 1, 0, len(self.pieces) - 1)
@@ -175,28 +130,11 @@ class Trajectory:
         return TrajectorySample(times, pose, twist, acceleration)
 
     def sampled(self, rate: float) -> TrajectorySample:
-        """The motion at 0, 1/rate, 2/rate, ... [s], the first sample at or after the end being the last.
-
-        Args:
-            rate: Hz.
-
-        Returns:
-            The motion then.
-        """
+        """The motion at a rate [Hz] from time 0; the first sample at or after the end is the last."""
         return self.sample(np.arange(int(np.ceil(self.duration * rate - 1e-9)) + 1) / rate)
 
     def then(self, other: Trajectory) -> Trajectory:
-        """This trajectory followed by another.
-
-        Args:
-            other: that starts where this one ends.
-
-        Returns:
-            Both as one.
-
-        Raises:
-            ValueError: it starts somewhere else.
-        """
+        """This trajectory followed by another; `ValueError` where that does not start where this one ends."""
         gap = float(np.linalg.norm(self.end[:3] - other.start[:3]))
         if gap > 1e-6:
             raise ValueError(f"the second trajectory starts {gap:.6g} m from the end of the first")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked of a running controller: motions are judged and admitted, an operator is answered. No ROS."""
+"""Requests to a running controller, without ROS: motions are checked and admitted, an operator is answered."""

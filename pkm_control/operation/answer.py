@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator hears."""
+"""The answer to an operator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether something is done, and what there is to say about it: why not, where it is not."""
+    """Whether a request is done, and a message: where it is not, the reason."""
 
     success: bool
     message: str = ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What those who ask a controller for something share: the loop that runs now, or why there is none."""
+"""The present control loop, or why there is none."""
 
 from __future__ import annotations
 
@@ -19,18 +19,11 @@ class Controls:
 
     @property
     def kinematics(self) -> Kinematics:
-        """Of the robot."""
+        """The robot's kinematics."""
         return self.ready().kinematics
 
     def ready(self) -> RunningLoop:
-        """The loop.
-
-        Returns:
-            It.
-
-        Raises:
-            PkmError: there is none, with the reason.
-        """
+        """The loop; raises `PkmError` with the reason where there is none."""
         if self.loop is None:
             raise PkmError(self.problem or "there is no robot description")
         return self.loop

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where motions are checked and admitted: in a thread of its own, so that neither control nor services wait for it."""
+"""Checks and admits motions in a thread of its own, so that neither control nor services wait for it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LOOK = 0.002  # s, between two looks whether it is
 
 @dataclass(eq=False)
 class GoalRequest:
-    """A motion that asks to be followed: the `motion` it became, or the `problem` why not, once it is `done`.
+    """A request to follow a motion: the `motion` it became, or the `problem` why not, once it is `done`.
 
     `points` makes the points, in the thread of the queue.
     """
@@ -50,7 +50,7 @@ class GoalRequest:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will become of it."""
+        """Whether it has ended, or was refused."""
         if self.motion is None:
             return self.done
         return self.motion.outcome is not None
@@ -59,13 +59,9 @@ class GoalRequest:
 class GoalQueue:
     """Admits motions one after the other.
 
-    A motion that comes while the platform moves is judged first. If it can be followed, the motion before it is brought
-    to rest on its path, and the new one begins from there, at rest.
-
-    Args:
-        controls: the loop.
-        settings: start delay [s] and start tolerance [m and rad], asked for with each motion.
-        report: told the problem of each motion that is refused.
+    A motion that comes while the platform moves is checked first. If it can be followed, the running one is brought to
+    rest on its path, and the new one begins from there, at rest. `settings` gives start delay [s] and start tolerance
+    [m and rad] for each motion; `report` is called with the problem of each motion that is refused.
     """
 
     def __init__(
@@ -83,7 +79,7 @@ class GoalQueue:
         self._thread.start()
 
     def put(self, goal: GoalRequest) -> None:
-        """Take a motion, or refuse it at a glance; the fields of `goal` tell what became of it."""
+        """Queue a motion, or refuse it at once where that is plain; the fields of `goal` tell what became of it."""
         try:
             self._require_ready(self._controls.ready())
             if self._queue.qsize() >= WAITING:
@@ -94,12 +90,12 @@ class GoalQueue:
         self._queue.put(goal)
 
     def refuse(self, goal: GoalRequest, error: Exception) -> None:
-        """Answer a motion that is not followed, with the reason."""
+        """Refuse a motion, with the reason."""
         goal.problem, goal.done = str(error), True
         self._report(goal.problem)
 
     def withdraw(self, goal: GoalRequest) -> None:
-        """Bring a motion to rest on its path, or keep it from being followed at all."""
+        """Bring a motion to rest on its path, or keep it from beginning."""
         goal.withdrawn = True
         if goal.motion is not None:
             goal.motion.withdrawn = True
@@ -107,7 +103,7 @@ class GoalQueue:
                 self._controls.loop.tell(requests.withdraw, goal.motion.number)
 
     def withdraw_waiting(self) -> None:
-        """Keep all motions that wait, or are being checked, from being followed."""
+        """Withdraw all motions that wait or are being checked."""
         checking = self._checking
         for goal in (*self._queue.queue, checking):
             if goal is not None and goal.motion is None:
@@ -148,7 +144,7 @@ class GoalQueue:
             raise GoalError(requests.PAUSED)
 
     def _admit(self, goal: GoalRequest) -> None:
-        """Check a motion and have it followed; raise `PkmError` where it cannot be."""
+        """Check a motion and hand it to the loop; raise `PkmError` where it cannot be followed."""
         loop = self._controls.ready()
         self._require_free(loop, _STALL)
         delay, tolerance = self._settings()
@@ -188,7 +184,7 @@ class GoalQueue:
 
     @staticmethod
     def _carried(loop: RunningLoop, points: MotionPoints, trajectory: PointTrajectory) -> PointTrajectory:
-        """Return the motion as the frame carries it in which it is given."""
+        """The trajectory with the motion of the moving frame in which it is given."""
         ride = points.ride
         if ride is None:
             return trajectory

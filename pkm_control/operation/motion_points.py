@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion as it is asked for: points of the platform's path, wherever the platform is."""
+"""A motion as it is requested: points of the platform's path, wherever the platform is."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _MOST_OF_PLANS = 40_000  # points
 class MotionPoints:
     """Points of a motion, run `repetitions` times without a pause.
 
-    `times` (n,) [s] from its start; `poses` (n, 7), `twists` and `accelerations` (n, 6), base frame. `start` is when it
-    begins [s, on the clock of the readings]; 0: at once. The first point may lie in the future: the way there from
-    where the platform is, is then part of the motion. With a `ride`, the points are carried by a moving frame. `events`
-    happen on the way, in each repetition.
+    `times` (n,) [s] from its start; `poses` (n, 7), `twists` and `accelerations` (n, 6), base frame. `start` is the
+    instant of the beginning [s, on the clock of the readings]; 0: at once. If the first point is later, the way there
+    from the platform's pose is part of the motion. With a `ride`, the points are in a moving frame. `events` happen on
+    the way, in each repetition.
     """
 
     times: Array
@@ -46,14 +46,9 @@ class MotionPoints:
 
     @staticmethod
     def of(plan: Trajectory, repetitions: int = 1) -> MotionPoints:
-        """The points of a planned motion, close enough that what lies between them is the plan.
+        """Points of a plan from rest to rest, close enough that the curve between them is the plan.
 
-        Args:
-            plan: from rest to rest.
-            repetitions: how often it is run; more than once it must end where it begins.
-
-        Returns:
-            The points.
+        With more than one repetition it must end where it begins.
         """
         n = min(max(2, round(plan.duration / _PERIOD) + 1), _MOST_OF_PLANS)
         sample = plan.sample(np.linspace(0.0, plan.duration, n))
@@ -66,7 +61,7 @@ class MotionPoints:
         return replace(self, times=self.times / f, twists=f * self.twists, accelerations=f * f * self.accelerations)
 
     def starting(self, on_other_clock: Callable[[float], float]) -> MotionPoints:
-        """The same motion, where its start is known by another clock; one that begins at once begins at once."""
+        """The same motion with its start on another clock; one that begins at once stays so."""
         return replace(self, start=on_other_clock(self.start)) if self.start else self
 
     def __len__(self) -> int:
@@ -74,15 +69,12 @@ class MotionPoints:
         return len(self.times)
 
     def trajectory(self, kinematics: Kinematics, pose: Array | None, start_tolerance: float) -> PointTrajectory:
-        """The trajectory from where the platform is.
+        """The trajectory from the platform's pose (7,), base frame; None: from the first point.
+
+        Its points can be reached; the curve between them is checked elsewhere.
 
         Args:
-            kinematics: of the robot.
-            pose: of the platform (7,), base frame; None: where the motion begins.
-            start_tolerance: from there to a first point that is to be taken at once [m and rad].
-
-        Returns:
-            The trajectory, whose points can be reached; what lies between them is judged elsewhere.
+            start_tolerance: largest distance to a first point that is due at once [m and rad].
 
         Raises:
             PointTrajectoryError: the points are no motion, one is out of reach, or the first is too far away.

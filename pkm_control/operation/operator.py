@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator asks of the controller, and the answers: the same over ROS and in one process."""
+"""An operator's requests to the controller, and the answers: the same over ROS and in one process."""
 
 from __future__ import annotations
 
@@ -22,32 +22,27 @@ _LOOK = 0.005  # s
 
 
 class Operator:
-    """Asks the loop; what it cannot do is an answer, not an error.
-
-    Args:
-        controls: the loop.
-        withdraw: called by `stop`: motions that wait for their turn are not wanted any more.
-    """
+    """Asks the loop; a refusal is an answer, not an error. `stop` calls `withdraw`, to drop motions that wait."""
 
     def __init__(self, controls: Controls, withdraw: Callable[[], None] = lambda: None) -> None:
         self._controls = controls
         self._withdraw = withdraw
 
     def enable(self) -> Answer:
-        """Have the drives follow commands."""
+        """Enable the drives."""
         return self._ask(requests.enable)
 
     def disable(self) -> Answer:
-        """Turn the drives off."""
+        """Disable the drives."""
         return self._ask(requests.disable)
 
     def emergency_stop(self) -> Answer:
-        """Turn the drives off at once, until a reset."""
+        """Disable the drives at once, until a reset."""
         self._withdraw()
         return self._ask(requests.emergency_stop)
 
     def reset(self) -> Answer:
-        """Lead the machine out of a fault; its drives stay off."""
+        """Clear a fault of the machine; its drives stay disabled."""
         return self._ask(requests.reset)
 
     def pause(self) -> Answer:
@@ -59,7 +54,7 @@ class Operator:
         return self._ask(requests.resume)
 
     def stop(self) -> Answer:
-        """End whatever moves by a deceleration on its way, and what waits to move; a platform at rest is stopped."""
+        """Decelerate any motion on its path, and drop those that wait; at rest, do nothing."""
         self._withdraw()
         return self._ask(requests.stop)
 
@@ -72,7 +67,7 @@ class Operator:
         return self._ask(requests.steer, twist)
 
     def jog_to(self, pose: Array) -> Answer:
-        """Move to the pose nearest to one (7,), base frame, that the platform can take."""
+        """Move to the possible pose nearest to one (7,), base frame."""
         try:
             loop = self._controls.ready()
             there = loop.jog.nearest(pose, loop.situation.held)
@@ -81,7 +76,7 @@ class Operator:
         return self._ask(requests.jog_to, there)
 
     def recover(self) -> Answer:
-        """Find a lost platform again, or bring one that is outside back inside."""
+        """Find a lost platform's pose again, or bring a platform outside the limits back inside."""
         try:
             loop = self._controls.ready()
             found = self._found_again(loop) if loop.situation.mode is Mode.STOPPED else ""
@@ -96,7 +91,7 @@ class Operator:
         return Answer(True, f"{found + '; ' if found else ''}the platform moves back inside at low speed")
 
     def change_working_mode(self, label: str) -> Answer:
-        """Begin to change the working mode to that of a label, or go on with a change that was halted."""
+        """Begin the change to the working mode of this label, or continue a halted change."""
         try:
             loop = self._controls.ready()
             if loop.situation.changing:
@@ -111,7 +106,7 @@ class Operator:
         return Answer(not problem, problem or in_words(way))
 
     def _ask(self, request: Callable[..., str], *arguments: Any) -> Answer:
-        """Ask for what is done between two periods, and answers why not; nothing where it is done."""
+        """Queue a request between two periods; the answer has the reason where it is not done."""
         try:
             problem = self._controls.ready().ask(request, *arguments)
         except PkmError as error:
@@ -119,7 +114,7 @@ class Operator:
         return Answer(not problem, problem)
 
     def _found_again(self, loop: RunningLoop) -> str:
-        """Look for the platform from home; return what came of it."""
+        """Search for the platform's pose from home; return the outcome."""
         loop.ask(requests.relocate)
         until = time.monotonic() + _PATIENCE
         while loop.situation.mode is Mode.STOPPED and time.monotonic() < until:

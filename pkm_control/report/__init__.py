@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was recorded and measured of a run."""
+"""Recordings and figures of a run."""

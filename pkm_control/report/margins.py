@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the platform stayed from singularities, and the joints from their limits, along a motion."""
+"""Distances along a motion: of the platform from singularities, and of the joints from their limits."""
 
 from __future__ import annotations
 
@@ -35,15 +35,7 @@ class Margins:
 
 
 def margins_along(kinematics: Kinematics, recording: Recording) -> Margins:
-    """Margins along the last cycles of a run, passive joints included.
-
-    Args:
-        kinematics: of the robot.
-        recording: of a run; with a row at least.
-
-    Returns:
-        The margins at evenly spread moments; NaN where a pose has no solution.
-    """
+    """Margins at evenly spread times of the last cycles, passive joints included; NaN where a pose has no solution."""
     rows = recording.recent
     at = np.unique(np.linspace(0, len(rows) - 1, _POSES).round().astype(np.int64))
     poses = np.ascontiguousarray(rows.reference[at] if not recording.faults else rows.measured[at])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened while a motion was run: rows of control periods with what they mean."""
+"""The recording of a run: rows of control periods with their meaning."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ENDING_OTHERS = "ending other programs"  # of `Run.remedies`
 
 @dataclass(frozen=True)
 class Run:
-    """What was to be done: a motion, `cycles` times, each of `cycle_duration` [s], at `rate` [Hz].
+    """A planned run: a motion, `cycles` times, each of `cycle_duration` [s], at `rate` [Hz].
 
-    `notes` are conditions that a reader of the figures must know, in words; `begun` is when, s since 1970, NaN where
-    that is not known. `remedies` are what helps a computer that is too slow for it, as its command takes them; `{rate}`
-    stands for a rate [Hz] that it keeps.
+    `notes` are conditions that a reader of the figures must know, in words; `begun` is the time of its start, s since
+    1970, NaN where that is not known. `remedies` help a computer that is too slow for it, as the options of its
+    command; `{rate}` stands for a rate [Hz] that it keeps.
     """
 
     robot: str
@@ -47,7 +47,7 @@ class Run:
 
     @property
     def date(self) -> str:
-        """When it was begun, by the clock of this place; empty where that is not known."""
+        """Local time of its start; empty where that is not known."""
         if math.isnan(self.begun):
             return ""
         return time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(self.begun))
@@ -64,11 +64,11 @@ class Mark:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """What was done of a run.
+    """The recording of a run.
 
     `rows`: of the whole run; of a long one only each second, fourth, ... period (`every`) has one. `recent`: its end,
-    with every period. `tally`: figures over every period. `missed`: deadlines of the loop, None where nobody counted.
-    `faults`: why it ended early, in order.
+    with every period. `tally`: figures over every period. `missed`: deadlines of the loop, None where they were not
+    counted. `faults`: why it ended early, in order.
     """
 
     run: Run
@@ -88,25 +88,16 @@ class Recording:
 
     @property
     def realtime(self) -> bool:
-        """Whether it ran on the clock."""
+        """Whether it ran in real time."""
         return bool(np.isfinite(self.tally.first_wake))
 
     def about(self, motion: str, notes: tuple[str, ...], remedies: tuple[str, ...] = ()) -> Recording:
-        """The same, of a run with a motion's name and notes.
-
-        Args:
-            motion: its name.
-            notes: conditions that a reader must know.
-            remedies: as in `Run`; without, those that it has.
-
-        Returns:
-            The recording.
-        """
+        """The same with a motion's name and notes, and with remedies where there are any."""
         remedies = remedies or self.run.remedies
         return replace(self, run=replace(self.run, motion=motion, notes=notes, remedies=remedies))
 
     def _outputs(self, times: Array) -> dict[str, Array]:
-        """Return what each output was set to at some times (n,), NaN before it was set."""
+        """Value of each output at times (n,), NaN before it was first set."""
         found = {}
         for name in dict.fromkeys(mark.name for mark in self.marks):
             marks = [mark for mark in self.marks if mark.name == name]
@@ -134,11 +125,9 @@ class Recording:
 
 
 class Recorder:
-    """Collects the periods of a loop in memory that is taken before, so that recording does not disturb the loop.
+    """Collects the periods of a loop in preallocated memory, so that recording does not disturb the loop.
 
-    Args:
-        limits: of the actuators.
-        expected: periods that will come at most; 0: nothing is recorded.
+    `expected` is the largest number of periods; 0: nothing is recorded.
     """
 
     def __init__(self, limits: ActuatorLimits, expected: int) -> None:
@@ -151,11 +140,7 @@ class Recorder:
         self._marks: list[Mark] = []
 
     def mark(self, mark: Mark) -> None:
-        """Add that an output was set; without effect when nothing is recorded.
-
-        Args:
-            mark: what was set, and when.
-        """
+        """Add that an output was set; no effect when nothing is recorded."""
         if self._left and len(self._marks) < MOST_MARKS:
             self._marks.append(mark)
 
@@ -168,12 +153,12 @@ class Recorder:
         efforts: Array,
         saturated: NDArray[np.bool_],
     ) -> None:
-        """Add one control period; without effect when all have come that were expected.
+        """Add one control period; no effect after the expected number.
 
         Args:
             time: on the trajectory's clock [s].
             wake: of the loop, on the monotonic clock [s]; NaN where it does not run in real time.
-            poses: of the platform, asked and measured, (7,) each.
+            poses: of the platform, reference and measured, (7,) each.
             readings: positions and velocities of the actuators, (n_actuated,) each.
             efforts: as applied (n_actuated,).
             saturated: whether they are at their limits (n_actuated,).
@@ -192,16 +177,7 @@ class Recorder:
             self._flush()
 
     def recording(self, run: Run, missed: int = 0, faults: tuple[str, ...] = ()) -> Recording:
-        """What was collected.
-
-        Args:
-            run: what was to be done.
-            missed: deadlines of the loop.
-            faults: why it ended early.
-
-        Returns:
-            The recording.
-        """
+        """The recording so far; `missed` counts deadlines of the loop, `faults` say why it ended early."""
         self._flush()
         store = self._store
         return Recording(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run measured, as numbers and as text. `page/` draws it."""
+"""The figures of a run, as numbers and as text. `page/` draws them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Use:
 
     @property
     def peak_share(self) -> Array:
-        """Of the limit (n_actuated,); zero where there is none."""
+        """Peak as a share of the limit (n_actuated,); zero where there is no limit."""
         return self.peak / self.limit
 
     @property
     def rms_share(self) -> Array:
-        """Of the limit (n_actuated,); zero where there is none."""
+        """RMS as a share of the limit (n_actuated,); zero where there is no limit."""
         return self.rms / self.limit
 
 
@@ -51,7 +51,7 @@ class Report:
 
     `cycles_run` counts parts of a cycle, `cycles_done` whole ones; `cycles_per_minute` is of the clock where the run
     was in real time (`realtime`), else of the motion, and 0 where not one cycle was done. `loop`: None where there was
-    none in real time, or where nobody counted its deadlines. `marks`: outputs that were set.
+    none in real time, or where its deadlines were not counted. `marks`: outputs that were set.
     """
 
     run: Run
@@ -77,19 +77,10 @@ class Report:
 
     @staticmethod
     def of(recording: Recording, kinematics: Kinematics | None = None) -> Report:
-        """The figures of a recording.
+        """The figures of a recording, with margins where `kinematics` is given.
 
         Cycles per minute are those of the clock where the run was in real time: a computer that is too slow shows.
-
-        Args:
-            recording: of a run.
-            kinematics: of the robot, for the margins; without, there are none.
-
-        Returns:
-            Its report.
-
-        Raises:
-            ValueError: not a single control period took place.
+        Raises `ValueError` where not a single control period took place.
         """
         if not len(recording):
             raise ValueError("the recording is empty: no control period took place")
@@ -124,19 +115,12 @@ class Report:
         )
 
     def with_loop(self, loop: LoopStatistics) -> Report:
-        """This report with the figures of another loop, such as the machine's.
-
-        Args:
-            loop: its figures.
-
-        Returns:
-            The report.
-        """
+        """This report with the figures of another loop, such as the machine's."""
         return replace(self, loop=loop)
 
     @property
     def has_efforts(self) -> bool:
-        """Whether efforts are known: drives that take positions tell of none."""
+        """Whether efforts are known: drives that take positions report none."""
         return bool(self.effort.peak.any())
 
     @property
@@ -152,19 +136,19 @@ class Report:
         return self.loop.rate < _SLOW * self.run.rate or self.loop.missed > _LATE * self.loop.deadlines
 
     def count_line(self) -> str:
-        """How many cycles were run; a part of one is said where the run was cut short."""
+        """Number of cycles run; with the part of one where the run was cut short."""
         run = f"{self.cycles_done}" if self.cycles_done == self.run.cycles else f"{self.cycles_run:.1f}"
         return f"{run} of {self.run.cycles}"
 
     def rate_line(self) -> str:
-        """Cycles per minute, by the clock where there was one, beside those of the plan."""
+        """Cycles per minute, by the clock in real time, beside those of the plan."""
         planned = f"{self.planned_per_minute:.1f} as planned ({self.run.cycle_duration:.4g} s each)"
         if not self.cycles_done:
             return f"not one cycle was done; {planned}"
         return planned if not self.realtime else f"{self.cycles_per_minute:.1f} by the clock; {planned}"
 
     def loop_line(self) -> str:
-        """How the loop ran, in one line."""
+        """The loop's figures in one line."""
         if not self.realtime:
             return f"{self.run.rate:.0f} Hz of simulated time; not run in real time"
         if self.loop is None:
@@ -181,12 +165,12 @@ class Report:
         return [remark for _, remark in self._remarks()]
 
     def _remarks(self) -> list[tuple[str, str]]:
-        """The remarks, each with what it is about."""
+        """The remarks, each with its subject."""
         about_drives = [("drives", remark) for remark in self._of_drives()]
         return about_drives + [("computer", remark) for remark in self._of_computer()]
 
     def _of_drives(self) -> list[str]:
-        """Return that a drive gave all it can for much of the run, where one did."""
+        """A sentence where a drive was at its limits for much of the run."""
         most = int(np.argmax(self.saturated_periods))
         share = self.saturated_periods[most] / max(self.recorded, 1)
         if share <= _AT_LIMITS:
@@ -200,13 +184,6 @@ class Report:
 
     def _of_computer(self) -> list[str]:
         """That the loop stood still, or that the computer was too slow for it."""
-        if self.loop is None:
-            return []
-        ended = " That may be why the run ended early." if self.faults else ""
-        if self.loop.deviation_max > _STOOD:
-            still = f"The loop stood still for {self.loop.deviation_max:.1f} s"
-            return [f"{still}: something stopped it, or the computer.{ended}"]
-        if not self.slow:
             return []
         easy = max([rate for rate in _RATES if rate <= _EASY * self.loop.rate], default=_RATES[0])
         pace = longer = ""  # where it caught up
@@ -220,7 +197,7 @@ class Report:
         ]
 
     def lines(self) -> list[tuple[str, str]]:
-        """The figures as pairs of name and value, in the order in which they are read."""
+        """The figures as pairs of name and value, in reading order."""
         rows = [
             ("date", self.run.date),
             ("motion", self.run.motion),
@@ -279,7 +256,7 @@ class Report:
 
 
 def _figures(value: float) -> str:
-    """A number to three figures, without a power of ten where there is no need for one."""
+    """A number to three significant figures, without a power of ten where there is no need for one."""
     return f"{value:.0f}" if 1e3 <= value < 1e6 else f"{value:.3g}"
 
 
@@ -288,7 +265,7 @@ def _speed_units(limits: ActuatorLimits) -> tuple[str, ...]:
 
 
 def _loop(recording: Recording) -> LoopStatistics | None:
-    """How the loop ran; its p50 and p99 are of the periods that have a row."""
+    """The loop's figures; its p50 and p99 are of the periods that have a row."""
     tally, rate = recording.tally, recording.run.rate
     if not recording.realtime or recording.missed is None or tally.count < 2 or not tally.last_wake > tally.first_wake:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the report of a run goes: the terminal, a page as PNG, PDF and HTML, and a table."""
+"""Output of a run's report: the terminal, a page as PNG, PDF and HTML, and a table."""
 
 from __future__ import annotations
 
@@ -21,20 +21,11 @@ _PACKAGES = str(Path(__file__).parents[2])
 
 
 def publish_report(recording: Recording, report: Report, directory: Path | None) -> list[Path]:
-    """Print a report, and write the page and the table (CSV) of its recording into a directory.
+    """Print a report, and write the page and the table (CSV) into a directory; return the files.
 
-    Files are called after robot and motion; those of an earlier run of the same are replaced.
-
-    Args:
-        recording: of the run.
-        report: of the same.
-        directory: made where it is missing; None: nothing is written.
-
-    Returns:
-        The files that were written.
-
-    Raises:
-        ReportError: the page cannot be drawn; the table is there.
+    Files are named after robot and motion; those of an earlier run of the same are replaced. The directory is made
+    where it is missing; None: nothing is written. Raises `ReportError` where the page cannot be drawn; the table is
+    there.
     """
     _say(f"\n{report}")
     if directory is None:
@@ -50,9 +41,9 @@ def publish_report(recording: Recording, report: Report, directory: Path | None)
 
 
 def _draw(recording: Recording, report: Report, files: Mapping[str, Path]) -> None:
-    """Have another process draw the page: a third more memory, that this one would not get rid of.
+    """Draw the page in another process: it takes a third more memory, which this one would not release.
 
-    What a terminal sends does not reach it: it ends when it is done, or with who waits for it.
+    Terminal signals do not reach it: it ends when it is done, or with the process that waits for it.
     """
     with tempfile.TemporaryFile() as handed_over:
         pickle.dump((recording, report, dict(files)), handed_over, protocol=pickle.HIGHEST_PROTOCOL)
@@ -66,6 +57,6 @@ def _draw(recording: Recording, report: Report, files: Mapping[str, Path]) -> No
 
 
 def _say(text: str) -> None:
-    """Print, if somebody still reads: the files are written when a terminal was closed, too."""
+    """Print, unless the terminal was closed: the files are written then, too."""
     with contextlib.suppress(OSError):
         print(text, flush=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run leaves behind: rows of numbers, one per control period, in bounded memory, and figures over them all."""
+"""Rows of numbers, one per control period of a run, in bounded memory, and figures over them all."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ _HEAD = 17  # time, wake, period, reference (7), measured (7)
 
 
 def width(n_actuated: int) -> int:
-    """Columns of a row: `_HEAD`, then positions, velocities, efforts and saturations of the actuators."""
+    """Number of columns of a row: `_HEAD`, then positions, velocities, efforts and saturations of the actuators."""
     return _HEAD + 4 * n_actuated
 
 
 class Rows:
-    """Control periods of a run, one row each, as columns with names.
-
-    Args:
-        table: (n, `width(n_actuated)`), seen and not copied.
-    """
+    """Control periods of a run, one row each, as named columns: a view of a table (n, `width(n_actuated)`)."""
 
     def __init__(self, table: Array) -> None:
         self.table = table
@@ -36,37 +32,37 @@ class Rows:
 
     @property
     def times(self) -> Array:
-        """On the trajectory's clock (n,) [s]."""
+        """Time on the trajectory's clock (n,) [s]."""
         return self.table[:, 0]
 
     @property
     def wakes(self) -> Array:
-        """When the loop woke (n,), on the monotonic clock [s]; NaN where it did not run in real time."""
+        """Wake-ups of the loop (n,), on the monotonic clock [s]; NaN where it did not run in real time."""
         return self.table[:, 1]
 
     @property
     def periods(self) -> Array:
-        """From the wake before to this one (n,) [s], which need not have a row; NaN in the first."""
+        """Time from the previous wake-up to this one (n,) [s], which need not have a row; NaN in the first."""
         return self.table[:, 2]
 
     @property
     def reference(self) -> Array:
-        """Pose that was asked for (n, 7), base frame."""
+        """Reference pose (n, 7), base frame."""
         return self.table[:, 3:10]
 
     @property
     def measured(self) -> Array:
-        """Pose that the readings give (n, 7), base frame."""
+        """Pose by the readings (n, 7), base frame."""
         return self.table[:, 10:17]
 
     @property
     def positions(self) -> Array:
-        """Readings of the actuators (n, n_actuated) [rad or m]."""
+        """Positions of the actuators (n, n_actuated) [rad or m]."""
         return self._actuated(0)
 
     @property
     def velocities(self) -> Array:
-        """Readings of the actuators (n, n_actuated) [rad/s or m/s]."""
+        """Velocities of the actuators (n, n_actuated) [rad/s or m/s]."""
         return self._actuated(1)
 
     @property
@@ -84,7 +80,7 @@ class Rows:
 
 
 def tracking_errors(rows: Rows) -> tuple[Array, Array]:
-    """Return the position error (n,) [m] and the attitude error (n,) [rad] of the platform in every row."""
+    """Position error (n,) [m] and attitude error (n,) [rad] of the platform in every row."""
     position = np.linalg.norm(rows.measured[:, :3] - rows.reference[:, :3], axis=1)
     (x, y, z, w), (a, b, c, d) = rows.reference[:, 3:].T, rows.measured[:, 3:].T
     vector = w * a - d * x - (y * c - z * b), w * b - d * y - (z * a - x * c), w * c - d * z - (x * b - y * a)
@@ -93,7 +89,7 @@ def tracking_errors(rows: Rows) -> tuple[Array, Array]:
 
 
 class Tally:
-    """Figures over every row of a run, kept or not: `count`, and per actuator (n_actuated,) where not one number."""
+    """Figures over every row of a run, kept or not: `count`, and the rest per actuator (n_actuated,) or scalar."""
 
     def __init__(self, n_actuated: int) -> None:
         self.count = 0
@@ -131,16 +127,14 @@ class Tally:
         self.saturated += rows.saturated.sum(axis=0)
 
     def rms(self, squares: Array) -> Array:
-        """The root of the mean of squares that were summed."""
+        """Root of the mean of summed squares."""
         return np.asarray(np.sqrt(squares / max(self.count, 1)))
 
 
 class RowStore:
-    """Rows in memory that does not grow for ever: of a long run every second one goes, and goes again.
+    """Rows in bounded memory: of a long run every second row is dropped, again and again.
 
-    Args:
-        n_actuated: actuators of the robot.
-        expected: rows that will come, where that is known: then none has to go while the loop runs.
+    `expected` is the number of rows where that is known: then none has to go while the loop runs.
     """
 
     def __init__(self, n_actuated: int, expected: int = 0) -> None:
@@ -154,12 +148,12 @@ class RowStore:
 
     @property
     def rows(self) -> Rows:
-        """Those that were kept of the whole run."""
+        """Rows that were kept of the whole run."""
         return Rows(self._table[: self._kept])
 
     @property
     def recent(self) -> Rows:
-        """The last ones, every one of them."""
+        """The last rows, every one of them."""
         count, at = self.tally.count, self.tally.count % RECENT
         if self.every == 1:
             return Rows(self._table[max(0, self._kept - RECENT) : self._kept])

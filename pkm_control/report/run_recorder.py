@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording from two streams, made while they come: what was asked of the platform, and what the machine reads."""
+"""A recording made on the fly from two streams: references of the platform, and readings of the machine."""
 
 from __future__ import annotations
 
@@ -18,17 +18,12 @@ _OLDEST = 4096  # stamps that wait for their counterpart before they are given u
 
 
 class RunRecorder:
-    """Matches references with readings by their stamps, and finds the platform from the readings.
+    """Matches references with readings by their stamps, and finds the platform's pose from the readings.
 
     The pose that is compared with the reference is the one that forward kinematics finds near it. All is computed as
-    it comes, a few hundred rows at once, so that the end of a long run leaves nothing to do; what is kept is bounded.
+    it comes, a few hundred rows at once, so that the end of a long run leaves nothing to do; memory is bounded.
     The recording goes from the row before the first motion to the planned end, or, where that comes later, to the last
-    motion.
-
-    Args:
-        kinematics: of the robot.
-        limits: of its actuators; an effort at its limit counts as saturated.
-        run: what is to be done.
+    motion. An effort at its limit counts as saturated.
     """
 
     def __init__(self, kinematics: Kinematics, limits: ActuatorLimits, run: Run) -> None:
@@ -53,24 +48,17 @@ class RunRecorder:
 
     @property
     def count(self) -> int:
-        """Rows so far, those included whose platform is not computed yet; any thread may ask."""
+        """Number of rows so far, with those whose pose is not computed yet; any thread may ask."""
         return self._store.tally.count + len(self._matched)
 
     def reference(self, stamp: int, pose: Array, moves: bool) -> None:
-        """Note what was asked: the pose (7,) at a stamp [ns], and whether it had a velocity."""
+        """Note a reference: the pose (7,) at a stamp [ns], and whether it had a velocity."""
         self._references.setdefault(stamp, (pose, moves))
 
     def reading(self, stamp: int, positions: Array, velocities: Array, efforts: Array, published: float) -> None:
-        """Note what was read.
+        """Note a reading of the actuators, (n_actuated,) each, at a stamp [ns], published at a time [s].
 
         The first reading with a stamp counts: while the machine waits for a command it repeats its state.
-
-        Args:
-            stamp: of the reading [ns].
-            positions: of the actuators (n_actuated,) [rad or m].
-            velocities: of the actuators (n_actuated,) [rad/s or m/s].
-            efforts: of the actuators (n_actuated,) [N m or N].
-            published: when it came out [s].
         """
         self._readings.setdefault(stamp, (positions, velocities, efforts, published))
 
@@ -98,14 +86,7 @@ class RunRecorder:
             self._compute()
 
     def recording(self, faults: tuple[str, ...] = ()) -> Recording:
-        """What was recorded.
-
-        Args:
-            faults: reasons why it ended early.
-
-        Returns:
-            The recording; without a row where nothing moved.
-        """
+        """The recording, without a row where nothing moved; `faults` say why it ended early."""
         self.advance(everything=True)
         store = self._store
         marks = tuple(Mark(1e-9 * (stamp - self._epoch), name, value) for stamp, name, value in self._marks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places that a platform and its tool keep out of."""
+"""Keep-out places for a platform and its tool."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MOST = 200  # looks between two samples
 
 @dataclass(frozen=True)
 class RoundedBox:
-    """A box with rounded edges: its centre and half sizes [m], rotation (rows of a matrix), radius added all around.
+    """A box with rounded edges: centre and half sizes [m], rotation (rows of a matrix), radius added all around.
 
-    One with two half sizes of zero is a capsule, one with three a sphere.
+    With two half sizes of zero it is a capsule, with three a sphere.
     """
 
     centre: tuple[float, float, float]
@@ -34,14 +34,7 @@ class RoundedBox:
     radius: float = 0.0
 
     def row(self) -> Array:
-        """The numbers that kernels take.
-
-        Returns:
-            (COLUMNS,), as `pkm_control/kernels/clearance.py` names them.
-
-        Raises:
-            ValueError: a number makes no sense.
-        """
+        """Numbers (COLUMNS,) for `kernels/clearance.py`; `ValueError` where a number makes no sense."""
         rotation = np.array(self.rotation, dtype=np.float64)
         numbers = np.array([*self.centre, *rotation.T.ravel(), *self.half, self.radius])
         if not np.isfinite(numbers).all() or numbers[12:].min() < 0.0:
@@ -52,16 +45,7 @@ class RoundedBox:
 
 
 def capsule(start: Sequence[float], end: Sequence[float], radius: float) -> RoundedBox:
-    """All that is within a radius of a segment.
-
-    Args:
-        start: of the segment [m].
-        end: of it [m].
-        radius: m.
-
-    Returns:
-        The same as a rounded box.
-    """
+    """Capsule about a segment: all points within a radius of it [m]."""
     a, b = np.asarray(start, dtype=np.float64), np.asarray(end, dtype=np.float64)
     length = float(np.linalg.norm(b - a))
     axis = (b - a) / length if length > 0.0 else np.array([0.0, 0.0, 1.0])
@@ -73,15 +57,12 @@ def capsule(start: Sequence[float], end: Sequence[float], radius: float) -> Roun
 
 
 class KeepOuts:
-    """A tool, and places by name that it stays away from by a margin. Calls may run in several threads.
+    """A tool, and named places from which it stays away by a margin. Calls may run in several threads.
 
     Args:
         places: in the base frame.
-        tool: parts of it, in the frame of the platform; the platform's origin where there are none.
-        margin: that is kept [m].
-
-    Raises:
-        ValueError: a number makes no sense.
+        tool: its parts, in the platform's frame; empty: the platform's origin.
+        margin: least distance [m].
     """
 
     def __init__(
@@ -98,14 +79,9 @@ class KeepOuts:
         self._reach = float((reach + self._parts[:, 15]).max())  # of the tool from the platform's origin, m
 
     def clearance(self, poses: Array) -> tuple[Array, NDArray[np.int64]]:
-        """How far the tool is from the nearest place.
+        """Lower bound (n,) [m] on the distance of the tool at poses (n, 7) to the nearest place, and its number (n,).
 
-        Args:
-            poses: of the platform (n, 7), base frame.
-
-        Returns:
-            (n,) [m], never more than it is, less than zero inside; and the number of the place (n,), -1 where there is
-            none. Huge where there is none.
+        Less than zero inside a place; without any place, huge, with the number -1.
         """
         poses = np.ascontiguousarray(poses, dtype=np.float64)
         found, which = np.empty(len(poses)), np.empty(len(poses), dtype=np.int64)
@@ -113,26 +89,11 @@ class KeepOuts:
         return found, which
 
     def distance(self, pose: Array) -> float:
-        """How far the tool is from the nearest place [m].
-
-        Args:
-            pose: of the platform (7,), base frame.
-
-        Returns:
-            As `clearance`.
-        """
+        """The same lower bound [m] at one pose (7,), base frame."""
         return float(self.clearance(pose[None])[0][0])
 
     def lacks(self, poses: Array, margin: float) -> Array:
-        """What is missing of a margin on a curve through poses: at each, and on the way to it from the one before.
-
-        Args:
-            poses: (n, 7), base frame.
-            margin: m.
-
-        Returns:
-            (n,) [m]; zero where nothing is.
-        """
+        """Clearance (n,) missing of a margin [m] at poses (n, 7) and on the way to each from the last; 0: none."""
         clear = self.clearance(poses)[0]
         if len(poses) > 1:
             ways = np.array([displacement_between(a, b) for a, b in pairwise(poses)])
@@ -145,13 +106,6 @@ class KeepOuts:
         return np.asarray(np.maximum(margin - clear, 0.0))
 
     def reason(self, pose: Array) -> str:
-        """Which place is nearest, in words.
-
-        Args:
-            pose: (7,), base frame.
-
-        Returns:
-            What to say where the tool comes too near.
-        """
+        """Message that the tool is too near at a pose (7,), with the name of the nearest place."""
         which = int(self.clearance(pose[None])[1][0])
         return f"the tool comes too near to '{self.names[which]}'"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of the space about a robot (YAML): places to keep out of, and the tool. `docs/keep_out.md` has every key."""
+"""The file of keep-out places and the tool (YAML). `docs/keep_out.md` has every key."""
 
 from __future__ import annotations
 
@@ -16,17 +16,7 @@ _LENGTH = (0.0, 1e6)  # m
 
 @lru_cache(maxsize=4)
 def read_keep_outs(path: str) -> KeepOuts | None:
-    """Read the file.
-
-    Args:
-        path: of it; empty: no place is kept out of.
-
-    Returns:
-        What is in it.
-
-    Raises:
-        MachineFileError: it cannot be read or used.
-    """
+    """Read the file; None for an empty path. Raises `MachineFileError` where it cannot be read or used."""
     if not path:
         return None
     source, values = read_yaml(path)
@@ -45,7 +35,7 @@ def _all(top: Section, key: str) -> list[tuple[str, object]]:
 
 
 def _box(section: Section) -> RoundedBox:
-    """Return a box (`center`, `size`, `rpy`) or a capsule (`from`, `to`), with its `radius`."""
+    """Read a box (`center`, `size`, `rpy`) or a capsule (`from`, `to`), with its `radius`."""
     radius = section.number("radius", 0.0, _LENGTH)
     if section.has("from"):
         shape = capsule(section.numbers("from", (3,)), section.numbers("to", (3,)), radius)

@@ -30,15 +30,12 @@ _MOST = 1e5  # kg
 
 
 class ToolError(PkmError):
-    """A tool that does not exist: says which is meant, perhaps."""
+    """There is no such tool; the message names the nearest."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tool:
-    """A point on the platform that poses may be of: `pose` (7,) of it in the platform's frame, and its mass [kg] there.
-
-    `com` (3,) is the tool's centre of mass [m], platform frame.
-    """
+    """A point for poses: `pose` (7,), its mass [kg] and centre of mass `com` (3,) [m], platform frame."""
 
     name: str
     pose: Array
@@ -47,46 +44,23 @@ class Tool:
 
     @property
     def offset(self) -> bool:
-        """Whether its point is not the platform's origin."""
+        """Whether its point differs from the platform's origin."""
         return bool(self.pose[:3].any())
 
     def of_platform(self, poses: Array) -> Array:
-        """Where the platform is.
-
-        Args:
-            poses: of the tool (..., 7), base frame.
-
-        Returns:
-            Poses of the platform (..., 7).
-        """
+        """Poses of the platform (..., 7) for poses of the tool (..., 7), base frame."""
         poses = np.asarray(poses, dtype=np.float64)
         attitude = quaternion_product(poses[..., 3:], quaternion_inverse(self.pose[3:]))
         return np.concatenate([poses[..., :3] - _turned(attitude, self.pose[:3]), attitude], axis=-1)
 
     def on_platform(self, poses: Array) -> Array:
-        """Where the tool is.
-
-        Args:
-            poses: of the platform (..., 7), base frame.
-
-        Returns:
-            Poses of the tool (..., 7).
-        """
+        """Poses of the tool (..., 7) for poses of the platform (..., 7), base frame."""
         poses = np.asarray(poses, dtype=np.float64)
         attitude = quaternion_product(poses[..., 3:], self.pose[3:])
         return np.concatenate([poses[..., :3] + _turned(poses[..., 3:], self.pose[:3]), attitude], axis=-1)
 
     def platform_motion(self, pose: Array, twist: Array, acceleration: Array) -> tuple[Array, Array, Array]:
-        """The motion of the platform from that of the tool.
-
-        Args:
-            pose: of the tool (n, 7), base frame.
-            twist: (n, 6), of its point.
-            acceleration: (n, 6), likewise.
-
-        Returns:
-            The same of the platform's origin.
-        """
+        """Pose (n, 7), twist and acceleration (n, 6) of the platform's origin from those of the tool, base frame."""
         there = self.of_platform(pose)
         arm = pose[:, :3] - there[:, :3]
         rate, change = twist[:, 3:], acceleration[:, 3:]
@@ -95,43 +69,18 @@ class Tool:
         return there, np.hstack([velocity, rate]), np.hstack([second, change])
 
     def payload(self, carried: float) -> Inertial | None:
-        """What the platform carries with it.
-
-        Args:
-            carried: mass at its point [kg].
-
-        Returns:
-            Tool and load, in the platform's frame; None where both weigh nothing.
-        """
+        """Tool and a load of `carried` [kg] at its point as one body, platform frame; None where both weigh nothing."""
         return together(point_mass(self.mass, self.com), point_mass(carried, self.pose[:3]))
 
 
 def point_mass(mass: float, at: Array) -> Inertial | None:
-    """A mass in a point; None where it weighs nothing.
-
-    Args:
-        mass: kg.
-        at: (3,) [m], platform frame.
-
-    Returns:
-        The body.
-    """
+    """Point mass [kg] at (3,) [m], platform frame; None where it weighs nothing."""
     return Inertial(mass, np.array(at, dtype=np.float64)) if mass > 0.0 else None
 
 
 @lru_cache(maxsize=4)
 def read_tools(path: str) -> Mapping[str, Tool]:
-    """Read the file of a robot's tools.
-
-    Args:
-        path: of it; empty: there are none.
-
-    Returns:
-        The tools by name.
-
-    Raises:
-        MachineFileError: it cannot be read or used.
-    """
+    """Tools by name from their file; none for an empty path. Raises `MachineFileError` where it cannot be used."""
     if not path:
         return MappingProxyType({})
     source, values = read_yaml(path)
@@ -156,18 +105,7 @@ def _tool(name: str, section: Section) -> Tool:
 
 
 def tool_named(name: str, tools: Mapping[str, Tool]) -> Tool:
-    """The tool of a name.
-
-    Args:
-        name: of the tool.
-        tools: that there are.
-
-    Returns:
-        It.
-
-    Raises:
-        ToolError: there is none, with the nearest name.
-    """
+    """The tool of a name; `ToolError` with the nearest name where there is none."""
     if name in tools:
         return tools[name]
     asked = f"there is no tool '{shortened(name)}'"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client's way to a robot that runs over ROS."""
+"""The client of a robot that runs over ROS."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot over ROS, with what planning and motions need."""
+"""The backend for a robot over ROS: a link with the description and the motions."""
 
 from __future__ import annotations
 
@@ -30,19 +30,11 @@ _LOOK = 0.01  # s
 
 
 class RosBackend(RosLink):
-    """A link, the robot's description, and its motions.
+    """A link, the robot's description, and its motions; parameters and errors as of `RosLink`, and two files.
 
     Args:
-        namespace: of the robot's nodes.
-        timeout: how long it may take to find them [s].
         hardware_file: path of the machine's file, for its limits; empty: none.
-        ready: wait for the first reading of the machine, too, as long as the timeout lets.
-        conveyor_file: path of the file of conveyors, that of the controller; empty: none.
-
-    Raises:
-        NoRobotError: they do not answer in that time; says what is missing.
-        MachineFileError: the file of conveyors cannot be used.
-        ValueError: no such namespace can be.
+        conveyor_file: path of the controller's file of conveyors; empty: none. `MachineFileError` if it cannot be used.
     """
 
     def __init__(
@@ -68,16 +60,16 @@ class RosBackend(RosLink):
 
     @cached_property
     def mechanism(self) -> Mechanism:
-        """The robot as its nodes have it."""
+        """The robot's description as its nodes have it."""
         return shared_mechanism(self._text)
 
     @cached_property
     def limits(self) -> ActuatorLimits:
-        """Of its actuators."""
+        """Limits of the robot's actuators."""
         return limits_by_file(self.mechanism, self._hardware_file)
 
     def belt(self, name: str) -> tuple[Conveyor, BeltState]:
-        """A conveyor, and where it is, as the controller knows it; what that does not say yet is waited for."""
+        """A conveyor and its state as the controller tells it, extrapolated to now; waits for the first message."""
         self._require_open()
         conveyor = conveyor_named(self._conveyors, name)
         until = time.monotonic() + _PATIENCE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion that was sent to the controller's action."""
+"""A motion that was sent to the controller's action server."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ _LOOK = 0.2  # s, between two looks whether the controller is still there
 
 
 class RosGoal:
-    """Sends a goal, and keeps what is heard of it.
+    """Sends a goal, and keeps the feedback and the result.
 
     Args:
-        client: of the action.
-        in_executor: has a call made in the thread that spins: an action's client notes a request after sending it, so
+        in_executor: calls a function in the spinning thread: an action client notes a request after sending it, so
             that another thread may miss the answer.
         goal: the message.
         duration: of the motion, repetitions included [s].
-        silence: says why nobody answers any more; empty while all is well.
+        silence: says why nobody answers any more; empty while somebody does.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class RosGoal:
         return self._share
 
     def wait_begun(self) -> bool:
-        """Wait until it is admitted, or refused; return which."""
+        """Wait until it is admitted or refused; True: admitted."""
         while not (self._begun.wait(_LOOK) or self._over.is_set()):
             self._look()
         return not (self._over.is_set() and self._result.outcome is Outcome.INVALID_GOAL)
@@ -65,13 +64,13 @@ class RosGoal:
         return self._result
 
     def cancel(self) -> None:
-        """Have it end on its path, or not begin at all."""
+        """End it on its path, or keep it from beginning."""
         self._cancelled = True
         if self._handle is not None and not self._over.is_set():
             self._in_executor(self._handle.cancel_goal_async)
 
     def _look(self) -> None:
-        """End what nobody answers for."""
+        """End the goal where nobody answers any more."""
         why = self._silence()
         if why and not self._over.is_set():
             self._end(Result(Outcome.STATE_LOST, why))

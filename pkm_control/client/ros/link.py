@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way to a robot that runs over ROS: a node of one's own in a thread, and the names of docs/running.md.
+"""The link to a robot that runs over ROS: a node in a thread of its own, with the names of docs/running.md.
 
-Nothing of the numerics is imported, so that `pkm stop` starts soon.
+It imports nothing of the numerics, so that `pkm stop` starts soon.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _numbers = itertools.count(1)
 
 @contextmanager
 def _transport() -> Iterator[None]:
-    """Within it, a node that is made reaches others as those of the suite do; the environment is as before after it."""
+    """Within this context a new node uses the suite's transport; the environment is restored afterwards."""
     before = dict(os.environ)
     os.environ.update(transport_environment(os.environ, "SUBNET"))
     try:
@@ -61,17 +61,16 @@ def _transport() -> Iterator[None]:
 
 
 class RosLink:
-    """Asks the nodes of a robot. Its node, context and executor are its own, whatever else the process does with ROS.
+    """Calls the nodes of a robot. Its node, context and executor are its own, apart from other ROS use in the process.
 
     Args:
-        namespace: of the robot's nodes.
-        timeout: how long it may take to find them [s].
-        ready: wait for the first reading of the machine, too, as long as the timeout lets.
-        only: the one service that is needed, which is waited for alone; empty: all.
+        timeout: time allowed for finding the robot's nodes [s].
+        ready: within the timeout, wait for the first reading of the machine, too.
+        only: the one service that is needed and waited for; empty: all.
 
     Raises:
-        NoRobotError: they do not answer in that time; says what is missing.
-        ValueError: no such namespace can be.
+        NoRobotError: nodes do not answer in that time; says what is missing.
+        ValueError: an invalid namespace.
     """
 
     def __init__(self, namespace: str, timeout: float, ready: bool = True, only: str = "") -> None:
@@ -115,7 +114,7 @@ class RosLink:
         self._find(timeout, ready)
 
     def _subscribe(self, node: Node) -> None:
-        """Listen to what is heard besides, before anything is waited for."""
+        """Subscribe to further topics, before anything is waited for."""
         return
 
     def _spin(self) -> None:
@@ -123,7 +122,7 @@ class RosLink:
             self._executor.spin_once(timeout_sec=0.1)
 
     def _find(self, timeout: float, ready: bool) -> None:
-        """Wait for everybody; raise `NoRobotError` with what is missing."""
+        """Wait for all nodes; raise `NoRobotError` with what is missing."""
         deadline = time.monotonic() + timeout
         while missing := self._missing():
             if time.monotonic() > deadline:
@@ -151,23 +150,16 @@ class RosLink:
 
     @property
     def time(self) -> float:
-        """That of this computer, steadily [s]."""
+        """This computer's monotonic clock [s]."""
         return time.monotonic()
 
     @property
     def outputs(self) -> dict[str, float]:
-        """What motions have set the outputs to, by name."""
+        """Values that motions have set the outputs to, by name."""
         return dict(self._set or {})
 
     def state(self) -> RobotState:
-        """One look at it: the next that the controller says.
-
-        Returns:
-            The state.
-
-        Raises:
-            NoRobotError: the controller has fallen silent, or the link was closed.
-        """
+        """Wait for the controller's next message and return the state; `NoRobotError` where none comes any more."""
         called = time.monotonic()
         with self._news:
             if not self._news.wait_for(lambda: self._heard > called or self._closing, _SILENT) or self._closing:
@@ -177,7 +169,7 @@ class RosLink:
         return self._state_of(state)
 
     def steer(self, twist: Array) -> Answer:
-        """Jog at a twist (6,) for a quarter of a second; a topic has no answer, so the mode is looked at before."""
+        """Jog at a twist (6,) for a quarter of a second; a topic gives no answer, so the mode is checked before."""
         state = self.state()
         problem = unready_to_jog(state.mode) if twist.any() else ""
         if problem:
@@ -196,23 +188,23 @@ class RosLink:
         return self._call(self._triggers[topics.RESUME], Trigger.Request())
 
     def stop(self) -> Answer:
-        """End whatever moves, and hold."""
+        """End any motion, and hold."""
         return self._call(self._triggers[topics.STOP], Trigger.Request())
 
     def enable(self) -> Answer:
-        """Have the drives follow commands."""
+        """Enable the drives."""
         return self._power(topics.ENABLE)
 
     def disable(self) -> Answer:
-        """Turn the drives off."""
+        """Disable the drives."""
         return self._power(topics.DISABLE)
 
     def emergency_stop(self) -> Answer:
-        """Turn the drives off at once, until a reset."""
+        """Disable the drives at once, until a reset."""
         return self._power(topics.STOP_DRIVES)
 
     def reset(self) -> Answer:
-        """Lead the machine out of a fault; its drives stay off."""
+        """Clear a fault of the machine; its drives stay disabled."""
         return self._power(topics.RESET)
 
     def _power(self, name: str) -> Answer:
@@ -222,11 +214,11 @@ class RosLink:
         return self._call(client, Trigger.Request())
 
     def recover(self) -> Answer:
-        """Lead the robot out of a stop."""
+        """Recover the robot from a stop."""
         return self._call(self._triggers[topics.RECOVER], Trigger.Request())
 
     def change_working_mode(self, label: str) -> Answer:
-        """Begin to go to the working mode of a label, or go on with it."""
+        """Begin the change to the working mode of this label, or continue it."""
         return self._call(self._mode, ChangeWorkingMode.Request(working_mode=label), _PLANNING)
 
     def set_speed(self, fraction: float) -> Answer:
@@ -239,11 +231,11 @@ class RosLink:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Nothing is different where somebody waits for a robot over ROS."""
+        """No effect: a robot over ROS runs the same whether or not somebody waits."""
         yield
 
     def close(self) -> None:
-        """End the node; the robot goes on with what it does."""
+        """Destroy the node; the robot continues what it does."""
         if self._closing:
             return
         self._closing = True
@@ -267,7 +259,7 @@ class RosLink:
             self._news.notify_all()
 
     def _outputs_told(self, message: Outputs) -> None:
-        """Note what holds; what was so before this link was there is no event."""
+        """Note the values; those from before this link are no events."""
         now = dict(zip(message.names, message.values, strict=False))
         before, self._set = self._set, now
         if before is not None:
@@ -275,7 +267,7 @@ class RosLink:
                 self.on_output(name, now[name])
 
     def _silence(self) -> str:
-        """Why nobody answers any more; empty while all is well."""
+        """Why nobody answers any more; empty while somebody does."""
         if self._closing:
             return "the client was closed"
         silent = time.monotonic() - self._heard
@@ -300,7 +292,7 @@ class RosLink:
         return Answer(future.result().success, future.result().message)
 
     def _read_joints(self) -> None:
-        """Take what was read of the joints since."""
+        """Process joint messages received since the last call."""
         with self._states_lock:
             while (message := self._states.take()) is not None:
                 speeds = message.velocity if len(message.velocity) else [np.nan] * len(message.name)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that ask a robot that runs over ROS: `pkm move`, `pkm stop`, `pkm state`, ..."""
+"""The commands for a robot that runs over ROS: `pkm move`, `pkm stop`, `pkm state`, ..."""

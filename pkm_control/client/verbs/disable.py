@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm disable`: turn the drives off."""
+"""`pkm disable`: disable the drives."""
 
 from __future__ import annotations
 

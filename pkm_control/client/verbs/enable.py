@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm enable`: have the drives follow commands."""
+"""`pkm enable`: enable the drives."""
 
 from __future__ import annotations
 

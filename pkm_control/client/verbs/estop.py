@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm estop`: turn the drives off at once, until a reset."""
+"""`pkm estop`: disable the drives at once, until a reset."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm jog`: steer the platform for some time."""
+"""`pkm jog`: move the platform at a twist for some time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm recover`: lead the robot out of a stop."""
+"""`pkm recover`: recover the robot from a stop."""
 
 from __future__ import annotations
 

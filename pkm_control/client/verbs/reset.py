@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm reset`: lead the machine out of a fault, drives off."""
+"""`pkm reset`: clear a fault of the machine; drives stay disabled."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm resume`: go on with the motion that was paused."""
+"""`pkm resume`: continue the paused motion."""
 
 from __future__ import annotations
 

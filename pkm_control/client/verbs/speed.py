@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm speed`: run motions at a fraction of their plan."""
+"""`pkm speed`: run motions at a fraction of their planned speed."""
 
 from __future__ import annotations
 

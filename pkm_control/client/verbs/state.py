@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm state`: say what the robot does now."""
+"""`pkm state`: print the robot's state."""
 
 from __future__ import annotations
 
@@ -27,14 +27,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def as_json(state: RobotState) -> str:
-    """A state as JSON, null where there is no number.
-
-    Args:
-        state: of the robot.
-
-    Returns:
-        The text.
-    """
+    """The state as JSON, with null for NaN."""
     return json.dumps(_plain({**asdict(state), "mode": state.mode.name}), indent=1)
 
 

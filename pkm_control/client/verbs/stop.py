@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm stop`: end whatever moves, and hold."""
+"""`pkm stop`: end any motion, and hold."""
 
 from __future__ import annotations
 

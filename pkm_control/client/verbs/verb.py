@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands share that ask a running robot: how it is found, and how errors are told."""
+"""What the commands for a running robot share: how it is found, and how errors are printed."""
 
 from __future__ import annotations
 
@@ -28,15 +28,7 @@ TIMEOUT = "how long the running robot may take to be found [s]"
 
 
 def parser_of(word: str, description: str) -> argparse.ArgumentParser:
-    """The parser of a command.
-
-    Args:
-        word: of the command.
-        description: what it does.
-
-    Returns:
-        The parser, with the options that say which robot is meant.
-    """
+    """The parser of the command `pkm word`, with the options that select the robot."""
     p = options.parser(word, description)
     ros = p.add_argument_group("ROS")
     ros.add_argument("--namespace", default="", metavar="NAME", help=NAMESPACE)
@@ -45,15 +37,7 @@ def parser_of(word: str, description: str) -> argparse.ArgumentParser:
 
 
 def reported(word: str, act: Callable[[], str]) -> int:
-    """Do it, and print what comes of it, or why nothing does.
-
-    Args:
-        word: of the command.
-        act: asks the robot; returns what is to be printed.
-
-    Returns:
-        Exit status: 0 done, 1 not done, 130 interrupted.
-    """
+    """Print what `act` returns, or why it failed; exit status 0 done, 1 not done, 130 interrupted."""
     try:
         text = act()
     except (PkmError, ValueError) as error:
@@ -68,16 +52,7 @@ def reported(word: str, act: Callable[[], str]) -> int:
 
 
 def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str]) -> int:
-    """Ask the running robot for what takes planning.
-
-    Args:
-        word: of the command.
-        given: the command line.
-        act: asks; returns what is to be printed.
-
-    Returns:
-        Exit status, as `reported`.
-    """
+    """Run `act` with a `Robot`, for commands that plan, and print what it returns; exit status as `reported`."""
 
     def asked() -> str:
         hardware_file, tool_file = (getattr(given, name, "") for name in ("hardware_file", "tool_file"))
@@ -94,17 +69,7 @@ def ask_robot(word: str, given: argparse.Namespace, act: Callable[[Robot], str])
 
 
 def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str], only: str = "") -> int:
-    """Ask the nodes of the running robot for what takes no planning: that starts sooner.
-
-    Args:
-        word: of the command.
-        given: the command line.
-        act: asks; returns what is to be printed.
-        only: the one service that is needed; empty: all.
-
-    Returns:
-        Exit status, as `reported`.
-    """
+    """Run `act` with a link alone, for commands without planning, which starts sooner; `only` as in `RosLink`."""
 
     def asked() -> str:
         need(f"pkm {word}", ROS, ROS_REMEDY)
@@ -121,18 +86,7 @@ def ask_link(word: str, given: argparse.Namespace, act: Callable[[RosLink], str]
 
 
 def answered(answer: Answer, text: str = "") -> str:
-    """What to print of an answer.
-
-    Args:
-        answer: of the controller.
-        text: where it says nothing.
-
-    Returns:
-        The text.
-
-    Raises:
-        RefusedError: the answer is no, with the reason.
-    """
+    """The answer's message, or `text` where it has none; raises `RefusedError` where the answer is no."""
     if not answer.success:
         raise RefusedError(answer.message or "it is refused")
     return answer.message or text
@@ -141,17 +95,7 @@ def answered(answer: Answer, text: str = "") -> str:
 def plain(
     word: str, description: str, act: Callable[[RosLink], Answer], only: str = ""
 ) -> tuple[Callable[[], argparse.ArgumentParser], Callable[[Sequence[str] | None], int]]:
-    """A command without arguments of its own.
-
-    Args:
-        word: of the command.
-        description: what it does.
-        act: asks.
-        only: the one service that it asks, so that nothing else is waited for; empty: all.
-
-    Returns:
-        Its `parser` and its `main`.
-    """
+    """`parser` and `main` of a command without arguments of its own; `only` as in `RosLink`."""
 
     def parser() -> argparse.ArgumentParser:
         return parser_of(word, description)
@@ -163,13 +107,6 @@ def plain(
 
 
 def in_words(result: Result) -> str:
-    """How a motion went.
-
-    Args:
-        result: of what came to its end.
-
-    Returns:
-        A line.
-    """
+    """One line on how a finished motion went."""
     position, rotation = 1e3 * result.max_position_error, result.max_rotation_error
     return f"done; at most {position:.3f} mm and {rotation:.5f} rad from its reference"

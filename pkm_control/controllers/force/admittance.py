@@ -26,7 +26,7 @@ class Admittance(ForceLaw):
     feels = True
 
     def tune(self) -> None:
-        """Take stiffness and contact of the task."""
+        """Set the gains from the task's stiffness and contact."""
         self.spring = self.task.stiffness_matrix(self.length)
         contact = self.task.contact_stiffness * np.array([1.0] * 3 + [self.length**2] * 3)
         across = contact / (CROSSING * self.natural_frequency)
@@ -38,28 +38,16 @@ class Admittance(ForceLaw):
             self._feeling = True
 
     def engage(self, feeling: bool) -> None:
-        """Without a feeling the reference stays displaced as it is.
-
-        Args:
-            feeling: the sensor speaks.
-        """
+        """Freeze the displacement while the sensor delivers nothing."""
         self._feeling = feeling
 
     def forget(self) -> None:
-        """The platform is held where it was found: nothing is displaced."""
+        """Reset the displacement: the platform is held where it was found."""
         super().forget()
         self._aside[:] = self._rate[:] = self._change[:] = 0.0
 
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """The efforts that follow the displaced reference, limits aside.
-
-        Args:
-            reference: where the platform should be.
-            measured: where the machine is, and what it feels.
-
-        Returns:
-            (n_actuated,) [N m or N].
-        """
+        """Efforts (n_actuated,) [N m or N] that follow the displaced reference, before limits."""
         self._give_way(measured)
         pose = displace(reference.pose, self._aside)
         moving = Reference(pose, reference.twist + self._rate, reference.acceleration + self._change)
@@ -67,7 +55,7 @@ class Admittance(ForceLaw):
         return self.efforts(acceleration, self.carry(measured) if self._feeling else self._carried, measured)
 
     def _give_way(self, measured: Measured) -> None:
-        """Let the displacement follow the wrench for the time that passed."""
+        """Advance the displacement under the wrench by the time that passed."""
         if not self._feeling:
             self._rate[:] = self._change[:] = 0.0
             return

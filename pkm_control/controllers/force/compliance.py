@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stiffness and damping of a platform in contact, from what its inertia, rate and delay carry."""
+"""Stiffness and damping of a platform in contact, as its inertia, the control rate and the delay allow."""
 
 from __future__ import annotations
 
@@ -23,53 +23,25 @@ class Freedoms:
 
     @staticmethod
     def of(dynamics: Dynamics) -> Freedoms:
-        """Those of a robot.
-
-        Args:
-            dynamics: of the robot.
-
-        Returns:
-            Its freedoms.
-        """
+        """The possible twists of a robot."""
         home = dynamics.kinematics.home
         return Freedoms(np.asarray(dynamics.kinematics.subspace(home)), dynamics.mass_matrix(home))
 
     def wrench_matrix(self, matrix: Array) -> Array:
-        """A matrix from twists to wrenches that does what another does in the basis.
-
-        Args:
-            matrix: (n, n).
-
-        Returns:
-            (6, 6).
-        """
+        """Matrix (6, 6) from twists to wrenches that acts as a matrix (n, n) does in the basis."""
         inverse = np.linalg.pinv(self.basis)
         return np.asarray(inverse.T @ matrix @ inverse)
 
     def inside(self, length: float) -> Array:
-        """Projection of twists onto the possible ones.
-
-        Args:
-            length: at which rotations count [m].
-
-        Returns:
-            (6, 6).
-        """
+        """Projection (6, 6) of twists onto the possible ones; rotations count at a length [m]."""
         return projection(self.basis, length, True)
 
     def tuned(self, stiffness: Array, damping: float, highest: float) -> tuple[Array, Array, float]:
-        """Stiffness as far as it is carried, and the damping that gives every direction the same ratio.
+        """Stiffness (6, 6), damping (6, 6) that gives every direction the same ratio z, and a factor on the stiffness.
 
         With the mass matrix M and K in the basis, K v = l M v are the squared natural frequencies l; the damping is
-        M V diag(2 z sqrt(l)) V^T M.
-
-        Args:
-            stiffness: (6, 6) [N/m, N m/rad].
-            damping: ratio z; 1 is critical.
-            highest: natural frequency that the loop carries [rad/s].
-
-        Returns:
-            Stiffness and damping (6, 6), and the factor by which the former was lowered (1: not).
+        M V diag(2 z sqrt(l)) V^T M. The factor (1: unchanged) lowers the stiffness [N/m, N m/rad] so that no natural
+        frequency exceeds `highest` [rad/s].
         """
         root = np.linalg.cholesky(self.mass)
         whitened = np.linalg.solve(root, np.linalg.solve(root, self.basis.T @ stiffness @ self.basis).T)
@@ -80,44 +52,20 @@ class Freedoms:
         return factor * stiffness, self.wrench_matrix(viscosity), factor
 
     def mass_along(self, direction: Array) -> float:
-        """What the platform weighs when it is pushed along a direction and free otherwise.
-
-        Args:
-            direction: (6,), base axes.
-
-        Returns:
-            Mass or inertia [kg or kg m^2].
-        """
+        """Mass or inertia [kg or kg m^2] of the platform pushed along a direction (6,), base axes, otherwise free."""
         rate = self.basis.T @ direction
         return 1.0 / max(float(rate @ np.linalg.solve(self.mass, rate)), 1e-300)
 
 
 def left_inverse(matrix: Array, independent: bool) -> Array:
-    """Pseudo-inverse, in some microseconds where the columns are independent.
-
-    Args:
-        matrix: (n, m).
-        independent: whether its columns are.
-
-    Returns:
-        (m, n).
-    """
+    """Pseudo-inverse (m, n) of a matrix (n, m), in some microseconds where its columns are independent."""
     if not independent:
         return np.asarray(np.linalg.pinv(matrix, rcond=1e-9))
     return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T))
 
 
 def projection(basis: Array, length: float, independent: bool) -> Array:
-    """Projection (6, 6) of twists onto the columns of a basis (6, m), rotations counting at a length [m].
-
-    Args:
-        basis: of the possible twists.
-        length: m.
-        independent: whether its columns are.
-
-    Returns:
-        The projection.
-    """
+    """Projection (6, 6) of twists onto the columns of a basis (6, m), rotations counting at a length [m]."""
     weights = scaling(length)
     scaled = basis * weights[:, None]
     onto = scaled @ left_inverse(scaled, independent)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the force laws share: the task, the platform's freedoms, and position control that carries what it feels."""
+"""What the force laws share: the task, the platform's degrees of freedom, and position control under a felt wrench."""
 
 from __future__ import annotations
 
@@ -25,12 +25,9 @@ class ForceLaw(Controller):
     """Computed torque on the platform, with a force task.
 
     Args:
-        dynamics: of the robot.
-        limits: of its actuators.
         natural_frequency: of the tracking error without contact [rad/s], and the highest of the contact.
         damping: of the same; 1 is critical.
         period: time between two calls [s].
-        task: what to do in contact.
     """
 
     yields = True
@@ -56,23 +53,19 @@ class ForceLaw(Controller):
         super().__init__(dynamics.kinematics, dynamics, limits, natural_frequency, damping)
 
     def set_gains(self, natural_frequency: float, damping: float) -> None:
-        """Give the error without contact another natural frequency [rad/s] and damping; the contact's follow."""
+        """Set natural frequency [rad/s] and damping of the error without contact; the contact's follow."""
         super().set_gains(natural_frequency, damping)
         self.natural_frequency, self.damping = natural_frequency, damping
         self.tune()
 
     def tune(self) -> None:
-        """Find the gains of the contact, which follow from those without."""
+        """Set the gains of the contact, which follow from those without."""
         return
 
     def weight_along(self, directions: Array) -> Array:
-        """What holds the robot's weight at home, along directions.
+        """Efforts (k,) [N or N m] that hold the robot's weight at home along unit twists (6, k).
 
-        Args:
-            directions: (6, k), unit twists; each is taken with what the robot cannot but do besides.
-
-        Returns:
-            (k,) [N or N m].
+        Each twist is taken together with the parasitic motion that the robot cannot avoid.
         """
         ways = self._inside @ directions
         ways /= np.maximum(np.sum(directions * ways, axis=0), 1e-9)
@@ -85,76 +78,37 @@ class ForceLaw(Controller):
         self._passed = min(max(passed, self._period), _LONGEST)
 
     def forget(self) -> None:
-        """The platform is held anew, where it was found."""
+        """Drop the memory: the platform is held anew, where it was found."""
         self._carried[:] = 0.0
 
     def possible(self, twist: Array, measured: Measured) -> Array:
-        """The possible twist nearest to one.
-
-        Args:
-            twist: (6,) [m/s, rad/s].
-            measured: where the machine is, and what it feels.
-
-        Returns:
-            (6,).
-        """
+        """The possible twist (6,) [m/s, rad/s] nearest to one."""
         inside = projection(measured.jacobian, self.length, self._independent) if self._turns else self._inside
         return np.asarray(inside @ twist)
 
     def felt_by(self, measured: Measured, reading: Array) -> Measured:
-        """What is measured together with a reading (6,) of the sensor, whose place the task knows."""
+        """Add a reading (6,) of the sensor, whose place the task knows."""
         return self.task.felt(measured, reading)
 
     def felt(self, measured: Measured) -> Array:
-        """The wrench that is felt: zero without a sensor.
-
-        Args:
-            measured: where the machine is, and what it feels.
-
-        Returns:
-            (6,), about the platform's origin, base axes [N, N m].
-        """
+        """The felt wrench (6,) about the platform's origin, base axes [N, N m]; zero without a sensor."""
         return self._none if measured.wrench is None else measured.wrench
 
     def carry(self, measured: Measured) -> Array:
-        """What is felt, smoothed: the position control carries it as it carries a weight.
+        """The felt wrench (6,), smoothed, which the position control carries as a weight; overwritten by the next call.
 
         The sum of a contact and minus its smoothed self is passive for every passive contact, since 1 - 1 / (t s + 1)
         has a positive real part.
-
-        Args:
-            measured: where the machine is, and what it feels.
-
-        Returns:
-            (6,), as `felt` has it; overwritten by the next call.
         """
         share = 1.0 - math.exp(-CARRIED * self.natural_frequency * self._passed)
         self._carried += share * (self.felt(measured) - self._carried)
         return self._carried
 
     def towards(self, displacement: Array, reference: Reference, measured: Measured) -> Array:
-        """The acceleration that leads along a displacement and follows the rates of a reference.
-
-        Args:
-            displacement: (6,) to where the platform should be.
-            reference: whose twist and acceleration count.
-            measured: where the machine is, and what it feels.
-
-        Returns:
-            (6,) [m/s^2, rad/s^2].
-        """
+        """Acceleration (6,) [m/s^2, rad/s^2] along a displacement (6,) that follows the rates of a reference."""
         wanted = self.stiffness * displacement + self.viscosity * (reference.twist - measured.twist)
         return np.asarray(reference.acceleration + self.possible(wanted, measured))
 
     def efforts(self, acceleration: Array, external: Array, measured: Measured) -> Array:
-        """Efforts of a motion under an external wrench.
-
-        Args:
-            acceleration: (6,) [m/s^2, rad/s^2].
-            external: wrench on the platform (6,), about its origin, base axes [N, N m].
-            measured: where the machine is, and what it feels.
-
-        Returns:
-            (n_actuated,) [N m or N].
-        """
+        """Efforts (n_actuated,) [N m or N] of an acceleration (6,) under an external wrench (6,), as `felt` has it."""
         return self.model.efforts(measured.pose, measured.twist, acceleration, measured.joints, external)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform is to do where it touches something, in a task frame that stands still in the base frame."""
+"""The task of a platform in contact, in a task frame that is fixed in the base frame."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ForceTask:
     `rotation` (3, 3) takes vectors of the task frame to the base frame. `stiffness` (6,) is along and about its axes
     [N/m, N m/rad]; rotations count at the robot's characteristic length where they are NaN. `contact_stiffness` is that
     of the stiffest contact to come [N/m]. `wrench` (6,) is what the platform shall exert along the axes that are
-    `selected` (6,), in the task frame. `sensor_rotation` (3, 3) and `sensor_place` (3,) say where the frame of the
-    force-torque sensor is on the platform.
+    `selected` (6,), in the task frame. `sensor_rotation` (3, 3) and `sensor_place` (3,) give the sensor's frame on the
+    platform.
     """
 
     rotation: Array
@@ -39,11 +39,7 @@ class ForceTask:
     sensor_place: Array
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no sense.
-
-        Raises:
-            ValueError: which.
-        """
+        """Refuse numbers that make no sense."""
         for name in ("rotation", "sensor_rotation"):
             rotation = getattr(self, name)
             if not (np.shape(rotation) == (3, 3) and np.allclose(rotation @ rotation.T, np.eye(3), atol=1e-6)):
@@ -58,7 +54,7 @@ class ForceTask:
 
     @staticmethod
     def usual() -> ForceTask:
-        """The task frame is the base frame, nothing is pressed, the sensor sits in the platform's frame."""
+        """The default task: task frame as the base frame, no axis selected, the sensor in the platform's frame."""
         stiffness = np.array([STIFFNESS] * 3 + [np.nan] * 3)
         none = np.zeros(6, dtype=bool)
         return ForceTask(np.eye(3), stiffness, CONTACT_STIFFNESS, none, np.zeros(6), np.eye(3), np.zeros(3))
@@ -70,32 +66,17 @@ class ForceTask:
 
     @property
     def pressed(self) -> Array:
-        """Those of the selected axes (6, k)."""
+        """Columns (6, k) of `axes` for the selected axes."""
         return self.axes[:, self.selected]
 
     def stiffness_matrix(self, length: float) -> Array:
-        """Stiffness (6, 6) in base axes.
-
-        Args:
-            length: at which rotations count that have no stiffness of their own [m].
-
-        Returns:
-            The matrix [N/m, N m/rad].
-        """
+        """Stiffness (6, 6) in base axes [N/m, N m/rad]; rotations without one of their own count at a length [m]."""
         usual = np.repeat(np.mean(self.stiffness[:3]) * length**2, 6)
         axes = self.axes
         return np.asarray(axes @ np.diag(np.where(np.isnan(self.stiffness), usual, self.stiffness)) @ axes.T)
 
     def felt(self, measured: Measured, reading: Array) -> Measured:
-        """Add a reading of the force-torque sensor to what was measured.
-
-        Args:
-            measured: of the same time.
-            reading: wrench (6,) done to the platform, in the frame of the sensor.
-
-        Returns:
-            The same with the wrench about the platform's origin, base axes.
-        """
+        """Add a sensor reading of the same instant: wrench (6,) on the platform, sensor frame."""
         turned = rotation_from_quaternion(measured.pose[3:])
         force, torque = reading.reshape(2, 3) @ (turned @ self.sensor_rotation).T
         torque = torque + np.cross(turned @ self.sensor_place, force)

@@ -24,22 +24,21 @@ class Hybrid(ForceLaw):
     """Computed torque, and along the selected axes N no more push than N (f + i - D v), i' = k (f - f_felt).
 
     Raibert and Craig, "Hybrid position/force control of manipulators" (1981), in the platform's coordinates. Along each
-    selected axis the law pushes that wants less: position control, where the reference is not behind the surface, else
-    that of the force. So a reference leads to the surface, a little behind it, and away again; what is not there is
-    sought no deeper than the reference. Along an axis with a wanted force of zero the platform gives way to every push.
+    selected axis acts the weaker push of two: that of position control, where the reference is not behind the surface,
+    else that of the force. So a reference leads to the surface, a little behind it, and away again; a missing surface
+    is sought no deeper than the reference. Along an axis with a desired force of zero the platform gives way to every
+    push.
 
     D damps the robot's mass on the stiffest contact of the task, as far as the natural frequency allows; before the
-    contact the platform is at most f / D faster than the reference. What is felt across N, friction for one, is carried
-    by the position control. Without a feeling the selected axes hold their place.
-
-    Raises:
-        ValueError: nothing is selected, or the robot has no freedom along what is.
+    contact the platform is at most f / D faster than the reference. Forces across N, friction for one, are carried by
+    the position control. Without a sensor the selected axes hold their place. Raises `ValueError` where no axis is
+    selected, or the robot has no degree of freedom along one.
     """
 
     feels = True
 
     def tune(self) -> None:
-        """Find damping and integral of the pressed axes."""
+        """Set damping and integral gain of the selected axes."""
         pressed = self.task.pressed
         if not pressed.shape[1]:
             raise ValueError("hybrid control needs an axis along which force is controlled: select one of the task's")
@@ -63,31 +62,19 @@ class Hybrid(ForceLaw):
             self._feeling = True
 
     def engage(self, feeling: bool) -> None:
-        """Without a feeling the selected axes hold their place.
-
-        Args:
-            feeling: the sensor speaks.
-        """
+        """Have the selected axes hold their place while the sensor delivers nothing."""
         self._feeling = feeling
         if not feeling:
             self._sum[:] = 0.0
 
     def forget(self) -> None:
-        """The platform is held where it was found."""
+        """Drop the memory: the platform is held where it was found."""
         super().forget()
         self._sum[:] = 0.0
         self._aside[:] = 0.0
 
     def law(self, reference: Reference, measured: Measured) -> Array:
-        """The efforts of hybrid control, limits aside.
-
-        Args:
-            reference: where the platform should be.
-            measured: where the machine is, and what it feels.
-
-        Returns:
-            (n_actuated,) [N m or N].
-        """
+        """Efforts (n_actuated,) [N m or N] of hybrid control, before limits."""
         if not self._feeling:
             error = displacement_between(measured.pose, displace(reference.pose, self._aside))
             return self.efforts(self.towards(error, reference, measured), self._carried, measured)
@@ -117,12 +104,12 @@ class Hybrid(ForceLaw):
         return self.efforts(self._beside(chosen, measured) @ acceleration, external, measured)
 
     def _integrate(self, pushes: Array, ruled: NDArray[np.bool_]) -> None:
-        """Let the sum follow the error of the force where it rules in contact."""
+        """Integrate the force error where the force rules in contact."""
         grown = np.clip(self._sum + self._passed * self._slope * (self._wanted - pushes), -self._most, self._most)
         self._sum = np.where(ruled, grown, 0.0)
 
     def _beside(self, chosen: NDArray[np.bool_], measured: Measured) -> Array:
-        """Return the projection (6, 6) onto possible twists without a part along the chosen ones of the axes."""
+        """Projection (6, 6) onto possible twists without a part along the chosen axes."""
         if self._turns:
             return _across(measured.jacobian, self._pressed[:, chosen], self._independent)
         key = chosen.tobytes()

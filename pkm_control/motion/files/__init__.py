@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motions as files: read, found among those that come along, made for a robot that has none, and sampled."""
+"""Motion files: read, found among the shipped ones, made for a robot that has none, and sampled."""

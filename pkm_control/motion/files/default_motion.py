@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a robot does when nobody says what: the pick-and-place cycle where it can, else a tour of its freedoms."""
+"""A robot's default motion: the pick-and-place cycle where it can, else a tour of its degrees of freedom."""
 
 from __future__ import annotations
 
@@ -29,18 +29,9 @@ _GENTLE = PlatformLimits(0.5, 5.0, 100.0, 2.0, 20.0, 400.0)
 
 
 def motion_named(name: str, kinematics: Kinematics, tool_file: str = "") -> MotionFile:
-    """The motion file of a name or path, or the robot's default motion for the name "auto".
+    """The motion file of a path or a shipped motion's name, or the robot's default motion for "auto".
 
-    Args:
-        name: "auto", a shipped motion or a path.
-        kinematics: of the robot.
-        tool_file: path of the file of its tools; empty: none.
-
-    Returns:
-        The motion.
-
-    Raises:
-        PkmError: it cannot be read, or the tools cannot.
+    Raises `PkmError` where it, or the file of tools, cannot be read; an empty `tool_file` means no tools.
     """
     if name == AUTO:
         return default_motion(kinematics)
@@ -48,14 +39,7 @@ def motion_named(name: str, kinematics: Kinematics, tool_file: str = "") -> Moti
 
 
 def default_motion(kinematics: Kinematics) -> MotionFile:
-    """The pick-and-place cycle where every waypoint is reachable from home, else the tour.
-
-    Args:
-        kinematics: of the robot.
-
-    Returns:
-        The motion, in the base frame.
-    """
+    """The pick-and-place cycle, base frame, where every waypoint is reachable from home, else the tour."""
     home = np.asarray(kinematics.home, dtype=np.float64)
     cycle = read_motion_file("pick_and_place").in_base(home)
     ways = [start + (end - start) * share for start, end in pairwise(cycle.poses) for share in np.linspace(0.0, 1.0, 9)]
@@ -63,16 +47,10 @@ def default_motion(kinematics: Kinematics) -> MotionFile:
 
 
 def tour(kinematics: Kinematics) -> MotionFile:
-    """A motion that leads the platform out and back along each of its freedoms, to both sides, at gentle speed.
+    """A motion that leads the platform out and back along each degree of freedom, to both sides, at gentle speed.
 
-    Freedoms are the columns of the task subspace at home. Where the motion space turns with the pose, an excursion is
-    that of the actuators which begins in the freedom's direction.
-
-    Args:
-        kinematics: of the robot.
-
-    Returns:
-        The motion, in the base frame, without excursions that have no room.
+    Degrees of freedom are the columns of the task subspace at home. In a configuration-dependent motion space an
+    excursion is that of the actuators which begins in that direction. Excursions that have no room are left out.
     """
     home = np.asarray(kinematics.home, dtype=np.float64)
     stations, labels = [home], ["home"]
@@ -103,7 +81,7 @@ def tour(kinematics: Kinematics) -> MotionFile:
 
 
 def _excursion(kinematics: Kinematics, unit: Array, longest: float) -> Array | None:
-    """Return the pose (7,) at the end of an excursion from home along a direction (6,), None where there is none."""
+    """The pose (7,) at the end of an excursion from home along a direction (6,), None where there is none."""
     home = np.asarray(kinematics.home, dtype=np.float64)
     margins = kinematics.singularity(home)
     for halving in range(_HALVINGS):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a motion that cannot be was most likely meant to be: counted from home, or in millimetres."""
+"""Hints for an impossible motion: most likely it was meant from home, or in millimetres."""
 
 from __future__ import annotations
 
@@ -16,16 +16,7 @@ _FAR = 20.0  # times the robot's size: numbers of that size are mm
 
 
 def hint_of(kinematics: Kinematics, motion: MotionFile, mode: int | None) -> str:
-    """What a motion out of reach was most likely meant to be.
-
-    Args:
-        kinematics: of the robot.
-        motion: as it was read.
-        mode: index of the working mode; None is home's.
-
-    Returns:
-        For people; empty where there is nothing to say.
-    """
+    """The most likely meaning of a motion out of reach, as a sentence; or empty."""
     farthest = motion.poses[np.abs(motion.poses[:, :3]).max(axis=1).argmax(), :3]
     if looks_like_millimetres(kinematics, farthest):
         return f"places are in metres: if these are mm, give {in_metres(farthest)}"
@@ -33,27 +24,12 @@ def hint_of(kinematics: Kinematics, motion: MotionFile, mode: int | None) -> str
 
 
 def looks_like_millimetres(kinematics: Kinematics, place: ArrayLike) -> bool:
-    """Whether a place is so far away that it was most likely meant in millimetres.
-
-    Args:
-        kinematics: of the robot.
-        place: any shape, a position or a length [m].
-
-    Returns:
-        True from twenty times the robot's size on.
-    """
+    """Whether a position or length [m] is twenty times the robot's size or more, so most likely in millimetres."""
     return float(np.abs(np.asarray(place)).max()) > _FAR * float(kinematics.engine.size)
 
 
 def in_metres(place: ArrayLike) -> str:
-    """What to write instead of a place that was given in millimetres.
-
-    Args:
-        place: (n,).
-
-    Returns:
-        The numbers in metres, with spaces between them.
-    """
+    """The numbers (n,) of a place that was given in millimetres, as text in metres."""
     return " ".join(f"{x / 1000.0:g}" for x in np.ravel(place))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a motion file has happen at its waypoints, on the clock of the plan."""
+"""The events at a motion file's waypoints, on the clock of the plan."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ from pkm_description.mechanism import Inertial
 
 
 def payloads_of(motion: MotionFile) -> tuple[Inertial | None, ...] | None:
-    """What the platform carries from each waypoint on.
-
-    Args:
-        motion: of the file.
-
-    Returns:
-        A payload for each; None where the file says nothing of it.
-    """
+    """The platform's payload from each waypoint on; None where the file says nothing of it."""
     tool = motion.tool
     if motion.payloads is None:
         return None if tool is None or tool.mass == 0.0 else (tool.payload(0.0),) * len(motion)
@@ -31,15 +24,7 @@ def payloads_of(motion: MotionFile) -> tuple[Inertial | None, ...] | None:
 
 
 def events_of(motion: MotionFile, arrivals: Sequence[float]) -> PathEvents:
-    """The events of a motion file.
-
-    Args:
-        motion: of the file.
-        arrivals: when the platform comes to each waypoint (n,) [s].
-
-    Returns:
-        Outputs, the file's lead ahead of their waypoints, and payloads where they change.
-    """
+    """Outputs, by the file's lead ahead of their waypoints, and changes of payload, for arrivals (n,) [s] there."""
     outputs = [
         OutputEvent(max(0.0, float(arrivals[k]) - motion.lead), name, float(values[k]))
         for k in range(len(motion))

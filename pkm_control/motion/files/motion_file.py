@@ -66,7 +66,7 @@ _OUTPUT = "output:"  # a column's name begins with it, and ends with the output'
 _LONGEST_LEAD = 10.0  # s
 _HEADER_CELL = re.compile(r"^(?P<name>[^\[\]]*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?$")
 _MAX_LETTERS = 50_000_000
-_MAX_LINE = 10_000  # letters
+_MAX_LINE = 10_000  # characters
 _MAX_WAYPOINTS = 200_000
 _MAX_TIMED_STEP = math.radians(170.0)  # beyond it, "the shorter way round" between two recorded attitudes is a guess
 
@@ -110,17 +110,7 @@ class MotionFile:
         return len(self.poses)
 
     def in_base(self, home: Array) -> MotionFile:
-        """The motion of the platform in the base frame.
-
-        Args:
-            home: pose of the platform (7,) that the motion may be relative to.
-
-        Returns:
-            The same where it is that already.
-
-        Raises:
-            MotionFileError: it is in the frame of a conveyor, which moves.
-        """
+        """The motion in the base frame, with home (7,) for a relative one; `MotionFileError` in a conveyor's frame."""
         if self.riding is not None:
             problem, remedy = "is in the frame of a conveyor", "say which: robot.follow(file, on=...), pkm follow --on"
             raise MotionFileError(self.source, None, None, problem, remedy)
@@ -137,29 +127,14 @@ class MotionFile:
         return replace(self, poses=poses, relative_to_home=False)
 
     def describe(self, index: int) -> str:
-        """How a message calls a waypoint: its line, and its label where it has one.
-
-        Args:
-            index: of the waypoint, from 0.
-
-        Returns:
-            Such as "pick.csv, line 7 (above the tray)".
-        """
+        """A waypoint as messages name it, such as "pick.csv, line 7 (above the tray)"."""
         label = self.labels[index]
         if not self.lines:
             return ", ".join(filter(None, (self.source, label or f"waypoint {index + 1}")))
         return f"{self.source}, line {self.lines[index]}" + (f" ({label})" if label else "")
 
     def describe_way(self, first: int, last: int) -> str:
-        """How a message calls the way from one waypoint to another.
-
-        Args:
-            first: index of a waypoint.
-            last: index of a later one.
-
-        Returns:
-            Such as "pick.csv, line 7 (above the tray) to line 9".
-        """
+        """The way between two waypoints as messages name it, such as "pick.csv, line 7 (above the tray) to line 9"."""
         end = f"line {self.lines[last]}" if self.lines else self.labels[last] or f"waypoint {last + 1}"
         return f"{self.describe(first)} to {end}"
 
@@ -173,14 +148,10 @@ def read_motion_file(
     """Read a motion file, or a shipped one by its bare name (`pick_and_place`).
 
     Args:
-        path: of the file, or a shipped motion's name.
-        home: pose (7,) whose attitude files in the base frame have that name none; identity without it.
+        home: pose (7,) whose attitude holds for files in the base frame that give none; None: identity.
         task_chain: joints from base to platform whose coordinates may be columns instead of a pose; see
             `task_chain_of`.
-        tools: that the file may name.
-
-    Returns:
-        Its waypoints in SI units.
+        tools: the ones that the file may name.
 
     Raises:
         MotionFileError: it cannot be used; names line and column.
@@ -204,39 +175,18 @@ def parse_motion(
     task_chain: Sequence[Joint] = (),
     tools: Mapping[str, Tool] | None = None,
 ) -> MotionFile:
-    """Read the text of a motion file.
-
-    Args:
-        text: of the file.
-        source: what messages call it.
-        home: as for `read_motion_file`.
-        task_chain: as for `read_motion_file`.
-        tools: as for `read_motion_file`.
-
-    Returns:
-        Its waypoints in SI units.
-
-    Raises:
-        MotionFileError: it cannot be used; names line and column.
-    """
+    """As `read_motion_file`, from the text of a file; `source` is its name in messages."""
     return _Parser(source, text, home, tuple(task_chain), tools or {}).parse()
 
 
 def task_chain_of(mechanism: Mechanism) -> tuple[Joint, ...]:
-    """The joints of the platform chain, whose coordinates may be columns of a motion file.
-
-    Args:
-        mechanism: the robot.
-
-    Returns:
-        From base to platform; none where a joint has more than one coordinate.
-    """
+    """Joints, from base to platform, whose coordinates a file may have as columns; none if one has several."""
     chain = tuple(mechanism.joint_named[name] for name in mechanism.platform_chain)
     return chain if all(joint.type.dof <= 1 for joint in chain) else ()
 
 
 class _Parser:
-    """One pass over one file: directives and header, then cells, then what only the whole table can tell."""
+    """One pass over one file: directives and header, then cells, then checks of the whole table."""
 
     def __init__(
         self,
@@ -309,7 +259,7 @@ class _Parser:
         return motion
 
     def rows(self) -> list[tuple[int, list[str]]]:
-        """Return (line, cells) of every line that is neither comment nor blank at the end; one inside is a hole."""
+        """(line, cells) of every line that is neither comment nor blank at the end; one inside is a hole."""
         found: list[tuple[int, list[str]]] = []
         blank: int | None = None
         for number, line in enumerate(self.text.splitlines(), start=1):
@@ -334,7 +284,7 @@ class _Parser:
         return found
 
     def recognise(self, line: int, cells: list[str]) -> None:
-        """Refuse a file that is no motion file before anything of it is quoted: it may be any file, and not be ours."""
+        """Refuse a file that is no motion file before anything of it is quoted: it may be any file of the computer."""
         if len(cells) == 1 and ";" in cells[0]:
             raise self.fail(line, None, "is separated by semicolons", "separate the columns by commas")
         names = [match["name"].strip() for cell in cells if (match := _HEADER_CELL.match(cell))]
@@ -375,7 +325,7 @@ class _Parser:
             self.limits[name] = bound
 
     def quantity(self, line: int, what: str, text: str, units: dict[str, float]) -> float:
-        """Return the number of a directive that has a unit."""
+        """The number of a directive that has a unit."""
         number, _, unit = text.partition(" ")
         if unit.strip() not in units:
             raise self.fail(line, None, f"{what} has the unit '{unit.strip()}'", f"write {' or '.join(units)}")
@@ -505,7 +455,7 @@ class _Parser:
         return poses
 
     def riding(self, table: dict[str, Array], lines: tuple[int, ...]) -> NDArray[np.bool_] | None:
-        """Return which waypoints ride, all where the file does not say; None where its frame does not move."""
+        """Which waypoints ride, all where the file does not say; None where its frame does not move."""
         given = table.get("ride")
         if self.frame != "conveyor":
             if given is not None:
@@ -524,7 +474,7 @@ class _Parser:
         return np.asarray(given == 1.0)
 
     def check(self, motion: MotionFile, header_line: int, names: list[str]) -> None:
-        """Check what takes the whole table: signs, order of times, waypoints that repeat the one before."""
+        """Check the whole table: signs, order of times, waypoints that repeat the one before."""
         for name in ("speed", "angular_speed"):
             if name in names:
                 values = motion.speeds if name == "speed" else motion.angular_speeds
@@ -608,7 +558,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _compose(chain: tuple[Joint, ...], table: dict[str, Array], n: int) -> Array:
-    """Return the poses (n, 7) that the task coordinates describe: the product of the platform chain's joints."""
+    """The poses (n, 7) of task coordinates: the product of the platform chain's joints."""
     position = np.zeros((n, 3))
     attitude = Rotation.from_quat(np.tile((0.0, 0.0, 0.0, 1.0), (n, 1)))
     for joint in chain:

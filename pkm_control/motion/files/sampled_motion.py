@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion file as plain arrays, for whoever asks what the motion means and plans nothing himself.
+"""A motion file as plain arrays, for callers that need the motion and plan nothing.
 
 `pkm analyse ROBOT predict` finds this module by its name, as `pkm` finds its commands: analyses import no control.
 """
@@ -35,18 +35,10 @@ class RoundedMotion(NamedTuple):
 
 
 def rounded_motion(kinematics: Kinematics, name: str, closed: bool = False) -> RoundedMotion:
-    """The path of a motion file, whatever its speed.
+    """The path of a motion file, whatever its speed, by a path, the name of a shipped motion, or "auto".
 
-    Args:
-        kinematics: of the robot.
-        name: a path, the name of a shipped motion, or "auto".
-        closed: True to add a way back where it ends elsewhere.
-
-    Returns:
-        The path.
-
-    Raises:
-        MotionFileError: the file cannot be used, or its path is no such one.
+    `closed` adds a way back where it ends elsewhere than it begins. Raises `MotionFileError` where the file cannot be
+    used, or its path is not of this kind.
     """
     motion = motion_named(name, kinematics).in_base(np.asarray(kinematics.home, dtype=np.float64))
     if motion.times is not None and not motion.straight:
@@ -83,18 +75,14 @@ def sampled_motion(
 ) -> SampledMotion:
     """Samples of a motion file.
 
-    Times that the file gives are kept, whatever limits they break: what breaks is for the reader to say. Without times
-    the motion is as fast as the limits of the description allow.
+    Times that the file gives are kept, whatever limits they break: the caller checks those. Without times the motion is
+    as fast as the limits of the description allow.
 
     Args:
-        dynamics: of the robot.
         name: a path, the name of a shipped motion, or "auto".
-        payload: what the platform carries, where the file says nothing of it.
-        closed: True to add a way back where it ends elsewhere.
+        payload: of the platform, where the file says nothing of it.
+        closed: add a way back where it ends elsewhere.
         reserve: fraction of efforts and speeds that plans leave to the controller.
-
-    Returns:
-        The samples.
 
     Raises:
         PkmError: the file cannot be used, or the robot cannot do it.

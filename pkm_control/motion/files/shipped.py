@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The motion files that ship with the suite, and which file a name stands for. Nothing heavy is imported."""
+"""The shipped motion files, and which file a name stands for. Nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -13,22 +13,12 @@ AUTO = "auto"  # the name of the motion that suits the robot; see `default_motio
 
 
 def motion_names() -> list[str]:
-    """Return the names of the shipped motions, sorted."""
+    """Names of the shipped motions, sorted."""
     return sorted(file.stem for file in SHIPPED_MOTIONS.glob("*.csv"))
 
 
 def find_motion(path: str | Path) -> Path:
-    """The file that a path, or the bare name of a shipped motion, stands for.
-
-    Args:
-        path: of a file, or a shipped motion's name.
-
-    Returns:
-        The path of a file that exists.
-
-    Raises:
-        MotionFileError: there is none; names the shipped ones.
-    """
+    """The existing file for a path or the bare name of a shipped motion; `MotionFileError` names the shipped ones."""
     try:
         if Path(path).is_file():
             return Path(path)
@@ -42,15 +32,7 @@ def find_motion(path: str | Path) -> Path:
 
 
 def unreadable(path: str | Path, why: str) -> MotionFileError:
-    """The error for a motion file that cannot be read, with the names that can.
-
-    Args:
-        path: what was asked for.
-        why: it cannot be read.
-
-    Returns:
-        The error.
-    """
+    """The error for a motion file that cannot be read, with the names that can."""
     names = motion_names()
     near = difflib.get_close_matches(str(path), [AUTO, *names], n=1)
     remedy = f"did you mean {near[0]}? " if near else ""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page that a robot is judged by: drawn with matplotlib, written as PNG, PDF and HTML. Heavy: import it late."""
+"""The page of a run's report: drawn with matplotlib, written as PNG, PDF and HTML. Heavy: import it late."""

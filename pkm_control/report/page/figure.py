@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page as a whole: a sheet of A4 with key figures on top and eight panels below."""
+"""The whole page: a sheet of A4 with key figures on top and eight panels below."""
 
 from __future__ import annotations
 
@@ -61,15 +61,7 @@ def style() -> Iterator[None]:
 
 
 def page(recording: Recording, report: Report) -> Figure:
-    """Draw the page of a run; call it, and save what it returns, within `style`.
-
-    Args:
-        recording: of the run.
-        report: its figures.
-
-    Returns:
-        The figure.
-    """
+    """The page of a run; call it, and save what it returns, within `style`."""
     figure = Figure(figsize=_A4)
     FigureCanvasAgg(figure)
     top = _head(figure, report)
@@ -95,7 +87,7 @@ def page(recording: Recording, report: Report) -> Figure:
 
 
 def _errors(figure: Figure, grid: GridSpec, recording: Recording) -> None:
-    """The errors side by side; of a platform that only turns, or never does, the one that there is."""
+    """The errors side by side; only the one that exists for a platform that only turns, or never does."""
     titles = ("Position error of the platform", "Orientation error of the platform")
     drawn = [which for which in (0, 1) if panels.has_error(recording, which)] or [0]
     for which in drawn:
@@ -110,7 +102,7 @@ def _last_cycles(recording: Recording) -> Rows:
 
 
 def _place(figure: Figure, axes: list, rows: Rows) -> None:
-    """Where the platform was, and how it turned; of what it does not do, nothing."""
+    """The platform's position and orientation; without those that it does not change."""
     names, wanted = "xyz", rows.reference
     turning, moving = turns(wanted), moves(wanted)
     places = 1e3 * wanted[:, :3], 1e3 * rows.measured[:, :3]
@@ -129,7 +121,7 @@ def _place(figure: Figure, axes: list, rows: Rows) -> None:
 
 
 def _in_lines(notes: Sequence[str], width: int = 130, lines: int = 3) -> list[str]:
-    """Whole notes in the lines that the head has room for; how many more there are is said, not cut off."""
+    """Whole notes in the lines of the head; the number of further notes is said, none is cut off."""
     for kept in range(len(notes), 0, -1):
         left = len(notes) - kept
         rest = [f"{left} more in the table of figures"] if left else []
@@ -140,7 +132,7 @@ def _in_lines(notes: Sequence[str], width: int = 130, lines: int = 3) -> list[st
 
 
 def _head(figure: Figure, report: Report) -> float:
-    """Name, conditions, key figures, and in red why the run ended early; returns where the panels may begin."""
+    """Name, conditions, key figures, and in red why the run ended early; returns where the panels begin."""
     run = report.run
     figure.text(0.06, 0.963, run.robot, fontsize=20, fontweight="bold", color=INK, va="center")
     rate = f"{report.loop.rate:.0f} Hz of {run.rate:.0f} Hz" if report.loop and report.slow else f"{run.rate:.0f} Hz"
@@ -182,7 +174,7 @@ def _head(figure: Figure, report: Report) -> float:
 
 
 def _box(figure: Figure, y: float, text: str, colours: tuple[str, str], bold: bool = False) -> float:
-    """Put sentences below y, on a ground of the second colour; returns where they end."""
+    """Put sentences below y, on a ground of the second colour; returns the lower edge."""
     lines = textwrap.wrap(text, 112 if bold else 120)[:3]
     tall = 0.012 + 0.0135 * len(lines)
     y -= tall + 0.008

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page as one HTML file that needs nothing else: the picture as SVG within it, and every figure as a table."""
+"""The page as one self-contained HTML file: the picture as SVG within it, and every figure as a table."""
 
 from __future__ import annotations
 
@@ -28,15 +28,7 @@ th, td { text-align: left; padding: .25rem .8rem .25rem 0; border-bottom: 1px so
 
 
 def html(figure: Figure, report: Report) -> str:
-    """The page as HTML.
-
-    Args:
-        figure: the picture.
-        report: the figures.
-
-    Returns:
-        The text of the file.
-    """
+    """The text of the HTML file."""
     drawn = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(drawn, format="svg", metadata=nothing)
@@ -62,7 +54,7 @@ def html(figure: Figure, report: Report) -> str:
 
 
 def _actuators(report: Report) -> str:
-    """What each actuator used of its limits; of efforts only where the drives tell of them."""
+    """Use of the limits by each actuator; of efforts only where the drives report them."""
     use = ("RMS", "limit", "peak", "RMS")
     measured = report.has_efforts
     head = ("", *(("effort, peak", *use, "saturated") if measured else ("held back",)), "speed, peak", *use)

@@ -47,14 +47,9 @@ def titled(axes: Axes, title: str, x: str = "time [s]", y: str = "") -> None:
 
 
 def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tuple[str, str, Sequence[str]]) -> None:
-    """A path in the plane in which it extends most; where it is spatial, with an inset that shows all of it.
+    """Draw points (n, 3), reference and measured, in the plane of largest extent; if spatial, an inset shows all.
 
-    Args:
-        figure: that holds the axes.
-        axes: to draw into.
-        wanted: points (n, 3) that were asked for.
-        measured: points (n, 3) that were measured.
-        words: title, unit, and names of the three coordinates.
+    `words` are title, unit, and names of the three coordinates.
     """
     title, unit, names = words
     across, up, third = widest_plane(wanted)
@@ -86,17 +81,10 @@ def path(figure: Figure, axes: Axes, wanted: Array, measured: Array, words: tupl
 
 
 def _fit(axes: Axes, low: Array, high: Array, ratio: float, inset: bool) -> tuple[float, float]:
-    """Set limits of equal scale that show points between two corners, clear of a legend below and of an inset.
+    """Set limits of equal scale that show points between corners `low` and `high` (2,), clear of legend and inset.
 
-    Args:
-        axes: of which the limits are set.
-        low: of the points (2,).
-        high: of the points (2,).
-        ratio: of the axes, width over height.
-        inset: whether one takes the upper right corner.
-
-    Returns:
-        Share of the width and of the height that the inset gets.
+    The legend is below, the inset takes the upper right corner; returns the shares of width and height that it gets.
+    `ratio` is width over height of the axes.
     """
     least = 0.02 * max(float((high - low).max()), 1e-9)
     size = np.maximum(high - low, least)
@@ -115,7 +103,7 @@ def _fit(axes: Axes, low: Array, high: Array, ratio: float, inset: bool) -> tupl
 
 
 def components(axes: Axes, rows: Rows, wanted: Array, measured: Array, words: tuple[str, str, Sequence[str]]) -> None:
-    """Three coordinates (n, 3) against time, asked and measured; those that stay zero are left out."""
+    """Three coordinates (n, 3) against time, reference and measured; those that stay zero are left out."""
     title, unit, names = words
     spans = np.ptp(wanted, axis=0)
     for k in range(3):
@@ -129,7 +117,7 @@ def components(axes: Axes, rows: Rows, wanted: Array, measured: Array, words: tu
 
 
 def has_error(recording: Recording, which: int) -> bool:
-    """Whether there is an error of position (0) or orientation (1): what a platform cannot do, it does not do wrong."""
+    """Whether there is an error of position (0) or orientation (1): a platform has none where it cannot move."""
     return bool(recording.tally.error_max[which] >= _NOTHING)
 
 
@@ -154,19 +142,14 @@ def error(axes: Axes, recording: Recording, which: int, title: str) -> None:
 
 
 def fine_unit(value: float, unit: str) -> tuple[float, str]:
-    """The factor from m or rad to a unit in which a value reads well, and that unit."""
+    """The factor from m or rad to a unit in which a value is readable, and that unit."""
     return (1e6, f"µ{unit}") if value < 1e-4 else (1e3, f"m{unit}")
 
 
 def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[str, str]) -> None:
-    """Efforts or speeds against time with their limits; of actuators of different units, as shares of the limits.
+    """Efforts or speeds (n, n_actuated) against times (n,) [s] with their limits, held from one time to the next.
 
-    Args:
-        axes: to draw into.
-        times: (n,) [s].
-        values: (n, n_actuated), held from one time to the next.
-        use: of the limits.
-        words: title, and what it is.
+    Of actuators of different units, as shares of the limits. `words` are title and quantity.
     """
     title, what = words
     mixed = len(set(use.units)) > 1
@@ -191,16 +174,10 @@ def actuators(axes: Axes, times: Array, values: Array, use: Use, words: tuple[st
 
 
 def line_styles(curves: Array) -> list[dict[str, Any]]:
-    """How to draw curves (k, n), one after the other, so that all are seen where they coincide.
+    """Keywords of `Axes.plot` for each of the curves (k, n), so that all are seen where they coincide.
 
     Identical limbs do the same. The first of such curves is drawn through, and the others leave gaps over it, each in
     another place; where they are many, the first are wider, too.
-
-    Args:
-        curves: values (k, n), a column each.
-
-    Returns:
-        Keywords of `Axes.plot`, for each curve.
     """
     n = curves.shape[1]
     near = _COINCIDE * max(float(np.ptp(curves)), 1e-12) if curves.size else 0.0
@@ -247,7 +224,7 @@ def saturations(axes: Axes, rows: Rows, use: Use) -> None:
 
 
 def held_back(axes: Axes, rows: Rows, report: Report) -> None:
-    """Where drives that take positions, and tell of no efforts, were held back by limits of their motion."""
+    """Mark where drives that take positions, and report no efforts, were held back by limits of their motion."""
     title = "Held back (drives tell of no efforts)"
     if not rows.saturated.any():
         earlier = " in these cycles" if report.saturated_periods.any() else ""
@@ -262,7 +239,7 @@ def held_back(axes: Axes, rows: Rows, report: Report) -> None:
 
 
 def use_of_limits(axes: Axes, report: Report) -> None:
-    """Peak and RMS of efforts and speeds as shares of the limits, an actuator a row."""
+    """Peak and RMS of efforts and speeds as shares of the limits, one row per actuator."""
     n = len(report.actuated_names)
     y = np.arange(n, dtype=np.float64)
     for k, (use, name) in enumerate(((report.effort, "effort"), (report.speed, "speed"))):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as they are drawn: fewer points with the same peaks, rotations without jumps, the plane a path lies in."""
+"""Series for drawing: fewer points with the same peaks, rotations without jumps, the plane of a path."""
 
 from __future__ import annotations
 
@@ -17,16 +17,7 @@ _UNTURNED = 1e-3  # rad
 
 
 def envelope(x: Array, y: Array, bins: int = BINS) -> tuple[Array, Array]:
-    """Points that draw the same picture: of each of many bins the lowest and the highest, in their order.
-
-    Args:
-        x: (n,).
-        y: (n,).
-        bins: how many.
-
-    Returns:
-        Both, of 2 `bins` points at most.
-    """
+    """At most 2 `bins` points of a curve x, y (n,) that draw the same picture: lowest and highest of each bin."""
     if len(x) <= 2 * bins:
         return x, y
     edges = np.linspace(0, len(x), bins + 1).astype(np.int64)
@@ -57,14 +48,9 @@ def turns(poses: Array) -> bool:
 
 
 def rotation_vectors(poses: Array, start: Array) -> Array:
-    """How far poses are turned from another, without jumps: beyond half a turn a vector goes on growing.
+    """Rotation vectors (n, 3) [rad], base axes, from a pose (7,) to consecutive poses (n, 7); NaN propagates.
 
-    Args:
-        poses: (n, 7), one after the other; NaN where the platform was lost.
-        start: pose (7,).
-
-    Returns:
-        Rotation vectors (n, 3) [rad] in base axes; NaN where the pose is.
+    They have no jumps: beyond half a turn a vector goes on growing.
     """
     turned = np.full((len(poses), 3), np.nan)
     known = np.isfinite(poses[:, 3:]).all(axis=1)
@@ -81,7 +67,7 @@ def rotation_vectors(poses: Array, start: Array) -> Array:
 
 
 def widest_plane(points: Array) -> tuple[int, int, int]:
-    """Of three coordinates, the two in which points (n, 3) extend most, in order, and the third."""
+    """The two coordinates in which points (n, 3) extend most, in order, and the third."""
     spans = np.ptp(points, axis=0)
     third = int(np.argmin(spans))
     if np.isclose(spans[2], spans[third]) and np.allclose(np.delete(spans, int(np.argmax(spans))), spans[third]):

@@ -18,13 +18,7 @@ _DOTS = 150  # per inch
 
 
 def write_page(recording: Recording, report: Report, files: Mapping[str, Path]) -> None:
-    """Draw the page of a run and write it.
-
-    Args:
-        recording: of the run.
-        report: its figures.
-        files: by "png", "pdf" and "html".
-    """
+    """Draw the page of a run and write it to the files "png", "pdf" and "html"."""
     with style():
         figure = page(recording, report)
         with whole(files["png"]) as part:
