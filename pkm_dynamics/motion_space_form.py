@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The equations of motion in the platform's motion space: mass matrix, Coriolis and centrifugal forces.
+"""Equations of motion in the platform's motion space: mass matrix, Coriolis and centrifugal forces.
 
-The drives have no part in them: both are regular where the drives do not determine the platform (type 2).
+The drives have no part in them, so that both are regular at type 2 singularities.
 """
 
 from __future__ import annotations
