@@ -67,10 +67,7 @@ class ActuatorDynamics:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def place(self, pose: Array, joints: Array) -> Status:
-        """Set a configuration at rest: platform pose (7,), base frame, and joints (n_joints,) closing the loops there.
-
-        Returns CONVERGED, or the reason for a refusal, which leaves the state as it was.
-        """
+        """Set a pose (7,), base frame, and joints (n_joints,) that close the loops, at rest; a refusal leaves the state."""
         q = self._q.copy()
         for name, value in self.kinematics.engine.branch_at(pose).items():
             q[self._graph.names.index(name)] = value
@@ -85,10 +82,7 @@ class ActuatorDynamics:
         return status
 
     def follow(self, q: Array) -> Status:
-        """Move the actuators on a straight line to positions (n_actuated,) [rad or m], at rest there.
-
-        Returns CONVERGED, or SINGULAR where the line meets a type 2 singularity; the state is then as it was.
-        """
+        """Move straight to actuator positions (n_actuated,), at rest; SINGULAR, unmoved, where type 2 is in the way."""
         if not np.isfinite(q).all():
             return Status.INVALID_INPUT
         self._state["q"] = self._q
@@ -132,10 +126,7 @@ class ActuatorDynamics:
         return self.platform().twist.copy()
 
     def platform(self) -> GraphMotion:
-        """Pose, twist and Jacobian together, after `place`, `move` or `step`; the next call overwrites them.
-
-        The other fields of the `GraphMotion` are not written.
-        """
+        """Pose, twist and Jacobian only, after `place`, `move` or `step`; the next call overwrites them."""
         self._read(self._model, self._data, self._places, self._found)
         return self._found
 
@@ -160,10 +151,7 @@ class ActuatorDynamics:
     # -- dynamics ---------------------------------------------------------------------------------------------------
 
     def efforts(self, accelerations: Array) -> Array:
-        """Efforts (n_actuated,) [N m or N] for actuator accelerations (n_actuated,) [rad/s^2 or m/s^2].
-
-        At the present velocities; NaN where the actuators do not determine the platform.
-        """
+        """Efforts [N m or N] for actuator accelerations (n_actuated,); NaN if these do not determine the platform."""
         self._state["q"] = self._q
         found = np.zeros_like(self._none)
         ud = np.array(accelerations, dtype=np.float64)
@@ -186,10 +174,9 @@ class ActuatorDynamics:
         return found if status == Status.CONVERGED else np.full_like(found, np.nan)
 
     def step(self, efforts: Array, h: float, runge_kutta: bool = True) -> Status:
-        """Advance the state by `h` [s] under constant efforts (n_actuated,) [N m or N].
+        """Advance the state by `h` [s] under constant efforts (n_actuated,) [N m or N]; unchanged unless CONVERGED.
 
-        By the classical Runge-Kutta method, or semi-implicit Euler. Returns CONVERGED, or the reason why the motion
-        ends; the state is then as it was.
+        By the classical Runge-Kutta method, or semi-implicit Euler.
         """
         tau = np.ascontiguousarray(efforts, dtype=np.float64)
         rows = self._q, self.velocities, self._scratch

@@ -78,10 +78,7 @@ class Distribution:
 
 
 def meant(distribution: Distribution | None, mechanism: Mechanism) -> Distribution | None:
-    """The distribution that a call asks for; None means plain least squares.
-
-    Without a request, actuators that only pull or only push stay within the described ranges.
-    """
+    """The distribution of a call, by default the described ranges of one-sided actuators, or None: least squares."""
     if distribution is None:
         return Distribution(bounds="limits") if mechanism.one_way_actuators.any() else None
     plain = distribution.norm == 2.0 and distribution.weights is None and distribution.bounds is None
@@ -98,14 +95,9 @@ def distribute(
 ) -> None:
     """Replace efforts (k, n_actuated) by those of a distribution, in place, where status (k,) is CONVERGED.
 
-    Efforts become NaN and the status EFFORT_LIMIT where none are within the bounds, SINGULAR where the Jacobian leaves
-    the efforts open, DIVERGED where the method does not end. Raises `DistributionError` where the distribution does not
-    fit the robot, or the method for its norm does not converge.
-
-    Args:
-        names: actuated joints.
-        limits: least and largest efforts (n_actuated,) [N m or N], as described.
-        jacobians: actuated joint rates per velocity in the motion space (k, n_actuated, n), of uniform units.
+    `jacobians` (k, n_actuated, n), of uniform units, are actuated joint rates per velocity in the motion space;
+    `limits` the described least and largest efforts. Efforts become NaN and the status EFFORT_LIMIT where none are
+    within the bounds, SINGULAR where the Jacobian leaves them open, DIVERGED where the method does not end.
     """
     weights, lower, upper = _numbers(distribution, names, limits)
     m, n = jacobians.shape[1:]
@@ -182,11 +174,7 @@ def _vector(values: ArrayLike, m: int, what: str) -> Array:
 
 
 def least(K: Array, effort: Array, norm: float, weights: Array, lower: Array, upper: Array) -> Array | None:
-    """Efforts (m,) of least p-norm within bounds that do the work of `effort` (m,); None where there are none.
-
-    `K` (m, n), of rank n, has the actuated joint rates per velocity in the motion space. Raises `DistributionError`
-    where the method for this norm does not converge.
-    """
+    """Efforts (m,) of least p-norm within bounds at the work K^T effort, K (m, n) of rank n; None where none."""
     size = float(np.abs(effort).max())
     if size == 0.0:
         size = 1.0
@@ -232,10 +220,7 @@ def least_squares(N: Array, start: Array, weights: Array, lower: Array, upper: A
 def _linear_programme(
     N: Array, start: Array, weights: Array, lower: Array, upper: Array, *, peak: bool
 ) -> Array | None:
-    """z (r,) of least peak, else least sum, of |weights * (start + N z)|; None where the bounds leave none.
-
-    Ties of the least peak are broken by least squares.
-    """
+    """z (r,) of least peak (ties by least squares), else least sum, of |weights * (start + N z)|; None where none."""
     m, r = N.shape
     cover = np.ones((m, 1)) if peak else np.eye(m)  # |weights * (start + N z)| <= cover @ s
     A, b = weights[:, None] * N, weights * start
@@ -260,10 +245,7 @@ def _linear_programme(
 
 
 def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array, p: float) -> Array | None:
-    """z (r,) of least p-norm of weights * (start + N z), 1 < p < inf; None where the bounds leave none.
-
-    Raises `DistributionError` where the method does not converge.
-    """
+    """z (r,) of least p-norm of weights * (start + N z), 1 < p < inf; None where none, or `DistributionError`."""
     begin = least_squares(N, start, weights, lower, upper)
     if begin is None or not _held(N, start, begin, lower, upper):
         return None
@@ -295,15 +277,12 @@ def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array,
 
 
 class Sharing:
-    """Efforts of least norm within bounds among all that do the same work: `Distribution` with norm 2, for loops.
+    """`Distribution` with norm 2 for loops: least norm within bounds among all efforts that do the same work.
 
-    The answer is continuous in efforts and pose as long as the bounds leave room. After a call, `short` is true where
-    they left none, and the answer does less work than asked for.
-
-    Args:
-        lower: bounds (n_actuated,) [N m or N], infinite where there is none; `upper` likewise.
-        freedoms: degrees of freedom of the platform, at most n_actuated.
-        length: size of the robot [m] that makes moments comparable with forces where the bounds leave no room.
+    The answer is continuous in efforts and pose as long as the bounds (n_actuated,) [N m or N], infinite where there is
+    none, leave room. `short` says after a call that they left none, and the answer does less work than asked for;
+    `length` [m] then makes moments comparable with forces. `freedoms` are the platform's degrees of freedom, at most
+    n_actuated.
     """
 
     def __init__(self, lower: Array, upper: Array, freedoms: int, length: float) -> None:

@@ -41,8 +41,8 @@ __all__ = ["Accelerations", "Dynamics", "Efforts"]
 class Dynamics(Introduced):
     """Dynamics of one mechanism, with the inertia of every body, friction, gears and rotors.
 
-    Methods raise `ShapeError` for an array of another shape, `ModeError` for a mode that the robot lacks, and
-    `PkmError` for a payload that is no body.
+    In all methods a `payload` is a body in the platform's frame. They raise `ShapeError` for an array of another shape,
+    `ModeError` for a mode that the robot lacks, and `PkmError` for a payload that is no body.
 
     Args:
         robot: a mechanism, or its kinematics to share them.
@@ -109,7 +109,6 @@ class Dynamics(Introduced):
                 space the nearest possible one is taken, and INVALID_INPUT is more than 5 % away; None is that of a
                 constant velocity in the motion space.
             wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            payload: body on the platform, in the platform's frame.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
             distribution: how redundant actuators share, and bounds to keep. Where None, by minimum norm, and where an
@@ -153,7 +152,6 @@ class Dynamics(Introduced):
             twist: (..., 6) [m/s, rad/s] in base axes.
             effort: actuator efforts (..., n_actuated) [N m or N].
             wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            payload: body on the platform, in the platform's frame.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
         """
@@ -170,7 +168,6 @@ class Dynamics(Introduced):
 
         Args:
             pose: platform poses (..., 7) in the base frame.
-            payload: body on the platform, in the platform's frame.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
         """
@@ -189,19 +186,16 @@ class Dynamics(Introduced):
         """Derivatives (..., n_actuated, mobility) of `inverse` by pose, twist and acceleration, exact to rounding.
 
         In the basis of `Kinematics.subspace`; `InverseDerivatives` says what stays the same while each is varied.
-        Redundant actuators share by minimum norm.
+        Redundant actuators share by minimum norm. Raises `PkmError` where a configuration-dependent branch carries the
+        platform.
 
         Args:
             pose: platform poses (..., 7) in the base frame.
             twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
             acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
             wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            payload: body on the platform, in the platform's frame.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
-
-        Raises:
-            PkmError: a configuration-dependent branch carries the platform.
         """
         return inverse_derivatives(Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode))
 
@@ -216,24 +210,19 @@ class Dynamics(Introduced):
         mode: int | None = None,
         distribution: Distribution | None = None,
     ) -> Reactions:
-        """Wrenches that every joint and loop transmits, and that of the robot on the ground, for a platform motion.
+        """Wrenches (..., n, 6) [N, N m] that every joint and loop transmits for a platform motion, see `Reactions`.
 
-        For an overconstrained robot, the wrenches of least sum of squares, marked where balance alone does not
-        determine them.
+        Also that of the robot on the ground. For an overconstrained robot, the wrenches of least sum of squares, marked
+        where balance alone does not determine them. SINGULAR where the joints cannot carry the load.
 
         Args:
             pose: platform poses (..., 7) in the base frame.
             twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
             acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
             wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
-            payload: body on the platform, in the platform's frame.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
             distribution: how redundant actuators share, as in `inverse`.
-
-        Returns:
-            Wrenches (..., n, 6) [N, N m] with their points, see `Reactions`; SINGULAR where the joints cannot carry the
-            load.
 
         Raises:
             DistributionError: the distribution does not fit the robot.
@@ -311,24 +300,15 @@ class Dynamics(Introduced):
         space. One call at a time per object returned. Limbs solved by iteration keep their mode as in
         `Kinematics.lean_inverse`.
 
-        Args:
-            mode: working mode of the configuration.
-
         Raises:
             PkmError: the motion space is configuration-dependent, with more actuators than degrees of freedom.
         """
         return lean_calls.lean_inverse(self.robot, mode)
 
     def lean_direct(self, mode: int = 0) -> Callable[[Array, Array, Array], int]:
-        """`call(motion, effort, acceleration) -> status`: direct dynamics as lean as `lean_inverse`.
+        """`call(motion, effort, acceleration) -> status`: direct dynamics as lean as `lean_inverse`, errors alike.
 
         `acceleration` (6,) is written; the acceleration inside `motion` must be zero.
-
-        Args:
-            mode: working mode of the configuration.
-
-        Raises:
-            PkmError: as in `lean_inverse`.
         """
         return lean_calls.lean_direct(self.robot, mode)
 
@@ -339,10 +319,6 @@ class Dynamics(Introduced):
 
         Args:
             dt: length of the step [s].
-            mode: working mode of the configuration.
-
-        Raises:
-            PkmError: as in `lean_inverse`.
         """
         return lean_calls.lean_step(self.robot, dt, mode)
 

@@ -24,8 +24,7 @@ from pkm_kinematics.solutions import JointNames, NamedSolution, quickly_made
 class Efforts(NamedSolution):
     """Answer of the inverse dynamics: NaN where the status is not CONVERGED.
 
-    `condition` is the reciprocal condition of the drives' Jacobian: 1 where each drive pushes in a direction of its
-    own, 0 at a type 2 singularity or without a configuration.
+    `condition`: reciprocal of the drives' Jacobian, 1 where each drive pushes in its own direction, 0 at type 2.
     """
 
     _of_all: ClassVar[tuple[str, ...]] = ()
@@ -48,10 +47,7 @@ def inverse(problem: Problem, distribution: Distribution | None = None) -> Effor
 
 
 def efforts_of(problem: Problem, distribution: Distribution | None = None) -> tuple[Array, Array]:
-    """Efforts (k, n_actuated) and reciprocal conditions (k,) of a problem's rows, which get their status.
-
-    Redundant drives share by least squares where no distribution is given; `DistributionError` if it does not fit.
-    """
+    """Efforts (k, n_actuated) and reciprocal conditions (k,) of a problem's rows; writes their status."""
     motions, status = problem.motions, problem.status
     efforts = nans(len(problem), problem.robot.n_actuated)
     condition = np.zeros(len(problem))

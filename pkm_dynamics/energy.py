@@ -73,10 +73,7 @@ def power(
     seed: ArrayLike | None = None,
     mode: int | None = None,
 ) -> Array:
-    """Power (...,) [W] that actuators and an external wrench bring to the robot; NaN without a configuration.
-
-    `effort` is (..., n_actuated) [N m or N]; the other arguments and the errors are as in `Dynamics.inverse`.
-    """
+    """Power (...,) [W] of efforts (..., n_actuated) and an external wrench, arguments as in `Dynamics.inverse`."""
     rates = dynamics.kinematics.motion(pose, twist, seed=seed, mode=mode).actuated_velocities
     brought = np.sum(rates * np.asarray(effort, dtype=np.float64), axis=-1)
     if wrench is not None:

@@ -141,12 +141,9 @@ class Problem:
     def solve(self, kernel: Kernel, out: Array, *given: Array, code: tuple[Code, Record] | None = None) -> None:
         """Solve the rows whose status is CONVERGED; where numbers overflow the status becomes INVALID_INPUT.
 
-        On all cores where the motion space is constant, else row by row with the space of the row.
-
-        Args:
-            kernel: writes `out` (k, ...) and the status.
-            given: arrays (k, ...) that the kernel takes beside the motions.
-            code: a call of straight-line code and its recording, for the rows that it has a result for.
+        On all cores where the motion space is constant, else row by row with the space of the row. `kernel` writes
+        `out` and the status; it gets `given` beside the motions, all (k, ...). `code`: a call of straight-line code and
+        its recording.
         """
         arrays = (self.motions, *given, out, self.status)
         constant = self.robot.kinematics.constant_space
@@ -193,10 +190,7 @@ class Problem:
         return self.robot.kinematics.engine.iterating(self.model) if i in self._beside else self.model
 
     def solve_positions(self, kernel: Kernel, out: Array, *given: Array) -> None:
-        """As `solve`, on all cores, by a kernel that needs no motion space; numbers may overflow.
-
-        `out` and `given` are (k, ...).
-        """
+        """As `solve`, on all cores, by a kernel that needs no motion space; numbers may overflow."""
         arrays = (self.motions, *given, out, self.status)
         self._solve_at_once(kernel, arrays)
         self._solve_where_seeds_are(kernel, arrays)
@@ -216,10 +210,7 @@ class Problem:
             out[lost], self.status[lost] = np.nan, Status.INVALID_INPUT
 
     def moved(self, i: int, motion: Array | None = None) -> Data:
-        """Data of their own with all bodies placed and moving as in row `i`, or by another motion (25,) from there.
-
-        Blocks are inverted.
-        """
+        """Data with all bodies moving as in row `i`, or by another motion (25,) from there, blocks inverted."""
         data, model = self.robot.kinematics.engine.data(), self.model_at(i)
         seed_joints(model, data, self.choice, i)
         solve_motion(model, data, self.choice.branch, self.motions[i] if motion is None else motion)

@@ -60,10 +60,7 @@ class RobotModel:
         return self.kinematics.engine.model.replace(bodies=self.with_friction(self._bodies(payload)))
 
     def prepared(self, kernel: Any, *others: Any) -> WithScratch:
-        """Prepared call, made once, of a kernel that takes a model, data, a choice and `others`; omits the data.
-
-        `others` are examples of the arguments after the choice, of the same types in every call.
-        """
+        """Cached call, without data, of a kernel that takes model, data, choice and the types of `others`."""
         found = self._prepared.get(kernel)
         if found is None:
             engine = self.kinematics.engine
@@ -79,10 +76,9 @@ class RobotModel:
         return Prepared(check_motions, *example).call
 
     def efforts_at(self, pose: Array, twist: Array | None, acceleration: Array | None) -> tuple[Array, Array] | None:
-        """Efforts (n_actuated,) and reciprocal condition of the drives' Jacobian for one motion, without a `Problem`.
+        """Efforts (n_actuated,) and reciprocal condition of the drives for one motion, near home's configuration.
 
-        Half the time of a `Problem`; None where one is needed. Pose (7,) in the configuration that continues home,
-        twist (6,) [m/s, rad/s] and acceleration (6,) [m/s^2, rad/s^2], zero where None.
+        Twice as fast as a `Problem`; None where one is needed.
         """
         engine = self.kinematics.engine
         if engine.iterated or not engine.constant_space:
@@ -128,10 +124,7 @@ class RobotModel:
         return bodies
 
     def code(self, record: Record, branch: int, n: int) -> MachineCode | None:
-        """Straight-line code for a branch of the closed forms, cached; None where there is none.
-
-        Also None where making it would take longer than `n` states take without it.
-        """
+        """Cached straight-line code for a branch; None without, or where making it takes longer than `n` states."""
         if (record, branch) not in self.codes and n >= MANY:
             recording = record(self, branch)
             self.codes[record, branch] = None if recording is None else MachineCode(recording)
@@ -142,12 +135,7 @@ Record = Callable[[RobotModel, int], Recording | None]  # of a kernel for one ro
 
 
 def checked_payload(payload: Inertial) -> Inertial:
-    """A payload as arrays of numbers, checked by the description's rules for bodies.
-
-    Raises:
-        ShapeError: its mass, centre of mass or inertia has another shape.
-        PkmError: it is no `Inertial`, or no body can have it.
-    """
+    """A payload as arrays of numbers, checked by the description's rules for bodies (`ShapeError`, `PkmError`)."""
     if not isinstance(payload, Inertial):
         raise PkmError(
             f"payload: expected an Inertial(mass, com, inertia), got an object of type {type(payload).__name__}"

@@ -19,11 +19,7 @@ from pkm_kinematics.kernels.records import PLATFORM
 
 
 def graph_model(robot: RobotModel, payload: Inertial | None = None) -> Model:
-    """The whole graph with its actuators held and the platform's mass in the last body of its branch.
-
-    For as many actuators as degrees of freedom; `subspace` has a column per actuator. The payload is in the platform
-    frame.
-    """
+    """The whole graph, actuators held, the platform's mass in its branch's last body; a column per actuator."""
     k = robot.kinematics
     graph = k.engine.whole_graph
     tables = graph.holding(k.actuated_names)
@@ -33,10 +29,7 @@ def graph_model(robot: RobotModel, payload: Inertial | None = None) -> Model:
 
 
 def turning_robot(robot: RobotModel, limb_data: Data) -> TurningRobot:
-    """The robot for lean calls; its configurations are solved in `limb_data`.
-
-    Raises `PkmError` for more actuators than degrees of freedom.
-    """
+    """The robot for lean calls, configurations solved in `limb_data`; `PkmError` for redundant actuators."""
     engine = robot.kinematics.engine
     if not GraphTracker.serves(engine):
         raise PkmError("lean calls need as many actuators as freedoms where the motion space turns with the pose")

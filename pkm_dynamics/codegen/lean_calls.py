@@ -59,10 +59,7 @@ def _lean(
     mode: int,
     scratch: tuple[Array, ...] = (),
 ) -> Callable[..., int]:
-    """Bind all but the `example` arguments of a kernel, `more` coming last; straight-line code is tried before it.
-
-    `scratch` belongs to that code.
-    """
+    """Bind all but the `example` arguments of a kernel, `more` last; before it, straight-line code with `scratch`."""
     modes, engine = robot.kinematics.modes, robot.kinematics.engine
     branch = modes.branch(mode)
     fixed = robot.model(), engine.data(modes.start(mode)), branch

@@ -63,9 +63,8 @@ class BodyProjection:
     ) -> Array:
         """Actuator efforts (n_actuated,) [N m or N]: `J_tau^-1 (sum J_Ai^T Omega_i p_i - J^T F_ext)` (18, 33).
 
-        Redundant actuators share by minimum norm. `joints` (n_joints,) are positions near which the limbs are solved,
-        home's working mode where None; the rest is as in `Dynamics.inverse`. Raises `NoMotionHereError` for an
-        impossible motion.
+        By minimum norm if redundant. Arguments as in `Dynamics.inverse`; the limbs are solved near `joints`
+        (n_joints,), home's working mode where None.
         """
         at, rates, seconds, K = self.motions(pose, twist, acceleration, joints)
         force = np.zeros(K.shape[1])
@@ -122,10 +121,7 @@ class BodyProjection:
     def motions(
         self, pose: ArrayLike, twist: ArrayLike | None, acceleration: ArrayLike | None, joints: ArrayLike | None
     ) -> tuple[dict[int, BodyMotion], Array, Array, Array]:
-        """Bodies by number, and rates, second rates (n_bodies,) and partial rates (n_bodies, n) of their joints.
-
-        Arguments and errors as in `inverse`.
-        """
+        """Bodies by number; rates, second rates (n_bodies,) and partial rates (n_bodies, n) of their joints."""
         k = self.kinematics
         pose = np.asarray(pose, dtype=np.float64)
         V, A = (np.zeros(6) if x is None else np.asarray(x, dtype=np.float64) for x in (twist, acceleration))

@@ -59,7 +59,7 @@ def read_elements(k: Kinematics) -> dict[int, Element]:
 
 
 def _direction(k: Kinematics, i: int, carried: list[int]) -> Array:
-    """Direction (3,) of a body in its own frame: along a body sliding out of it, else to its end, else along an axis."""
+    """Direction (3,) of a body in its own frame: along a body that slides out of it, else to its end, else an axis."""
     bodies, closures = k.tables.bodies, k.tables.closures
     for j in carried:
         if bodies[j]["prismatic"]:

@@ -114,9 +114,8 @@ class LegsAndPlatform:
     ) -> Array:
         """Actuator efforts (n_actuated,) [N m or N] for a motion of the platform: the inverse dynamic model (13).
 
-        Redundant actuators share by minimum norm. `joints` (n_joints,) are those of `Kinematics.inverse`, home's
-        working mode where None; the rest is as in `Dynamics.inverse`. Raises `LegsError` where there is no such
-        configuration.
+        By minimum norm if redundant. Arguments as in `Dynamics.inverse`; `joints` (n_joints,) are those of
+        `Kinematics.inverse`, home's working mode where None.
         """
         at, space = self._placed(pose, joints)
         force = space.T @ self._cartesian(at, pose, twist, acceleration, wrench)
@@ -169,10 +168,7 @@ class LegsAndPlatform:
         return np.asarray(total)
 
     def _leg_model(self, at: _Placed, platform: Array, rate: Array) -> tuple[Array, Array]:
-        """tau_i = idm(q_i, qd_i, qdd_i) (k,), all joints driven, and the wrench (6,) of bodies carried by the platform.
-
-        `platform` and `rate` are the platform's spatial twist and its rate.
-        """
+        """tau_i = idm(q_i, qd_i, qdd_i) (k,), all joints driven, and the wrench (6,) of bodies on the platform."""
         qd = at.G @ platform
         V = at.carries @ (at.unit * qd[:, None]) + np.outer(at.hangs, platform)
         # what the rates alone give: with the independent joints at constant rate, then with all
@@ -267,9 +263,8 @@ class LegsAndPlatform:
     def _drift(self, at: _Placed, closures: tuple[int, ...], V: Array, A: Array, platform: Array, rate: Array) -> Array:
         """Second rates (r,) at which closures would open, bodies at twists V (k, 6) with rates A (k, 6).
 
-        A wrench W fixed in one of two bodies never does work on V_s - V_p if W (A_s - A_p - V_p x V_s) = 0, in either
-        body. In a universal joint, with rates a and b about its axes, the first carries the second: add a b in the
-        moment across.
+        A wrench W fixed in one of two bodies never does work if W (A_s - A_p - V_p x V_s) = 0, in either body. In a
+        universal joint, with rates a and b about its axes, the first carries the second: add a b in the moment across.
         """
         found = []
         for c in closures:

@@ -52,9 +52,9 @@ class LimbByLimb:
     def lean_shares(self, mode: int = 0) -> list[Share]:
         """One `call(motion, jacobian, wrench) -> status` per limb, for time-critical loops; limbs may run in parallel.
 
-        `motion` (25,) as in `Dynamics.lean_inverse`. `wrench` (6,) is written: force [N] and moment [N m] at the
-        platform's origin, base axes, that the platform must exert on the limb to move it. `jacobian` (n_actuated, 6) is
-        written in the rows of the limb's own actuators. Raises `ModeError` for an unknown mode.
+        `motion` (25,) as in `Dynamics.lean_inverse`. `wrench` (6,) gets the force [N] and moment [N m] at the
+        platform's origin, base axes, with which the platform moves the limb; `jacobian` (n_actuated, 6) the rows of its
+        own actuators.
         """
         return self._shares(self.kinematics.modes.branch(mode))
 
@@ -70,10 +70,10 @@ class LimbByLimb:
         ]
 
     def lean_rest(self, subspace: Array | None = None) -> Callable[[Array, Array, Array, Array, Array], int]:
-        """`call(motion, jacobian, wrenches, wrench, effort) -> status`: efforts from the shares of all limbs.
+        """`call(motion, jacobian, wrenches, wrench, effort) -> status`: efforts from all shares (limbs, 6).
 
-        `wrenches` (limbs, 6), `wrench` (6,) gets their sum with the platform's own, `effort` (n_actuated,) the efforts.
-        A configuration-dependent motion space needs its basis `subspace` (6, mobility).
+        `wrench` (6,) gets their sum with the platform's own. A configuration-dependent motion space needs its
+        `subspace`.
         """
         S = read_only(self.kinematics.task.subspace if subspace is None else subspace)
         m = len(self.kinematics.actuated_names)
@@ -90,10 +90,7 @@ class LimbByLimb:
         seed: ArrayLike | None = None,
         pool: Executor | None = None,
     ) -> Efforts:
-        """Efforts for one motion, arguments as in `Dynamics.inverse`; their condition is not computed, and NaN.
-
-        The limbs run on the threads of `pool`, sequentially without one. One call at a time per object.
-        """
+        """`Dynamics.inverse` of one motion without condition, limbs on the threads of `pool`; not thread-safe."""
         k = self.kinematics
         poses, _ = k.engine.poses(pose)
         parts = [np.zeros(6) if x is None else np.asarray(x, dtype=np.float64) for x in (twist, acceleration, wrench)]

@@ -95,10 +95,7 @@ class ObservedLegs:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def of_pose(self, pose: ArrayLike, twist: ArrayLike | None = None) -> Observed:
-        """State observed at a pose (7,) and twist (6,) [m/s, rad/s], at rest where None, in home's working mode.
-
-        Raises `ObservationError` where a limb does not reach the pose.
-        """
+        """State observed at a pose (7,) and twist (6,) [m/s, rad/s], at rest where None, in home's working mode."""
         pose = np.asarray(pose, dtype=np.float64)
         twist = np.zeros(6) if twist is None else np.asarray(twist, dtype=np.float64)
         k = self.kinematics
@@ -134,11 +131,8 @@ class ObservedLegs:
     ) -> Observed:
         """State from observed legs and the encoders of sliders and extensions; the platform by least squares.
 
-        Raises `ObservationError` where something is missing or impossible.
-
-        Args:
-            directions: of arms and bars (3,), base axes, by link (see `seen`), with their `rates` (3,) [1/s].
-            lengths: of sliders and extensions [m], by joint (see `measured`), with their `length_rates` [m/s].
+        `directions` of arms and bars (3,), base axes, with rates [1/s] go by link (see `seen`); `lengths` of sliders
+        and extensions [m], with rates [m/s], by joint (see `measured`).
         """
         n, lengths, length_rates = len(self.names), lengths or {}, length_rates or {}
         x, dx, s, ds = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n), np.zeros(n)
@@ -165,10 +159,7 @@ class ObservedLegs:
     # -- dynamics ---------------------------------------------------------------------------------------------------
 
     def inverse(self, state: Observed, acceleration: ArrayLike, wrench: ArrayLike | None = None) -> Array:
-        """Actuator efforts (n_actuated,) [N m or N] for a platform acceleration (6,) [m/s^2, rad/s^2] at a state.
-
-        `wrench` (6,) [N, N m] acts on the platform from outside. Redundant actuators share by minimum norm.
-        """
+        """Efforts (n_actuated,) of minimum norm for a platform acceleration (6,) and external wrench (6,)."""
         A, b = self.linear_model(state, acceleration, wrench)
         return np.asarray(-np.linalg.pinv(A) @ b)
 
@@ -255,7 +246,7 @@ class ObservedLegs:
     def _observed_rates(
         self, limb: _Limb, bodies: dict[int, Moving], x: Array, dx: Array, ds: Array, turning: Array
     ) -> Array:
-        """Joint rates (k,) of a limb from the rates of its unit vectors and lengths and the platform's `turning` (3,)."""
+        """Joint rates (k,) of a limb from its observed rates and the platform's angular velocity `turning` (3,)."""
         qd = np.zeros(len(limb.bodies))
         for j, i in enumerate(limb.bodies):
             e = self.elements[i]

@@ -101,10 +101,7 @@ class LimbState:
 
 
 class PlanarElements:
-    """The kinematic-element model of a robot of planar two-bar limbs on a translating platform.
-
-    Redundant actuators share by minimum norm. Raises `ElementsError` for any other robot.
-    """
+    """The kinematic-element model of planar two-bar limbs with a translating platform; efforts of minimum norm."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics = dynamics
@@ -137,8 +134,7 @@ class PlanarElements:
     def state_of_encoders(self, q: ArrayLike, rates: ArrayLike, near: ArrayLike | None = None) -> list[LimbState]:
         """Unit vectors and rates from encoder positions (n_actuated,) [rad] and rates [rad/s].
 
-        The tip is where the circles about the first two elbows meet, on the side of the pose `near` (7,);
-        `ElementsError` where they do not meet.
+        The tip is where the circles about the first two elbows meet, on the side of the pose `near` (7,).
         """
         position, speed = np.asarray(q, dtype=np.float64), np.asarray(rates, dtype=np.float64)
         p, dp, elbows = [], [], []
@@ -172,10 +168,9 @@ class PlanarElements:
         ]
 
     def state_of_directions(self, directions: ArrayLike, rates: ArrayLike) -> list[LimbState]:
-        """Unit vectors and rates from observed directions (n_limbs, 2, 3) of proximal and distal bars, base axes.
+        """Unit vectors from directions (n_limbs, 2, 3) of proximal and distal bars, base axes, with rates [1/s].
 
-        Rates (n_limbs, 2, 3) [1/s]. Directions are projected on the plane and normalised; `ElementsError` for other
-        shapes.
+        They are projected on the plane and normalised.
         """
         x = np.asarray(directions, dtype=np.float64) @ self.plane.T
         v = np.asarray(rates, dtype=np.float64) @ self.plane.T
@@ -202,10 +197,7 @@ class PlanarElements:
         return np.array(solve(columns, b))
 
     def operation_count(self, friction: bool = False) -> tuple[int, int, int]:
-        """Additions, multiplications and divisions from a state to the efforts, counted during a run.
-
-        The sign of a rate, which Coulomb friction needs, counts nothing.
-        """
+        """Additions, multiplications and divisions from state to efforts, counted in a run; a sign is free."""
         count = Count()
 
         def counted(value: Any) -> Any:

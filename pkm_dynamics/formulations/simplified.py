@@ -59,10 +59,7 @@ class LumpingError:
 
 
 def lumped(mechanism: Mechanism, outer_share: float = OUTER_SHARE) -> Mechanism:
-    """The mechanism with massless rods and their masses as points at the rods' ends.
-
-    `outer_share` of a rod's mass goes to the platform's side. Raises `NoRodsError` where there are no rods.
-    """
+    """The mechanism with each rod's mass as points at its ends, `outer_share` of it on the platform's side."""
     rods = find_rods(mechanism)
     if not rods:
         raise NoRodsError(mechanism.name)

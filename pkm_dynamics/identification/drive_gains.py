@@ -49,11 +49,7 @@ class DriveGains:
 def drive_gains(
     recordings: Sequence[Loaded], base: BaseParameters, parameters: ParameterSet, platform: str
 ) -> DriveGains:
-    """Fit gains and base parameters to recordings, at least one of them with a known payload.
-
-    `platform` is the name of its link. Raises `NoKnownLoadError` without a known payload, which leaves only ratios, and
-    `PkmError` for a payload that is no body.
-    """
+    """Fit gains and base parameters to recordings; `NoKnownLoadError` without a payload, which leaves only ratios."""
     if not any(r.payload is not None and r.payload.mass > 0.0 for r in recordings):
         raise NoKnownLoadError("drive gains need a recording with a known payload: without, only ratios can be found")
     W = np.concatenate([base.reduce(r.psi) for r in recordings])

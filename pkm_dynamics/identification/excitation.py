@@ -115,16 +115,10 @@ def find_excitation(
     evaluations: int = 600,
     seed: int = 0,
 ) -> Excitation:
-    """Optimise an exciting trajectory: the best of some random ones, improved by Powell's method.
+    """Exciting trajectory of `period` [s]: the best of some random ones, improved by Powell's method.
 
-    The cost is the condition number of the base regressor, its columns in units of their size on the first trajectory
-    found. Raises `ExcitationError` where none keeps the limits.
-
-    Args:
-        period: of the trajectory [s].
-        harmonics: of its Fourier series.
-        samples: times at which the regressor is evaluated.
-        evaluations: approximate number of condition numbers.
+    The cost is the condition number of the base regressor at `samples` times, its columns in units of their size on the
+    first trajectory found, computed about `evaluations` times. Raises `ExcitationError` where none keeps the limits.
     """
     limits = ExcitationLimits() if limits is None else limits
     search = _Search(dynamics, base, limits, period, harmonics, samples)

@@ -59,8 +59,7 @@ def feasible_estimate(
 ) -> Feasible:
     """Parameters (n,) of positive mass distributions that fit the weighted equations of an estimate best.
 
-    `prior` (n,), the description's by default, pulls with `weight` where the equations leave parameters open. Raises
-    `SolverMissingError` without Clarabel, `FeasibilityError` where it finds no answer.
+    `prior` (n,), the description's by default, pulls with `weight` where the equations leave parameters open.
     """
     try:
         import clarabel

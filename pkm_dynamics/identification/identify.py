@@ -20,7 +20,7 @@ SLOWEST = 0.005  # rad/s or m/s: joints that move slower are near reversal, wher
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """Equations of a recording: regressors (n, m, n_parameters) of all parameters, and efforts (n, m), filtered alike."""
+    """Equations of a recording: regressors (n, m, n_parameters) and efforts (n, m), filtered alike."""
 
     psi: Array
     efforts: Array
@@ -30,8 +30,7 @@ class Equations:
 class Validation:
     """Prediction errors (m,) of the efforts of a motion outside the fit.
 
-    `error`: root mean square of the difference [N m or N]; `relative`: the same over that of the efforts; `described`:
-    the relative error of the description's parameters, for comparison.
+    `error`: root mean square [N m or N]; `relative`: over that of the efforts; `described`: that of the description.
     """
 
     error: Array
@@ -54,8 +53,7 @@ def equations(dynamics: Dynamics, recorded: Recorded, cutoff: float = CUTOFF) ->
     """Equations of a recording, low-pass filtered at `cutoff` [Hz] and thinned to twice the filter's rate.
 
     Regressor and efforts pass the same filter, which therefore leaves the equations valid. One period of the cutoff
-    frequency is left out at both ends and, of robots with friction, motion too slow to tell its sign. Raises
-    `RecordingError` for an unusable recording.
+    frequency is left out at both ends and, of robots with friction, motion too slow to tell its sign.
     """
     recorded = uniform(recorded)
     kinematics = dynamics.kinematics
@@ -91,8 +89,7 @@ def identify(
 ) -> Identified:
     """Identify a robot from a recording, filtered at `cutoff` [Hz], and predict `validate`, another one.
 
-    `base` may be known already; `feasible` adds parameters of positive mass distributions. Raises `RecordingError` for
-    an unusable recording, `ExcitationTooPoorError` where base parameters do not show, and `SolverMissingError`.
+    `base` may be known already; `feasible` adds parameters of positive mass distributions.
     """
     base = base_parameters(dynamics) if base is None else base
     system = equations(dynamics, recorded, cutoff)

@@ -65,10 +65,7 @@ class Estimate:
 
 
 def estimate(psi: Array, efforts: Array, base: BaseParameters) -> Estimate:
-    """Fit base parameters to efforts (n, m) [N m or N], from regressors of all parameters (n, m, n_parameters).
-
-    Raises `ExcitationTooPoorError` where some base parameters do not show.
-    """
+    """Fit base parameters to efforts (n, m) [N m or N], from regressors of all parameters (n, m, n_parameters)."""
     W3 = base.reduce(psi)
     n, m, r = W3.shape
     first = np.asarray(np.linalg.lstsq(W3.reshape(-1, r), efforts.reshape(-1), rcond=None)[0], dtype=np.float64)

@@ -119,10 +119,7 @@ def uniform(recorded: Recorded) -> Recorded:
 
 
 def motions_of(kinematics: Kinematics, recorded: Recorded, cutoff: float) -> Motions:
-    """Platform motion of a uniform recording, its positions filtered at `cutoff` [Hz] and differentiated by a spline.
-
-    Raises `RecordingError` where the cutoff is not below half the rate, or a sample has no pose.
-    """
+    """Platform motion of a uniform recording, filtered at `cutoff` [Hz], below half its rate, and splined."""
     if not 0.0 < cutoff < 0.5 * recorded.rate:
         raise RecordingError(f"cutoff {cutoff:g} Hz is outside (0, {0.5 * recorded.rate:g}) Hz, half the sampling rate")
     q = low_pass(recorded.positions, recorded.rate, cutoff)
@@ -133,10 +130,7 @@ def motions_of(kinematics: Kinematics, recorded: Recorded, cutoff: float) -> Mot
 
 
 def platform_motions(kinematics: Kinematics, q: Array, rates: Array, second: Array, start: Array) -> Motions:
-    """Platform motions from actuator positions q (n, n_actuated), rates [1/s] and second rates [1/s^2].
-
-    `start` is a pose (7,) near the first. Raises `RecordingError` where forward kinematics has no answer.
-    """
+    """Platform motions from actuator positions (n, n_actuated), rates and second rates; `start` (7,) near the first."""
     n = len(q)
     poses = np.empty((n, 7))
     near, seed = start, None

@@ -91,10 +91,7 @@ def put_work(jacobian, force, torque, Y, at):
 
 @compiled
 def body_columns(me, axes, jacobian, Y, at):
-    """Ten columns of Y from `at` on: m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of one body.
-
-    The terms of `inertia_wrench` at the origin, one by one; weight is in `dv`.
-    """
+    """Ten columns of Y from `at` on, m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of a body; weight is in `dv`."""
     w, dw, dv = get(me.w), get(me.dw), get(me.dv)
     put_work(jacobian, dv, NOTHING, Y, at)
     for k in range(3):

@@ -29,10 +29,7 @@ def add_actuators(bodies, state, effort, b):
 
 @compiled
 def acceleration_here(model, data, external, bias, effort, out):
-    """Acceleration for the positions and velocities in the state, accelerations solved for `bias`. Returns a status.
-
-    Leaves ud in `system[3, 0]` and K in the columns of the state.
-    """
+    """Acceleration at the motion in the state; leaves ud in `system[3, 0]`, K in the columns. Returns a status."""
     bodies, subspace, state, system = model.bodies, model.subspace, data.state, data.system
     n = subspace.shape[1]
     M = system[1, :n, :n]

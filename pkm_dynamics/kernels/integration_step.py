@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One step `dt` [s] of a simulation in platform coordinates: pose and twist in `motion` (25,) are advanced."""
+"""One step `dt` [s] of a simulation in platform coordinates: pose and twist in `motion` (25,) are advanced.
+
+These are the state (Müller, section 8.1, task space integration): inverse kinematics closes the loops at every step,
+without drift. The motion space must be constant.
+"""
 
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_kinematics.kernels.compiled import compiled
@@ -17,11 +21,7 @@ def advance(motion, acceleration, dt):
 
 @compiled
 def semi_implicit_step(model, data, branch, dt, motion, effort, out):
-    """`advance` under efforts (m,); `out` (6,) gets the acceleration. Returns a status.
-
-    Pose and twist are the state (Müller, section 8.1, task space integration): inverse kinematics closes the loops at
-    every step, without drift. The motion space must be constant.
-    """
+    """`advance` under efforts (m,); `out` (6,) gets the acceleration. Returns a status."""
     status = direct_dynamics(model, data, branch, motion, effort, out)
     if status != CONVERGED:
         return status

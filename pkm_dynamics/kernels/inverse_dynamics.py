@@ -51,7 +51,7 @@ def task_force_here(model, data, external, out):
 
 @compiled
 def efforts_here(model, data, external, effort):
-    """Efforts for the solved motion in the state. Returns a status and the reciprocal condition of the drives' Jacobian."""
+    """Efforts for the solved motion in the state. Returns a status and the reciprocal condition of the drives."""
     subspace, system = model.subspace, data.system
     m, n = effort.shape[0], subspace.shape[1]
     K = system[0, :m, :n]

@@ -42,10 +42,7 @@ def limb_share(model, data, branch, motion, jacobian, out):
 
 @compiled
 def efforts_from_shares(model, data, motion, jacobian, shares, wrench, effort):
-    """Efforts (m,) from the shares (k, 6) of all limbs and the platform's own, projected at once. Returns a status.
-
-    The tables need only base and platform; `wrench` (6,) gets the sum.
-    """
+    """Efforts (m,) from the shares (k, 6) of all limbs and the platform's own, sum `wrench` (6,). Returns a status."""
     bodies, subspace, state, system = model.bodies, model.subspace, data.state, data.system
     m, n = effort.shape[0], subspace.shape[1]
     platform = state[PLATFORM]

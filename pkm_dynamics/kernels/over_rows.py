@@ -17,10 +17,7 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 
 @compiled
 def check_motions(motions, scale, projector, status):
-    """Status of motions as input: finite, with a nearly unit quaternion, which is normalised.
-
-    Twists and accelerations must lie in the space of `projector`, see `is_off_space`.
-    """
+    """Status as input: finite, quaternion nearly unit (then normalised), rates in the space of `projector`."""
     for k in range(motions.shape[0]):
         motion = motions[k]
         status[k] = CONVERGED if all_finite(motion) and check_pose(motion, motion) else INVALID_INPUT

@@ -26,7 +26,7 @@ def room(m, rows):
 
 @compiled
 def null_space(J, rank, A, inverse, weights, N):
-    """Fill N; returns the reciprocal condition of the independent rows of J, without which N is useless.
+    """Fill N; useless unless the reciprocal condition of J, which it returns, is that of a regular matrix.
 
     A (m, k), `inverse` (rank, rank) and `weights` (rank,) are scratch.
     """
@@ -44,10 +44,7 @@ def null_space(J, rank, A, inverse, weights, N):
 
 @compiled
 def nearest_within(rows, start, lower, upper, z, working):
-    """z (r,) nearest to zero with lower <= start + rows z <= upper, rows (m, r). Returns a status.
-
-    `working` (r + 6, r + 1) is scratch.
-    """
+    """z (r,) nearest to zero with lower <= start + rows z <= upper, scratch (r + 6, r + 1). Returns a status."""
     m, r = rows.shape
     gram, step, normal, direction = working[:r, :r], working[r], working[r + 1], working[r + 2]
     weight, active, side = working[r + 3], working[r + 4], working[r + 5]
@@ -136,10 +133,7 @@ def nearest_within(rows, start, lower, upper, z, working):
 
 @compiled
 def share_within(J, rank, lower, upper, effort, scratch):
-    """Replace `effort` by the least norm within bounds at the same work. Returns a status; unchanged unless SHARED.
-
-    `rank` is that of J; `scratch` has the shape `room`.
-    """
+    """Replace `effort` by the least norm within bounds at the same work. Returns a status; unchanged unless SHARED."""
     k, m = J.shape
     r = m - rank
     N, inverse, weights = scratch[m : 2 * m, :r], scratch[2 * m : 2 * m + rank, :rank], scratch[2 * m + rank, :rank]

@@ -77,10 +77,9 @@ class BaseParameters:
 
 
 def base_parameters(dynamics: Dynamics, motions: Motions | None = None, seed: int = 0) -> BaseParameters:
-    """Base parameters of a robot, its friction included unless `dynamics.friction` is off.
+    """Base parameters, friction included unless `dynamics.friction` is off; `RankError` where the rank is unclear.
 
-    `motions` default to random ones around home, three equations per parameter. Raises `RankError` where the rank is
-    unclear, `NoMotionError` where the robot is singular all around home.
+    `motions` default to random ones around home, three equations per parameter.
     """
     parameters = dynamics.parameters
     if motions is None:
@@ -92,10 +91,7 @@ def base_parameters(dynamics: Dynamics, motions: Motions | None = None, seed: in
 
 
 def grouped(W: Array, names: Sequence[str], lengths: Sequence[float] = ()) -> BaseParameters:
-    """Base parameters from stacked regressors W (k, n); an earlier column leads a group that a later one belongs to.
-
-    Rules are written in products of `lengths` [m]. Raises `RankError` where the rank is unclear.
-    """
+    """Base parameters from stacked regressors W (k, n), earlier columns leading; rules in products of `lengths` [m]."""
     size = np.linalg.norm(W, axis=0)
     seen = np.flatnonzero(size > 1e-10 * size.max(initial=0.0))
     scaled = W[:, seen] / size[seen]

@@ -15,10 +15,7 @@ from pkm_dynamics.linear_form.regressor import ParameterSet
 
 
 def with_inertials(mechanism: Mechanism, inertials: Mapping[str, Inertial]) -> Mechanism:
-    """The same mechanism with other inertials of some links, by link name.
-
-    Raises `PkmError` for an unknown link, `DescriptionError` for an inertial that no body can have.
-    """
+    """The same mechanism with other inertials of some links by name; `DescriptionError` for an impossible one."""
     root = ET.fromstring(mechanism.urdf)
     links = {link.get("name"): link for link in root.iter("link") if link.get("name")}
     for name, inertial in inertials.items():
@@ -32,10 +29,7 @@ def with_inertials(mechanism: Mechanism, inertials: Mapping[str, Inertial]) -> M
 
 
 def with_parameters(mechanism: Mechanism, parameters: ParameterSet, values: Array) -> Mechanism:
-    """The same mechanism with the inertials of parameter values (n,), those of a body covering the links fixed to it.
-
-    Rotor inertia and friction stay those of the description.
-    """
+    """The mechanism with the inertials of values (n,), fixed links included; rotors and friction as described."""
     carrier: dict[str, str] = {}
     for joint in mechanism.joints:
         if joint.type.dof == 0:

@@ -43,10 +43,7 @@ def displaced(pose: Array, step: Array) -> Array:
 
 
 def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
-    """n motions inside limits and away from singularities, with rates of the size of the box per 0.1 s.
-
-    Raises `NoMotionError` where the robot is singular all around home.
-    """
+    """n motions inside limits and away from singularities, with rates of the size of the box per 0.1 s."""
     rng = np.random.default_rng(seed)
     size = WIDEST
     while np.count_nonzero(regular(kinematics, _draw(kinematics, rng, 60, size), size)) < 30:

@@ -143,10 +143,7 @@ def _carriers(mechanism: Mechanism, order: tuple[str, ...]) -> tuple[dict[int, s
 
 
 def regressor(problem: Problem, parameters: ParameterSet) -> tuple[Array, NDArray[np.int64]]:
-    """Psi (..., n_actuated, n_parameters) of a problem, NaN where not CONVERGED, and the status (...,).
-
-    Redundant actuators share by minimum norm, as in `Dynamics.inverse`.
-    """
+    """Psi (..., n_actuated, n_parameters), by minimum norm if redundant, NaN where not CONVERGED; status (...,)."""
     m, n, width = problem.robot.n_actuated, problem.robot.kinematics.mobility, len(parameters)
     out = np.full((len(problem), m, width), np.nan)
 

@@ -55,11 +55,7 @@ def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
 
 
 def observed_state(legs: ObservedLegs, message: Any) -> Observed:
-    """State of the legs from an ObservedLegs message.
-
-    Raises `RequestError` unless it is in the base frame with as many values as names, `ObservationError` where
-    something is missing or impossible.
-    """
+    """State of the legs from an ObservedLegs message, which must be in the base frame (`RequestError`)."""
     messages.check_frame(message.header, legs.kinematics.mechanism.base_link)
     for names, fields in (("links", ("directions", "rates")), ("joints", ("positions", "velocities"))):
         for field in fields:

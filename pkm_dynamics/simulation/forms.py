@@ -102,11 +102,7 @@ class Form:
             raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
 
     def accelerate(self, t: float, pose: Array, twist: Array) -> Array:
-        """Platform acceleration (6,) [m/s^2, rad/s^2] at placed bodies, with the loads at time `t` [s].
-
-        The next call overwrites it; the workspace holds the joints' rates. Raises `NoMotionHereError` where the
-        equations have no solution.
-        """
+        """Platform acceleration (6,) at placed bodies, overwritten by the next call; joint rates in the workspace."""
         model, bias = self.model, np.zeros(6)
         if not self.constant:
             S, bias = self.kinematics.engine.space_in(model, self.data, pose, twist)
@@ -171,10 +167,7 @@ class TaskForm(Form):
 
 
 class JointForm(Form):
-    """State (7 + n_bodies - 2 + n,): pose, limb joints, and velocity as in the task form.
-
-    Within a step the dynamics use the integrated joints without solving positions.
-    """
+    """State (7 + n_bodies - 2 + n,): pose, integrated limb joints, velocity as in the task form."""
 
     def start(self, state: State) -> Array:
         """State vector of a state."""

@@ -43,7 +43,7 @@ def efforts_here(model, data, u, ud, effort):
 
 @compiled
 def accelerations_here(model, data, u, effort, ud):
-    """Accelerations ud of actuators moving at u under efforts. Returns a status.
+    """Accelerations of actuators moving at u under efforts. Returns a status.
 
     Leaves in the state the velocities of all joints, and their accelerations at constant u.
     """
@@ -64,8 +64,8 @@ def accelerations_here(model, data, u, effort, ud):
 def step_actuators(model, data, runge_kutta, effort, h, q, u, scratch):
     """Advance q and u by `h` [s] under constant efforts. Returns a status; unless CONVERGED, q and u are unchanged.
 
-    Classical Runge-Kutta of order four, else semi-implicit Euler. All joints are integrated, and the loops are closed
-    after the step. `scratch` is (6, n_bodies or more). Leaves positions and velocities of all bodies in the state.
+    Classical Runge-Kutta of order four, else semi-implicit Euler, with all joints integrated and the loops then closed;
+    all bodies' positions and velocities are in the state. `scratch` is (6, n_bodies or more).
     """
     state, block = data.state, model.blocks[0]
     n, start, stop = u.shape[0], block.start, block.start + block.count
