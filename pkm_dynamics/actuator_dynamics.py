@@ -67,7 +67,7 @@ class ActuatorDynamics:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def place(self, pose: Array, joints: Array) -> Status:
-        """Set a pose (7,), base frame, and joints (n_joints,) that close the loops, at rest; a refusal leaves the state."""
+        """Set a pose (7,), base frame, and joints (n_joints,) closing the loops, at rest, or leave the state as it is."""
         q = self._q.copy()
         for name, value in self.kinematics.engine.branch_at(pose).items():
             q[self._graph.names.index(name)] = value
