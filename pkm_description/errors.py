@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-_LONGEST = 1000  # letters that a message keeps of what it quotes
+_LONGEST = 1000  # characters of a quotation in a message
 
 
 class PkmError(Exception):

@@ -278,7 +278,7 @@ class Mechanism(Introduced):
     articulated_platform: Limb | None
     actuated_joints: tuple[str, ...]  # in the order of the <ros2_control> block
     home: Array  # (4, 4) platform in base frame: the description's, else found by closing the loops
-    home_joints: Array  # (n,) positions of the joints' freedoms at home
+    home_joints: Array  # (n,) positions of the joints' degrees of freedom at home
     mobility: Mobility
     urdf: str  # the expanded URDF+ text, as published on /robot_description
     source: str = ""  # where the text came from, for messages

@@ -17,7 +17,7 @@ _AGAIN_AFTER = 10.0  # s
 def progress(what: str, more: Callable[[], str] = str) -> Iterator[None]:
     """Report `what` after two seconds and again every ten.
 
-    `more` returns a current addition, which replaces `what` if it begins with it, or an empty text.
+    `more` returns a current addition or nothing; one that begins with `what` replaces it.
     """
     began, done = time.monotonic(), threading.Event()
 

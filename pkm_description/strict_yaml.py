@@ -14,7 +14,7 @@ import yaml
 from pkm_description.errors import PkmError, shortened
 
 DEPTH = 30  # mappings and lists within each other
-_DIGITS = 18  # of a whole number; beyond these it is a float
+_DIGITS = 18  # of an integer; beyond these it is a float
 _NULL, _BOOL, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
 _WHOLE = re.compile(r"[-+]?[0-9]+$|0x[0-9a-fA-F]+$")
 _NUMBER = re.compile(

@@ -67,7 +67,7 @@ class ActuatorDynamics:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def place(self, pose: Array, joints: Array) -> Status:
-        """Set a pose (7,), base frame, and joints (n_joints,) closing the loops, at rest, or leave the state as it is."""
+        """Set a pose (7,), base frame, and joints (n_joints,) closing the loops, at rest; a refusal changes nothing."""
         q = self._q.copy()
         for name, value in self.kinematics.engine.branch_at(pose).items():
             q[self._graph.names.index(name)] = value
@@ -82,7 +82,7 @@ class ActuatorDynamics:
         return status
 
     def follow(self, q: Array) -> Status:
-        """Move straight to actuator positions (n_actuated,), at rest; SINGULAR, unmoved, where type 2 is in the way."""
+        """Move straight to actuator positions (n_actuated,), at rest; SINGULAR, unmoved, where type 2 lies between."""
         if not np.isfinite(q).all():
             return Status.INVALID_INPUT
         self._state["q"] = self._q
@@ -159,7 +159,7 @@ class ActuatorDynamics:
         return found if status == Status.CONVERGED else np.full_like(found, np.nan)
 
     def weight(self) -> Array:
-        """Efforts (n_actuated,) [N m or N] that hold the robot at rest in its place; the velocities stay."""
+        """Efforts (n_actuated,) [N m or N] that hold the robot at rest where it is; its velocities stay."""
         self._state["q"] = self._q
         found = np.zeros_like(self._none)
         status = self._efforts(self._model, self._data, self._none, self._none, found)
@@ -174,10 +174,7 @@ class ActuatorDynamics:
         return found if status == Status.CONVERGED else np.full_like(found, np.nan)
 
     def step(self, efforts: Array, h: float, runge_kutta: bool = True) -> Status:
-        """Advance the state by `h` [s] under constant efforts (n_actuated,) [N m or N]; unchanged unless CONVERGED.
-
-        By the classical Runge-Kutta method, or semi-implicit Euler.
-        """
+        """Advance `h` [s] under efforts (n_actuated,) by Runge-Kutta or semi-implicit Euler; no change on failure."""
         tau = np.ascontiguousarray(efforts, dtype=np.float64)
         rows = self._q, self.velocities, self._scratch
         return Status(self._step(self._model, self._data, runge_kutta, tau, h, *rows))

@@ -78,7 +78,7 @@ class Distribution:
 
 
 def meant(distribution: Distribution | None, mechanism: Mechanism) -> Distribution | None:
-    """The distribution of a call, by default the described ranges of one-sided actuators, or None: least squares."""
+    """The distribution of a call, None for plain least squares; by default one-sided actuators keep their ranges."""
     if distribution is None:
         return Distribution(bounds="limits") if mechanism.one_way_actuators.any() else None
     plain = distribution.norm == 2.0 and distribution.weights is None and distribution.bounds is None

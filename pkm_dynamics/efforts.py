@@ -24,7 +24,8 @@ from pkm_kinematics.solutions import JointNames, NamedSolution, quickly_made
 class Efforts(NamedSolution):
     """Answer of the inverse dynamics: NaN where the status is not CONVERGED.
 
-    `condition`: reciprocal of the drives' Jacobian, 1 where each drive pushes in its own direction, 0 at type 2.
+    `condition`: reciprocal condition of the drives' Jacobian, 1 where each drive pushes in a direction of its own, 0 at
+    a type 2 singularity or without a configuration.
     """
 
     _of_all: ClassVar[tuple[str, ...]] = ()

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A problem of the dynamics: platform motions in checked rows, the robot, and how it is solved.
-
-Every call of `Dynamics` makes one and hands it to the function that answers.
-"""
+"""A problem of the dynamics, one per call of `Dynamics`: checked rows of motions, the robot, and their solution."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def _step_directions(joint: Joint) -> list[tuple[Array, Array]]:
     zero = np.zeros(3)
     if joint.type is JointType.FLOATING:
         return [(unit, zero) for unit in np.eye(3)] + [(zero, unit) for unit in np.eye(3)]
-    # the freedom that turns comes last: what moves before it leaves its axis as it is
+    # the turning degree of freedom comes last: what moves before it does not change its axis
     return [(f.axis, zero) if f.slides else (zero, f.axis) for f in freedoms(joint)]
 
 

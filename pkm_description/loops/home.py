@@ -35,7 +35,7 @@ class HomeRequest:
     """The description's data on home."""
 
     pose: Array | None  # (4, 4) of the platform in the base frame, if named
-    joints: dict[str, float]  # where the search starts [m, rad], by names of freedoms
+    joints: dict[str, float]  # where the search starts [m, rad], by names of degrees of freedom
     platform: str  # name of the platform link
     drives: tuple[str, ...]  # names of the actuated joints
     path: tuple[str, ...]  # names of the joints from base to platform

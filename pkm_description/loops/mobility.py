@@ -33,7 +33,7 @@ class _Freedoms:
     total: int
     platform: int
     rotations: int
-    left_when_locked: int  # freedoms of the platform that remain when every actuator is held
+    left_when_locked: int  # the platform's degrees of freedom with every actuator held
     idle: int
 
 

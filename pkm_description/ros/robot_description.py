@@ -70,7 +70,7 @@ class RobotDescription:
             self._deaf = steady_timer(self._node, _DEAF_FOR, self._listen_again)
 
     def _listen_again(self) -> None:
-        """Subscribe again once all nodes of this process have left the shared subscription."""
+        """Subscribe again, after all nodes of this process have released the buffer that they share."""
         self._deaf.cancel()
         self._subscription = self._node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, _FROM_NOW_ON)
 

@@ -40,7 +40,7 @@ ZERO_LENGTH = 1e-9
 # loops take seconds to close, also where they cannot be, so that a text from a topic does not hold a node for minutes.
 PARTS = {"link": 500, "joint": 500, "loop": 60}
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
-NAME = 200  # letters of a name, at most
+NAME = 200  # characters of a name, at most
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Description:
     platform_link: str
     gravity: Array
     home: Array | None
-    home_joints: dict[str, float]  # positions of freedoms by name: initial values, and joints of <home>
+    home_joints: dict[str, float]  # positions of degrees of freedom by name: initial values, and joints of <home>
     kinematics_only: bool
     accept_singular: bool
     links: list[Link]

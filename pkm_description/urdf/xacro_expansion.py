@@ -41,7 +41,7 @@ def expand_file(path: Path, arguments: Mapping[str, str] | None = None, patience
 def expand_text(
     text: str, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE, beside: Path | None = None
 ) -> str:
-    """Expand xacro text as `expand_file`; relative includes are resolved from the working directory, or from `beside`."""
+    """`expand_file` for a text; relative includes are resolved from the working directory, or from `beside`."""
     return _expand(None if beside is None else str(beside.resolve()), text, arguments, patience)
 
 

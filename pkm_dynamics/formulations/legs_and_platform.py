@@ -263,8 +263,8 @@ class LegsAndPlatform:
     def _drift(self, at: _Placed, closures: tuple[int, ...], V: Array, A: Array, platform: Array, rate: Array) -> Array:
         """Second rates (r,) at which closures would open, bodies at twists V (k, 6) with rates A (k, 6).
 
-        A wrench W fixed in one of two bodies never does work if W (A_s - A_p - V_p x V_s) = 0, in either body. In a
-        universal joint, with rates a and b about its axes, the first carries the second: add a b in the moment across.
+        A wrench W fixed in either body never does work on V_s - V_p if W (A_s - A_p - V_p x V_s) = 0. In a universal
+        joint, with rates a and b about its axes, the first carries the second: the moment across sees a b more.
         """
         found = []
         for c in closures:

@@ -72,8 +72,8 @@ class LimbByLimb:
     def lean_rest(self, subspace: Array | None = None) -> Callable[[Array, Array, Array, Array, Array], int]:
         """`call(motion, jacobian, wrenches, wrench, effort) -> status`: efforts from all shares (limbs, 6).
 
-        `wrench` (6,) gets their sum with the platform's own. A configuration-dependent motion space needs its
-        `subspace`.
+        `wrench` (6,) gets their sum with the platform's. `subspace` (6, mobility) is for configuration-dependent
+        spaces.
         """
         S = read_only(self.kinematics.task.subspace if subspace is None else subspace)
         m = len(self.kinematics.actuated_names)

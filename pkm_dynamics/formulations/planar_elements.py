@@ -168,10 +168,7 @@ class PlanarElements:
         ]
 
     def state_of_directions(self, directions: ArrayLike, rates: ArrayLike) -> list[LimbState]:
-        """Unit vectors from directions (n_limbs, 2, 3) of proximal and distal bars, base axes, with rates [1/s].
-
-        They are projected on the plane and normalised.
-        """
+        """Unit vectors and rates from directions (n_limbs, 2, 3), base axes, projected on the plane and normalised."""
         x = np.asarray(directions, dtype=np.float64) @ self.plane.T
         v = np.asarray(rates, dtype=np.float64) @ self.plane.T
         if x.shape != (len(self.limbs), 2, 2) or v.shape != x.shape:

@@ -36,7 +36,7 @@ class FeasibilityError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Feasible:
-    """Feasible parameters (n,), their base parameters (r,), and the weighted residual against that of least squares."""
+    """Feasible parameters (n,), their base parameters (r,), and weighted residuals, also that of least squares."""
 
     values: Array
     base_values: Array

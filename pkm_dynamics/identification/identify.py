@@ -87,10 +87,7 @@ def identify(
     validate: Recorded | None = None,
     feasible: bool = True,
 ) -> Identified:
-    """Identify a robot from a recording, filtered at `cutoff` [Hz], and predict `validate`, another one.
-
-    `base` may be known already; `feasible` adds parameters of positive mass distributions.
-    """
+    """Identify a robot from a recording, filtered at `cutoff` [Hz], and validate by another; `base` may be known."""
     base = base_parameters(dynamics) if base is None else base
     system = equations(dynamics, recorded, cutoff)
     found = estimate(system.psi, system.efforts, base)

@@ -19,8 +19,8 @@ class Sources:
     Nodes of the same name count once while one of them may be the remainder of a killed node that the other replaces.
 
     `problem` names several publishers, and is empty otherwise: ROS 2 messages do not tell their sender, so none can be
-    trusted then. It is `sure` unless the only other one belongs to a node without a name for some seconds, which may be
-    restarting. `what` says in words what comes on the topic.
+    trusted then. It is not `sure` in the first seconds of a nameless only other node, which may be restarting. `what`
+    says in words what comes on the topic.
     """
 
     def __init__(self, node: Node, topic: str, what: str) -> None:
@@ -33,7 +33,7 @@ class Sources:
         self.sure = False
 
     def heed(self, count: int) -> None:
-        """Look where the number of publishers, as the node's subscription has it, has changed, a cheap check.
+        """Look again if `count`, the number of publishers by the node's subscription, has changed: a cheap check.
 
         An event of the middleware would wake the node's executor with every message.
         """
