@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that every command with a robot takes: one name, one explanation. Nothing heavy is imported."""
+"""Options shared by all commands with a robot: one name, one explanation. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ XACRO_ARGS = "arguments of the robot's xacro file: 'name:=value name:=value'"
 
 
 def add_robot(p: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Give a parser the robot, and the arguments of its file; without a default the robot must be named."""
+    """Add the robot and the arguments of its file to a parser; without a default the robot is required."""
     optional: dict[str, Any] = {} if default is None else {"nargs": "?", "default": default}
     p.add_argument("robot", metavar="ROBOT", help=ROBOT, **optional)
     p.add_argument("--xacro-args", default="", metavar="'NAME:=VALUE ...'", help=XACRO_ARGS)
 
 
 def add_output(p: argparse.ArgumentParser, required: bool = False) -> None:
-    """Give a parser the file that it writes."""
+    """Add the output file to a parser."""
     text = "file to write" if required else "file to write; standard output if not given"
     p.add_argument("-o", "--output", required=required, metavar="FILE", help=text)

@@ -3,22 +3,17 @@
 
 from __future__ import annotations
 
-_LONGEST = 1000  # letters that a message keeps of what it quotes
+_LONGEST = 1000  # characters of a quotation in a message
 
 
 class PkmError(Exception):
-    """Root of all errors that this suite raises on purpose."""
+    """Root of all errors that this suite raises."""
 
 
 class DescriptionError(PkmError):
-    """A robot description that cannot be used: names the element, what is wrong with it and what to do.
+    """An unusable robot description: the element, its problem and the remedy.
 
-    What it quotes is cut where it is long: a description may come from anywhere, and messages go to logs.
-
-    Args:
-        element: of the description.
-        problem: what is wrong.
-        remedy: what to do.
+    Long quotations are shortened: a description may come from anywhere, and messages go to logs.
     """
 
     def __init__(self, element: str, problem: str, remedy: str) -> None:
@@ -29,7 +24,7 @@ class DescriptionError(PkmError):
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:
-    """Return a text with its middle left out where it has more than `longest` letters."""
+    """A text with its middle left out where it has more than `longest` characters."""
     if len(text) <= longest:
         return text
     half = (longest - 5) // 2

@@ -21,17 +21,7 @@ def robot_names() -> tuple[str, ...]:
 
 
 def robot_path(name: str) -> Path:
-    """File of a robot of the gallery.
-
-    Args:
-        name: one of `robot_names()`.
-
-    Returns:
-        Its path.
-
-    Raises:
-        DescriptionError: no such robot; the remedy has near names.
-    """
+    """File of a robot of the gallery; `DescriptionError` with near names where there is none."""
     names = robot_names()
     if name in names:
         return ROBOTS / f"{name}{SUFFIX}"
@@ -43,15 +33,7 @@ def robot_path(name: str) -> Path:
 
 
 def near_names(name: str, names: Iterable[str]) -> list[str]:
-    """Names that a mistyped one may have meant.
-
-    Args:
-        name: as it was typed.
-        names: that there are.
-
-    Returns:
-        At most three, the nearest first: the same one, those that it is a part of, those with much the same letters.
-    """
+    """At most three names that a mistyped one may mean, nearest first: equal, containing it, similarly spelt."""
     known = list(dict.fromkeys(names))
     wanted = name.lower().replace("-", "_")
     parts = [one for one in known if len(wanted) > 2 and wanted in one]

@@ -12,20 +12,10 @@ from pkm_description.rotations import inverse_transform
 
 
 def ordered_tree(links: Sequence[Link], joints: Sequence[Joint], base_link: str) -> tuple[Joint, ...]:
-    """Joints in topological order with the base as the root.
+    """Joints in topological order from the base, those of a branch together.
 
-    A root above the base (`world`) is allowed where only fixed joints lie between: those are turned round.
-
-    Args:
-        links: all links.
-        joints: all joints, in any order.
-        base_link: name of the base.
-
-    Returns:
-        The joints, a joint after the one that carries its parent link, those of a branch together.
-
-    Raises:
-        DescriptionError: the joints form no tree, name a link that is none, or mimic a joint that cannot lead.
+    A root above the base (`world`) is allowed where only fixed joints lie between, which are reversed. Raises
+    `DescriptionError` where the joints form no tree, name an unknown link, or mimic a joint that cannot lead.
     """
     names = [link.name for link in links]
     _check_joint_links(joints, names)
@@ -138,16 +128,7 @@ def path_from_base(joints: Sequence[Joint], link: str) -> tuple[Joint, ...]:
 
 
 def check_determined(joints: Sequence[Joint], loops: Sequence[Loop], platform: str) -> None:
-    """Refuse a joint whose position nothing determines: no loop is closed beyond it, and the platform is not carried.
-
-    Args:
-        joints: all joints, in topological order.
-        loops: all loops.
-        platform: name of the platform link.
-
-    Raises:
-        DescriptionError: there is one, such as a wheel that spins on the platform.
-    """
+    """Refuse a joint beyond which no loop closes and no platform hangs, such as a wheel spinning on the platform."""
     ends = {platform, *(link for loop in loops for link in (loop.predecessor, loop.successor))}
     determined = {joint.name for link in ends for joint in path_from_base(joints, link)}
     for joint in joints:
@@ -162,19 +143,10 @@ def check_determined(joints: Sequence[Joint], loops: Sequence[Loop], platform: s
 def platform_chain(
     links: Sequence[Link], joints: Sequence[Joint], loops: Sequence[Loop], platform: str
 ) -> tuple[str, ...]:
-    """Names of the joints from base to platform where these are virtual joints, that is the task coordinates.
+    """Names of the joints from base to platform if these are virtual, that is the task coordinates, else empty.
 
-    They are where each link between base and platform is massless, carries no other joint and ends no loop, and no
-    joint of the chain is actuated. Otherwise the platform hangs on a real limb.
-
-    Args:
-        links: all links.
-        joints: all joints, in topological order.
-        loops: all loops.
-        platform: name of the platform link.
-
-    Returns:
-        Names from the base on; empty where the platform hangs on a real limb.
+    Virtual joints are not actuated, and their links are massless, carry no other joint and end no loop. Otherwise the
+    platform hangs on a real limb. `joints` are in topological order.
     """
     path = path_from_base(joints, platform)
     between = {joint.child for joint in path[:-1]}
@@ -191,7 +163,7 @@ def platform_chain(
 
 
 def rigid_with(joints: Sequence[Joint], link: str) -> set[str]:
-    """Names of a link and of all links that fixed joints tie to it."""
+    """Names of a link and of all links tied to it by fixed joints."""
     group = {link}
     grown = True
     while grown:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objects that say what they are: one line at the prompt and in lists, a few when printed."""
+"""Objects that describe themselves: one line at the prompt and in lists, a few when printed."""
 
 from __future__ import annotations
 
@@ -12,39 +12,34 @@ ROUNDING = 1e-12  # SI units: what is shown as zero
 
 
 class Elsewhere:
-    """An attribute that people try and that is not there: reading it says what to ask instead.
+    """An attribute that people try in vain: reading it raises an error with what to ask instead.
 
-    A `__getattr__` could answer for every name, and would make every attribute that is there slower to read.
-
-    Args:
-        name: of the attribute.
-        instead: what to ask, in words.
+    A `__getattr__` could answer for every name, but would make every existing attribute slower to read.
     """
 
     def __init__(self, name: str, instead: str) -> None:
         self._name, self._instead = name, instead
 
     def __get__(self, instance: object, owner: type) -> Any:
-        """The error; the attribute itself where the class is asked."""
+        """Raise the error; the class gets the attribute itself."""
         if instance is None:
             return self
         raise AttributeError(f"{owner.__name__} has no attribute {self._name!r}: {self._instead}")
 
 
 class Introduced:
-    """Base of objects that people look at: `repr` in one line, `print` in a few, `dir` without internals.
+    """Base of user-facing objects: `repr` in one line, `print` in a few, `dir` without internals.
 
-    A subclass says the rest of its line in `_summary`, and the lines below it in `_details`. Both must be cheap. None
-    of this raises, whatever the object holds: one looks at an object when something has gone wrong. Names that people
-    try, from what other libraries call the same, are the keys of `_elsewhere`
-    (several in one, with blanks between), with what to ask instead.
+    A subclass adds to its line in `_summary` and to the lines below in `_details`. Both must be cheap. None of this
+    raises, since people look at an object when something has gone wrong. `_elsewhere` maps names from other libraries
+    (several in one key, separated by blanks) to what to ask instead.
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset()  # for the other packages, and of no use to who writes scripts
     _elsewhere: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Answer for the names that are not there."""
+        """Install the answers for missing names."""
         super().__init_subclass__()
         for names, instead in cls.__dict__.get("_elsewhere", {}).items():
             for name in names.split():
@@ -72,7 +67,7 @@ class Introduced:
             return repr(self)
 
     def __dir__(self) -> list[str]:
-        """The names that are meant for users."""
+        """Names for users."""
         kind = type(self)
         return sorted(
             name
@@ -82,17 +77,17 @@ class Introduced:
 
 
 def number(value: float) -> str:
-    """A number as people write it: six digits, and 0 for what rounding leaves of it."""
+    """A number with six digits, and 0 for rounding errors."""
     return "0" if abs(value) < ROUNDING else f"{value:.6g}"
 
 
 def fixed(value: float, digits: int) -> str:
-    """A number with so many digits after the point, and no sign where all of them are 0."""
+    """A number with so many decimals, without sign where all digits are 0."""
     return f"{round(float(value), digits) + 0.0:.{digits}f}"
 
 
 def measure(number: SupportsFloat) -> str:
-    """Four digits of a margin or a ratio; 0 and infinity for what rounding leaves of them."""
+    """Four digits of a margin or a ratio; 0 and infinity for rounding errors."""
     value = float(number)
     if abs(value) > 1.0 / ROUNDING:
         return "inf" if value > 0.0 else "-inf"
@@ -105,14 +100,9 @@ def vector(values: Iterable[float]) -> str:
 
 
 def axes(direction: Sequence[float], signed: bool = True) -> str:
-    """A direction of motion in words.
+    """A direction (6,), linear, then angular, in one unit, in words: `along +x`, `along +x +y and about -z`.
 
-    Args:
-        direction: (6,) linear, then angular, in one unit; what is less than `MINOR` of the largest is left out.
-        signed: False for a line that has no sense.
-
-    Returns:
-        Such as `along +x`, `about -z`, `along +x +y and about -z`.
+    Components below `MINOR` of the largest are left out; `signed` is False for a line without orientation.
     """
     largest = max(abs(float(size)) for size in direction)
     names = [
@@ -124,28 +114,14 @@ def axes(direction: Sequence[float], signed: bool = True) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in a row.
-
-    Args:
-        names: as many as there are.
-
-    Returns:
-        The first `SHOWN`, and how many more there are.
-    """
+    """The first `SHOWN` names, and the number of the others."""
     every = list(names)
     more = f", and {len(every) - SHOWN} more" if len(every) > SHOWN else ""
     return ", ".join(every[:SHOWN]) + more
 
 
 def alike(text_of: Mapping[str, str]) -> list[str]:
-    """Names that share a text, together.
-
-    Args:
-        text_of: texts by name.
-
-    Returns:
-        One line per text, with all the names that it goes with: `a, b: text`.
-    """
+    """One line `a, b: text` per text, with all names that share it."""
     names: dict[str, list[str]] = {}
     for name, text in text_of.items():
         names.setdefault(text, []).append(name)
@@ -153,13 +129,5 @@ def alike(text_of: Mapping[str, str]) -> list[str]:
 
 
 def counted(number: int, what: str) -> str:
-    """A number and what it counts.
-
-    Args:
-        number: how many.
-        what: they are, in the singular.
-
-    Returns:
-        Such as `3 limbs`.
-    """
+    """A number and its noun, given in the singular: `3 limbs`."""
     return f"{number} {what}{'' if number == 1 else 's'}"

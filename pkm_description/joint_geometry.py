@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The geometry of a tree joint: its freedoms by name and axis, and where its position puts the child link.
+"""The geometry of a tree joint: its degrees of freedom by name and axis, and the child link's frame at a position.
 
-A joint is a chain of freedoms, each a slide along an axis or a turn about one, and its position is one number for each:
+A joint is a chain of slides and turns about axes, and its position is one number [m or rad] for each:
 
     revolute, continuous, prismatic   <joint>                                           the joint's own axis
     planar                            <joint>/x, /y, /angle                             `frame_along(axis)`
     floating                          <joint>/x, /y, /z, then /yaw, /pitch, /roll       Rz(yaw) Ry(pitch) Rx(roll)
 
-Slides come first, so that they are along axes of the joint frame. Lengths in m, angles in rad.
+Slides come first, so that they are along axes of the joint frame.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ from pkm_description.rotations import cross, rotation_about, rpy_from_rotation, 
 
 @dataclass(frozen=True, eq=False)
 class Freedom:
-    """One freedom of a joint: it slides along `axis` (3,), a unit vector, or turns about it.
-
-    The axis is given in the frame that the freedoms before it have moved.
-    """
+    """One degree of freedom: slide along, or turn about, the unit `axis` (3,) in the frame moved by those before it."""
 
     name: str
     slides: bool
@@ -33,16 +30,10 @@ class Freedom:
 
 
 def frame_along(axis: Array) -> Array:
-    """Frame whose z axis is a given direction; the identity for the z axis.
+    """Rotation (3, 3) whose z axis is a non-zero direction (3,); the identity for the z axis.
 
     Its x axis is the old one projected onto the plane across `axis`; the old y axis instead, where `axis` is within 26
     degrees of the x axis.
-
-    Args:
-        axis: direction (3,), of any length but zero.
-
-    Returns:
-        Rotation (3, 3) whose third column is the direction.
     """
     z = axis / np.linalg.norm(axis)
     near = np.eye(3)[1 if abs(z[0]) > 0.9 else 0]
@@ -52,7 +43,7 @@ def frame_along(axis: Array) -> Array:
 
 
 def freedoms(joint: Joint) -> tuple[Freedom, ...]:
-    """The freedoms of a joint in the order of its position; none for a fixed joint."""
+    """Degrees of freedom of a joint in the order of its position; none for a fixed joint."""
     if joint.type is JointType.FIXED:
         return ()
     if joint.type is JointType.PLANAR:
@@ -68,7 +59,7 @@ def freedoms(joint: Joint) -> tuple[Freedom, ...]:
 
 
 def floating_freedoms(prefix: str) -> tuple[Freedom, ...]:
-    """The six freedoms of a free body: x, y, z, yaw, pitch, roll, named with a prefix."""
+    """The degrees of freedom of a free body: x, y, z, yaw, pitch, roll, named with a prefix."""
     x, y, z = np.eye(3)
     slides = tuple(Freedom(f"{prefix}{name}", True, axis) for name, axis in (("x", x), ("y", y), ("z", z)))
     turns = tuple(Freedom(f"{prefix}{name}", False, axis) for name, axis in (("yaw", z), ("pitch", y), ("roll", x)))
@@ -76,15 +67,7 @@ def floating_freedoms(prefix: str) -> tuple[Freedom, ...]:
 
 
 def child_frame(joint: Joint, position: Array) -> Array:
-    """Where a position puts the child link.
-
-    Args:
-        joint: the joint.
-        position: one number [m, rad] for each of its freedoms, (dof,).
-
-    Returns:
-        Frame (4, 4) of the child link in the joint frame.
-    """
+    """Frame (4, 4) of the child link in the joint frame at a position (dof,) [m, rad]."""
     frame = np.eye(4)
     for freedom, value in zip(freedoms(joint), position, strict=True):
         if freedom.slides:
@@ -95,15 +78,9 @@ def child_frame(joint: Joint, position: Array) -> Array:
 
 
 def position_at(joint: Joint, frame: Array) -> Array:
-    """Position at which the child link stands at a frame: the inverse of `child_frame`.
+    """Position (dof,) for a frame (4, 4) of the child link: the inverse of `child_frame`, angles within pi of zero.
 
-    Args:
-        joint: the joint.
-        frame: frame (4, 4) of the child link in the joint frame. Where the joint cannot reach it, each freedom takes
-            its own part of it.
-
-    Returns:
-        Position (dof,), angles within pi of zero.
+    Where the joint cannot reach the frame, each degree of freedom takes its own part of it.
     """
     if joint.type is JointType.FLOATING:
         return np.concatenate((frame[:3, 3], rpy_from_rotation(frame[:3, :3])[::-1]))
@@ -112,6 +89,6 @@ def position_at(joint: Joint, frame: Array) -> Array:
 
 
 def home_positions(mechanism: Mechanism) -> dict[str, float]:
-    """Home position [m, rad] of every freedom of the tree, by name, in the order of `Mechanism.home_joints`."""
+    """Home position [m, rad] of every degree of freedom by name, in the order of `Mechanism.home_joints`."""
     names = [freedom.name for joint in mechanism.joints for freedom in freedoms(joint)]
     return dict(zip(names, map(float, mechanism.home_joints), strict=True))

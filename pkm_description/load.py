@@ -24,18 +24,15 @@ from pkm_description.urdf.xml_text import check_length, read_file, read_xml, roo
 
 
 def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> Mechanism:
-    """Load a parallel robot.
+    """Load a parallel robot, checked, with its home configuration, mobility and limbs.
 
     Args:
         source: a robot of the gallery (`"delta"`), the path of a URDF+ file (`.xacro` is expanded), or URDF+ text.
-            Where the root element is `<mujoco>`, it is imported from MJCF.
+            MJCF with root element `<mujoco>` is imported.
         xacro_args: values of `<xacro:arg>` arguments, by name; for MJCF the bodies `platform` and `base`.
 
-    Returns:
-        The checked robot, with its home configuration, its mobility and its limbs.
-
     Raises:
-        DescriptionError: what cannot be used, with the element at fault, the problem and the remedy.
+        DescriptionError: the robot is unusable, with the element at fault, the problem and the remedy.
     """
     text, origin = expand(source, xacro_args)
     if not origin:
@@ -48,18 +45,7 @@ def load_mechanism(source: str | os.PathLike[str], xacro_args: Mapping[str, str]
 
 
 def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None = None) -> tuple[str, str]:
-    """Plain URDF+ text of a robot.
-
-    Args:
-        source: as for `load_mechanism`.
-        xacro_args: as for `load_mechanism`.
-
-    Returns:
-        The text, and the path of the file that it came from; the path is empty where `source` is the text itself.
-
-    Raises:
-        DescriptionError: a name that is none, a file that cannot be read, or a text that cannot be expanded.
-    """
+    """Plain URDF+ text of a robot, arguments as in `load_mechanism`, and the path of its file, empty for a text."""
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         check_length(source, "URDF text")
         if root_tag(source) == "mujoco":
@@ -78,17 +64,7 @@ def expand(source: str | os.PathLike[str], xacro_args: Mapping[str, str] | None 
 
 
 def xacro_arguments(text: str) -> dict[str, str]:
-    """The arguments of a robot's xacro file, as command lines and launch files take them.
-
-    Args:
-        text: "name:=value name:=value".
-
-    Returns:
-        Values by name.
-
-    Raises:
-        DescriptionError: a word is no such pair.
-    """
+    """Xacro arguments by name from "name:=value name:=value", as in command lines and launch files."""
     pairs = [pair.partition(":=") for pair in text.split()]
     for name, sign, value in pairs:
         if not (name and sign):
@@ -97,17 +73,7 @@ def xacro_arguments(text: str) -> dict[str, str]:
 
 
 def find_robot(source: str | os.PathLike[str]) -> Path:
-    """The file that is meant.
-
-    Args:
-        source: its path, or a robot of the gallery.
-
-    Returns:
-        The path of the file, which is there.
-
-    Raises:
-        DescriptionError: there is none.
-    """
+    """Existing file of a robot, from a path or the gallery; `DescriptionError` where there is none."""
     if not isinstance(source, (str, os.PathLike)):
         raise DescriptionError(
             f"source {shortened(repr(source), 60)}",
@@ -130,7 +96,7 @@ def find_robot(source: str | os.PathLike[str]) -> Path:
 
 
 def _beside(path: Path) -> str:
-    """Question after files in the same folder that a mistyped path may have meant; empty where there are none."""
+    """Question after similar files in the folder of a mistyped path; empty where there are none."""
     there = {one.name: one for ending in ("*.urdf", "*.xacro") for one in sorted(path.parent.glob(ending))}
     near = [str(there[name]) for name in difflib.get_close_matches(path.name, there, n=3, cutoff=0.8)]
     return f"; did you mean {' or '.join(near)}?" if near else ""
@@ -144,7 +110,7 @@ def _from_mjcf(source: str | Path, arguments: Mapping[str, str] | None) -> str:
 
 
 def _named_bodies(arguments: Mapping[str, str] | None) -> dict[str, str]:
-    """The arguments that MJCF takes."""
+    """Arguments that MJCF takes."""
     given = dict(arguments or {})
     unknown = given.keys() - {"platform", "base"}
     if unknown:
@@ -155,21 +121,16 @@ def _named_bodies(arguments: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
-    """Build a `Mechanism` from plain URDF+ text.
+    """Build a checked `Mechanism` from plain URDF+ text, such as text from the ROS graph.
 
-    The text is data and nothing else: never a name or a path, no xacro, no MJCF, and no file is opened. What came from
-    the ROS graph is read by this function alone.
+    The text is pure data: never a name or a path, no xacro, no MJCF, and no file is opened.
 
     Args:
         text: URDF+ text.
-        source: the file it came from, for messages and meshes.
-
-    Returns:
-        The checked robot.
+        source: its file, for messages and meshes.
 
     Raises:
-        DescriptionError: what cannot be used, also a text that is larger than any robot's (see
-            `pkm_description.urdf.xml_text` and `pkm_description.urdf.urdf_plus`).
+        DescriptionError: the robot is unusable, or the text too large (see `pkm_description.urdf.xml_text`).
     """
     description = urdf_plus.parse(text, source)
     try:
@@ -182,7 +143,7 @@ def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
 
 
 def _with_units_first(error: DescriptionError, found: Sequence[Suspect]) -> DescriptionError:
-    """The same error of a description in which numbers look like another unit's: that may be all that is wrong."""
+    """The same error preceded by numbers that look like another unit's: these may be its only cause."""
     worst = max(found, key=lambda one: abs(one.value))
     unit, right = ("degrees", "rad") if worst.slip is Slip.DEGREES else ("millimetres", "m")
     return DescriptionError(
@@ -194,7 +155,7 @@ def _with_units_first(error: DescriptionError, found: Sequence[Suspect]) -> Desc
 
 
 def _checked(description: urdf_plus.Description, text: str, source: str) -> Mechanism:
-    """The robot of a description that was read."""
+    """The robot of a parsed description."""
     joints = graph.ordered_tree(description.links, description.joints, description.base_link)
     platform, actuated = description.platform_link, description.actuated
     chain = graph.platform_chain(description.links, joints, description.loops, platform)
@@ -232,15 +193,5 @@ def _checked(description: urdf_plus.Description, text: str, source: str) -> Mech
 
 @lru_cache(maxsize=2)
 def shared_mechanism(text: str) -> Mechanism:
-    """The robot of a text, the same object each time: a process that is forked from one that made it has it made.
-
-    Args:
-        text: as for `mechanism_from_urdf`.
-
-    Returns:
-        The checked robot.
-
-    Raises:
-        DescriptionError: as `mechanism_from_urdf`.
-    """
+    """`mechanism_from_urdf` cached, so that processes forked afterwards have the robot."""
     return mechanism_from_urdf(text)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The description of a parallel robot as plain, immutable data: what the URDF+ file says, checked and indexed.
+"""The description of a parallel robot as plain, immutable data: the URDF+ file, checked and indexed.
 
 Frames follow REP 103. Lengths in m, angles in rad, masses in kg, inertias in kg m^2, efforts in N or N m.
-A transform is a (4, 4) homogeneous matrix that maps coordinates of the named frame into its parent's.
+A transform (4, 4) is homogeneous and maps coordinates of the named frame into its parent's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class JointType(Enum):
 
     @property
     def dof(self) -> int:
-        """Number of freedoms that the joint allows."""
+        """Number of degrees of freedom of the joint."""
         return {"fixed": 0, "floating": 6, "planar": 3}.get(self.value, 1)
 
 
@@ -49,14 +49,14 @@ class LoopType(Enum):
 
     @property
     def dof(self) -> int:
-        """Number of freedoms that the cut joint allows."""
+        """Number of degrees of freedom of the cut joint."""
         return {"spherical": 3, "universal": 2, "revolute": 1, "cylindrical": 2, "prismatic": 1, "planar": 3}.get(
             self.value, 0
         )
 
 
 def frozen(values: object, shape: tuple[int, ...] | None = None) -> Array:
-    """Return `values` as a read-only float array of the given shape."""
+    """`values` as a read-only float array of the given shape."""
     array = np.array(values, dtype=np.float64)
     if shape is not None:
         array = array.reshape(shape)
@@ -74,7 +74,7 @@ class Inertial:
 
     @property
     def massless(self) -> bool:
-        """True where the link carries neither mass nor inertia."""
+        """Whether the link has neither mass nor inertia."""
         return self.mass == 0.0 and not self.inertia.any()
 
 
@@ -98,10 +98,10 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Drive:
-    """What moves an actuated joint.
+    """Drive of an actuated joint.
 
-    `gear_ratio` is motor speed over joint speed; `rotor_inertia` [kg m^2, or kg for a linear motor] is felt before
-    the gear, so the joint feels `armature = gear_ratio**2 * rotor_inertia`. `effort_range` [N m or N] bounds the effort
+    `gear_ratio` is motor speed over joint speed; `rotor_inertia` [kg m^2, or kg for a linear motor] is that before the
+    gear, so the joint feels `armature = gear_ratio**2 * rotor_inertia`. `effort_range` [N m or N] bounds the effort
     besides the joint's limit: of one sign for a cable, which pulls only.
     """
 
@@ -148,17 +148,17 @@ class Joint:
 
     @property
     def actuated(self) -> bool:
-        """True where the joint has a drive, that is a command interface."""
+        """Whether the joint has a drive, that is a command interface."""
         return self.drive is not None
 
     @property
     def unit(self) -> str:
-        """Unit of the position of a joint with one freedom."""
+        """Unit of the position of a joint with one degree of freedom."""
         return "m" if self.type is JointType.PRISMATIC else "rad"
 
     @property
     def effort_unit(self) -> str:
-        """Unit of the effort of a joint with one freedom."""
+        """Unit of the effort of a joint with one degree of freedom."""
         return "N" if self.type is JointType.PRISMATIC else "N m"
 
     def in_words(self) -> str:
@@ -199,10 +199,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Limb:
-    """A connected part of the graph between base and platform: its links, tree joints and loops, by name.
-
-    The joints and loops by which it ends on base and platform are among its own.
-    """
+    """A connected part between base and platform: its links, tree joints and loops, those at its ends included."""
 
     name: str
     links: tuple[str, ...]
@@ -213,17 +210,16 @@ class Limb:
 
 @dataclass(frozen=True, eq=False)
 class Mobility:
-    """Freedoms of the closed mechanism at a generic configuration near home, counted numerically.
+    """Degrees of freedom of the closed mechanism at a generic configuration near home, counted numerically.
 
-    `platform` is the number of freedoms of the platform, `motion` their kind at home (`"3T1R"`: three translations,
-    one rotation), `total` that of the whole mechanism, `idle` the freedoms that neither platform nor actuators see (a
-    rod between two spherical joints spins idly); every other freedom is the platform's. `gruebler` is the
-    Chebychev-Gruebler-Kutzbach count of the same graph, a virtual platform chain counted as a free body;
-    `redundant_constraints` says how many equations of the loops repeat others (0: not overconstrained), `left_out`
-    how many freedoms the loops alone would leave the platform beyond its task coordinates (the body at the tip of a
-    planar five-bar turns about its pin). `singular_home` tells that the number of freedoms at home differs from that
-    nearby. `uncontrolled` counts the freedoms that the platform keeps in general position when every actuator is
-    held: 0 but for robots that are singular everywhere, which must say so.
+    `platform` counts those of the platform, `motion` is their kind at home (`"3T1R"`: three translations, one
+    rotation), `total` counts the whole mechanism's, `idle` those without effect on platform and actuators (a rod
+    spinning between two spherical joints). `gruebler` is the Chebychev-Gruebler-Kutzbach count, a virtual platform
+    chain taken as a free body; `redundant_constraints` are repeated loop equations (0: not overconstrained), `left_out`
+    the platform's degrees of freedom by the loops alone beyond its task coordinates (a body on the tip of a planar
+    five-bar turns about its pin). `singular_home`: the number at home differs from that nearby. `uncontrolled` counts
+    the platform's degrees of freedom in general position with every actuator held: 0 but for robots that are singular
+    everywhere, which must say so.
     """
 
     platform: int
@@ -239,26 +235,25 @@ class Mobility:
 
     @property
     def kinematic_redundancy(self) -> int:
-        """Freedoms that are neither idle nor the platform's; the loader refuses a robot that has any."""
+        """Degrees of freedom neither idle nor the platform's; the loader refuses a robot that has any."""
         return self.total - self.idle - self.platform
 
     @property
     def redundant_actuators(self) -> int:
-        """Actuators beyond those that the platform's freedoms need."""
+        """Actuators beyond the platform's degrees of freedom."""
         return max(0, self.actuators - self.platform)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism(Introduced):
-    """A parallel robot, as its description states it. Built by `load_mechanism`, never changed.
+    """A parallel robot as described. Built by `load_mechanism`, never changed.
 
-    `joints` are in topological order (a joint after the joint that carries its parent link). `platform_chain` names
-    the joints from base to platform where that chain is the robot's task coordinates (massless links that carry
-    nothing else), and is empty where the platform hangs on a real limb. `limbs` are the connected parts that removing
-    base and platform (with whatever is rigidly fixed to them) leaves. Where the platform is articulated, its bodies
-    beside `platform_link`, with the joints and loops among them all, are `articulated_platform` and no limb.
-    `home_joints` are coordinates at which every loop is closed and the platform stands at `home`: one number for each
-    freedom of the joints, in their order (`joint_geometry.py`).
+    `joints` are in topological order. `platform_chain` names the joints from base to platform where these are the task
+    coordinates (massless links that carry nothing else), and is empty where the platform hangs on a real limb. `limbs`
+    are the connected parts without base and platform and what is rigidly fixed to these. The bodies of an articulated
+    platform beside `platform_link`, with their joints and loops, are `articulated_platform` and no limb. `home_joints`
+    are coordinates that close every loop with the platform at `home`: one number [m or rad] per degree of freedom of
+    the joints, in their order (`joint_geometry.py`).
     """
 
     _internal: ClassVar[frozenset[str]] = frozenset({"coordinates_in_words", "parent_joint"})
@@ -283,7 +278,7 @@ class Mechanism(Introduced):
     articulated_platform: Limb | None
     actuated_joints: tuple[str, ...]  # in the order of the <ros2_control> block
     home: Array  # (4, 4) platform in base frame: the description's, else found by closing the loops
-    home_joints: Array  # (n,) positions of the joints' freedoms at home
+    home_joints: Array  # (n,) positions of the joints' degrees of freedom at home
     mobility: Mobility
     urdf: str  # the expanded URDF+ text, as published on /robot_description
     source: str = ""  # where the text came from, for messages
@@ -309,7 +304,7 @@ class Mechanism(Introduced):
         return lines
 
     def coordinates_in_words(self) -> str:
-        """The task coordinates with their units, or what takes their place."""
+        """The task coordinates with their units, or their replacement."""
         chain = [self.joint_named[name] for name in self.platform_chain]
         return listed(f"{joint.name} [{joint.unit}]" for joint in chain) or "none, a pose has x y z qx qy qz qw"
 
@@ -325,10 +320,9 @@ class Mechanism(Introduced):
 
     @cached_property
     def effort_range(self) -> tuple[Array, Array]:
-        """The least and the largest effort of each actuated joint, both (n_actuated,) [N m or N].
+        """Least and largest efforts of the actuated joints, both (n_actuated,) [N m or N], infinite without limit.
 
-        Minus and plus its limit, unless the description says otherwise: of one sign where an actuator only pulls, or
-        only pushes. Infinite where there is no limit.
+        By default minus and plus the limit; of one sign where an actuator only pulls or only pushes.
         """
         joints = [self.joint_named[name] for name in self.actuated_joints]
         limits = np.array([joint.limits.effort for joint in joints])
@@ -340,7 +334,7 @@ class Mechanism(Introduced):
 
     @cached_property
     def one_way_actuators(self) -> NDArray[np.bool_]:
-        """Which actuated joints (n_actuated,) cannot be both pushed and pulled, as by a winch."""
+        """Mask (n_actuated,) of the actuated joints that cannot be both pushed and pulled, as by a winch."""
         least, most = self.effort_range
         return ((least >= 0.0) & (most > 0.0)) | ((most <= 0.0) & (least < 0.0))
 
@@ -351,7 +345,7 @@ class Mechanism(Introduced):
 
     @cached_property
     def parent_joint(self) -> dict[str, Joint]:
-        """The tree joint that carries each link (the base link has none)."""
+        """Tree joint that carries each link (the base link has none)."""
         return {joint.child: joint for joint in self.joints}
 
     @cached_property

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A still picture of a robot, drawn with matplotlib from the primitives of its `<visual>` elements.
+"""A still picture of a robot, drawn with matplotlib from the primitives of its `<visual>` elements, without a screen.
 
-It is seen along parallel rays, so that its scale bar holds everywhere across them. `python -m pkm_description.picture
-delta delta.png` writes one of a robot at home; no screen is needed.
+The view is along parallel rays, so that its scale bar holds everywhere across them.
+`python -m pkm_description.picture delta delta.png` draws a robot at home.
 """
 
 from __future__ import annotations
@@ -29,15 +29,7 @@ LIGHT = np.array([0.4, -0.5, 0.77])
 
 
 def link_poses(mechanism: Mechanism, joints: Array | None = None) -> dict[str, Array]:
-    """Where every link stands.
-
-    Args:
-        mechanism: the robot.
-        joints: positions (n,) [m, rad] in the order of `mechanism.home_joints`; home by default.
-
-    Returns:
-        Pose (4, 4) of every link in the base frame, by name.
-    """
+    """Poses (4, 4) of all links in the base frame, by name, at joints (n,) [m, rad] in the order of `home_joints`."""
     values = mechanism.home_joints if joints is None else np.asarray(joints, dtype=np.float64)
     poses = {mechanism.base_link: np.eye(4)}
     at = 0
@@ -49,29 +41,12 @@ def link_poses(mechanism: Mechanism, joints: Array | None = None) -> dict[str, A
 
 
 def facets(mechanism: Mechanism, joints: Array | None = None) -> tuple[list[Array], list[tuple[float, ...]]]:
-    """What is drawn of a robot.
-
-    Args:
-        mechanism: the robot.
-        joints: as for `link_poses`.
-
-    Returns:
-        Corners (4, 3) [m] in the base frame of each facet of its visuals, and their colours.
-    """
+    """Corners (4, 3) [m] in the base frame of each facet of a robot's visuals, and their colours."""
     return _polygons(mechanism, link_poses(mechanism, joints))
 
 
 def extent(mechanism: Mechanism, joints: Array | None = None) -> tuple[Array, Array]:
-    """How far a robot reaches in the picture. Meshes do not count.
-
-    Args:
-        mechanism: the robot.
-        joints: as for `link_poses`.
-
-    Returns:
-        Lowest and highest x, y, z [m], (3,) each, in the base frame, of what is drawn; of the link frames where that is
-        nothing.
-    """
+    """Lowest and highest x, y, z (3,) [m], base frame, of the visuals without meshes, else of the link frames."""
     poses = link_poses(mechanism, joints)
     polygons, _ = _polygons(mechanism, poses)
     points = np.concatenate(polygons) if polygons else np.array([pose[:3, 3] for pose in poses.values()])
@@ -79,10 +54,9 @@ def extent(mechanism: Mechanism, joints: Array | None = None) -> tuple[Array, Ar
 
 
 class View:
-    """From where a robot is seen: parallel rays, so that lengths across them are true, and how far the picture reaches.
+    """A view along parallel rays, true to lengths across them, that holds `points` (n, 3) [m], base frame.
 
-    Args:
-        points: (n, 3) [m] in the base frame that the picture must hold; flat robots are seen from above.
+    Flat robots are seen from above.
     """
 
     def __init__(self, points: Array) -> None:
@@ -97,41 +71,19 @@ class View:
         self.middle = 0.5 * (seen.max(0) + seen.min(0))
 
     def seen(self, points: Array) -> Array:
-        """Points as they are seen.
-
-        Args:
-            points: (..., 3) [m] in the base frame.
-
-        Returns:
-            How far right, up, and towards the eye (..., 3) [m].
-        """
+        """Right, up and towards the eye (..., 3) [m], of points (..., 3) in the base frame."""
         return np.stack((points @ self.right, points @ self.up, points @ self.back), axis=-1)
 
 
 def held(mechanism: Mechanism, joints: Array | None = None) -> Array:
-    """What a picture of a robot must hold.
-
-    Args:
-        mechanism: the robot.
-        joints: as for `link_poses`.
-
-    Returns:
-        Corners (n, 3) [m] in the base frame of what is drawn, and the frames of base and platform.
-    """
+    """Corners (n, 3) [m], base frame, of the visuals and of the frames of base and platform."""
     poses = link_poses(mechanism, joints)
     polygons, _ = _polygons(mechanism, poses)
     return np.concatenate([*polygons, *(poses[link][None, :3, 3] for link in _framed(mechanism))])
 
 
 def paint(axes: Axes, mechanism: Mechanism, view: View, joints: Array | None = None) -> None:
-    """Draw a robot into axes: its visuals, the frames of base and platform, a scale bar.
-
-    Args:
-        axes: of matplotlib, square.
-        mechanism: the robot.
-        view: from where.
-        joints: as for `link_poses`.
-    """
+    """Draw visuals, frames of base and platform, and a scale bar into square axes."""
     from matplotlib.collections import PolyCollection
 
     poses = link_poses(mechanism, joints)
@@ -154,29 +106,14 @@ def paint(axes: Axes, mechanism: Mechanism, view: View, joints: Array | None = N
 
 
 def draw(mechanism: Mechanism, path: str | os.PathLike[str], joints: Array | None = None, size: int = 840) -> None:
-    """Write a picture of a robot, with the frames of base and platform, and a scale bar.
-
-    Args:
-        mechanism: the robot.
-        path: the file, PNG or SVG by its ending.
-        joints: as for `link_poses`.
-        size: width and height in pixels.
-    """
+    """Write a square picture of a robot, PNG or SVG by its ending, `size` in pixels."""
     figure, axes = canvas(size)
     paint(axes, mechanism, View(held(mechanism, joints)), joints)
     figure.savefig(path)
 
 
 def canvas(size: int, inches: float = 6.0) -> tuple[Figure, Axes]:
-    """An empty square picture that needs no screen.
-
-    Args:
-        size: width and height in pixels.
-        inches: width and height as letters and lines see them; on fewer they are larger.
-
-    Returns:
-        The figure, and axes that fill it.
-    """
+    """Figure and axes of an empty square picture of `size` pixels; fewer `inches` enlarge text and lines."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says what takes long while it lasts. Nothing heavy is imported, as importing is among what takes long."""
+"""Reports long work while it lasts. Imports nothing heavy, as importing is such work."""
 
 from __future__ import annotations
 
@@ -15,14 +15,9 @@ _AGAIN_AFTER = 10.0  # s
 
 @contextlib.contextmanager
 def progress(what: str, more: Callable[[], str] = str) -> Iterator[None]:
-    """Say what is being done, where it takes more than two seconds, and again every ten.
+    """Report `what` after two seconds and again every ten.
 
-    Args:
-        what: is done.
-        more: what just then is to be said beside, or an empty text; in its place, where it begins with the same words.
-
-    Yields:
-        Once, to do it.
+    `more` returns a current addition or nothing; one that begins with `what` replaces it.
     """
     began, done = time.monotonic(), threading.Event()
 

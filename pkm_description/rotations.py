@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rotations and poses; a quaternion is x y z w, of unit length, a pose (7,) is x y z qx qy qz qw.
 
-A rotation (3, 3) takes coordinates of the turned frame into those of the fixed one. A rotation vector (3,) [rad] is
-along the axis and as long as the angle; rpy (3,) [rad] is URDF's roll, pitch, yaw: Rz(yaw) Ry(pitch) Rx(roll). A
-transform is a homogeneous matrix (4, 4). Frames are right-handed, lengths in m.
-
-`pkm_kinematics/kernels/compiled_rotations.py` has what compiled code and a control period need.
+A rotation (3, 3) maps coordinates of the turned frame to the fixed one. A rotation vector (3,) [rad] is along the axis
+and as long as the angle; rpy (3,) [rad] is URDF's roll, pitch, yaw: Rz(yaw) Ry(pitch) Rx(roll). A transform is
+homogeneous (4, 4). Frames are right-handed, lengths in m. `pkm_kinematics/kernels/compiled_rotations.py` has what
+compiled code and a control period need.
 """
 
 from __future__ import annotations
@@ -21,14 +20,9 @@ UNIT = 1e-3  # a quaternion this near to unit length is meant to have it: single
 
 
 def with_unit_quaternions(poses: Array) -> Array:
-    """Poses with quaternions that are nearly of unit length made exactly so: the one place where that is judged.
+    """Poses (n, 7) with nearly unit quaternions normalised, the same array where none needs it.
 
-    Args:
-        poses: (n, 7).
-
-    Returns:
-        (n, 7), the same array where nothing had to be done. Quaternions of another length, or not finite, are left as
-        they are, for solvers to refuse.
+    The one place of this decision. Other quaternions, or those not finite, stay for solvers to refuse.
     """
     if len(poses) == 1:  # most calls
         x, y, z, w = poses[0, 3:].tolist()
@@ -96,15 +90,9 @@ def rotation_from_rpy(rpy: Array) -> Array:
 
 
 def rpy_from_rotation(rotation: Array) -> Array:
-    """Roll, pitch and yaw of a rotation, pitch within a right angle of zero.
+    """Roll, pitch, yaw (3,) [rad] of a rotation (3, 3), pitch within a right angle of zero.
 
     At a pitch of a right angle only the sum or difference of roll and yaw is determined: there yaw is zero.
-
-    Args:
-        rotation: (3, 3).
-
-    Returns:
-        Roll, pitch, yaw (3,) [rad].
     """
     upright = np.hypot(rotation[1, 0], rotation[0, 0]) < 1e-15
     yaw = 0.0 if upright else float(np.arctan2(rotation[1, 0], rotation[0, 0]))
@@ -147,15 +135,9 @@ def rotation_from_quaternion(quaternion: Array) -> Array:
 
 
 def quaternion_from_rotation(rotation: Array) -> Array:
-    """Unit quaternion of a rotation, by square roots alone.
+    """Unit quaternion x y z w (4,), w >= 0, of a rotation (3, 3), by square roots alone.
 
     Of the four ways to divide, the one with the largest divisor (Shepperd, "Quaternion from rotation matrix", 1978).
-
-    Args:
-        rotation: (3, 3).
-
-    Returns:
-        x y z w (4,), w >= 0.
     """
     (a, b, c), (d, e, f), (g, h, i) = rotation.tolist()
     squares = (1.0 + a - e - i, 1.0 - a + e - i, 1.0 - a - e + i, 1.0 + a + e + i)  # 4 x^2, 4 y^2, 4 z^2, 4 w^2
@@ -197,16 +179,7 @@ def transform_from_pose(pose: Array) -> Array:
 
 
 def pose_distance(first: Array, second: Array, length: float) -> Array:
-    """Distances of poses, position and angle taken together.
-
-    Args:
-        first: poses (..., 7).
-        second: poses (..., 7).
-        length: radius [m] of the arc as which the angle counts.
-
-    Returns:
-        Distances (...,) [m].
-    """
+    """Distances (...,) [m] of poses (..., 7); angles count as arcs of radius `length` [m]."""
     apart, opposite = first - second, first[..., 3:] + second[..., 3:]
     apart, opposite = apart * apart, opposite * opposite
     across = np.sqrt(np.minimum(apart[..., 3:].sum(axis=-1), opposite.sum(axis=-1)))

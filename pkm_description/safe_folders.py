@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders that nobody else writes to: what is read from one is run, or believed."""
+"""Folders that nobody else writes to: their files are executed or trusted."""
 
 from __future__ import annotations
 
@@ -11,17 +11,10 @@ _OTHERS = 0o022  # write permissions of group and others
 
 
 def is_safe(folder: os.stat_result, sources: os.stat_result | None = None) -> bool:
-    """Whether what stands in a folder can only come from this user, from root, or from who wrote the sources.
+    """Whether a folder's content can only come from this user, root, or the writers of `sources`, which it lies in.
 
-    A folder of the user's own group counts, as many systems make them: the group of a user is theirs alone there, and
-    where it is not, they have chosen to share what they write.
-
-    Args:
-        folder: as `os.lstat` or `os.fstat` finds it.
-        sources: the folder of sources that it lies in; who may change these, may change it.
-
-    Returns:
-        True where it is a folder, and safe.
+    The user's own group counts: on many systems it is theirs alone, elsewhere they have chosen to share what they
+    write.
     """
     if not stat.S_ISDIR(folder.st_mode):
         return False
@@ -35,19 +28,7 @@ def is_safe(folder: os.stat_result, sources: os.stat_result | None = None) -> bo
 
 
 def made(folder: Path, sources: Path | None = None) -> Path:
-    """A folder, made where it is missing: for this user alone, unless it lies in a folder of sources.
-
-    Args:
-        folder: its path.
-        sources: the folder of sources that it lies in.
-
-    Returns:
-        The same path.
-
-    Raises:
-        OSError: it cannot be made.
-        PermissionError: it is not safe.
-    """
+    """A folder, created for this user alone unless it lies in `sources`; `PermissionError` if not safe."""
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o777 if sources else 0o700, exist_ok=True)
@@ -57,20 +38,7 @@ def made(folder: Path, sources: Path | None = None) -> Path:
 
 
 def read(folder: Path, name: str, sources: Path | None = None) -> bytes:
-    """What a file of a folder holds.
-
-    Args:
-        folder: its path.
-        name: of the file.
-        sources: the folder of sources that the folder lies in.
-
-    Returns:
-        The content.
-
-    Raises:
-        OSError: it cannot be read.
-        PermissionError: the folder is not safe.
-    """
+    """Content of a file in a folder, which may lie in `sources`; `PermissionError` if the folder is not safe."""
     inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if not is_safe(os.fstat(inside), sources.stat() if sources else None):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""YAML texts as people mean them: numbers as everybody writes them, each key once, lines known, and refused soon.
+"""YAML as people mean it: usual numbers, each key once, lines known, bad texts refused early.
 
-PyYAML reads YAML 1.1, in which 1e12 is a text, 010 is 8, 1:30 is 90, and of two keys of one name the last counts.
+PyYAML reads YAML 1.1, in which 1e12 is a text, 010 is 8, 1:30 is 90, and of two equal keys the last counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import yaml
 from pkm_description.errors import PkmError, shortened
 
 DEPTH = 30  # mappings and lists within each other
-_DIGITS = 18  # of a whole number; beyond these it is a float
+_DIGITS = 18  # of an integer; beyond these it is a float
 _NULL, _BOOL, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
 _WHOLE = re.compile(r"[-+]?[0-9]+$|0x[0-9a-fA-F]+$")
 _NUMBER = re.compile(
@@ -23,12 +23,7 @@ _NUMBER = re.compile(
 
 
 class YamlError(PkmError):
-    """A text that is no YAML, or none that is taken: says where.
-
-    Args:
-        line: counts from 1; 0 where none is meant.
-        problem: what is wrong.
-    """
+    """An unacceptable text, with its line from 1, or 0 for none."""
 
     def __init__(self, line: int, problem: str) -> None:
         self.line = line
@@ -37,7 +32,7 @@ class YamlError(PkmError):
 
 
 class Located(dict[Any, Any]):
-    """A mapping that knows the line on which it begins, and that of each key."""
+    """A mapping that knows its first line, and that of each key."""
 
     line = 0
 
@@ -47,17 +42,7 @@ class Located(dict[Any, Any]):
 
 
 def read(text: str) -> Any:
-    """What a YAML text says.
-
-    Args:
-        text: one document.
-
-    Returns:
-        Mappings (`Located`), lists, texts, numbers, switches, None.
-
-    Raises:
-        YamlError: it cannot be read.
-    """
+    """Content of a YAML document: mappings (`Located`), lists, texts, numbers, switches, None; or `YamlError`."""
     try:
         return _Loader(text).get_single_data()
     except yaml.MarkedYAMLError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are there whole or not at all, whatever ends the process that writes them."""
+"""Files that are whole or missing, whatever ends the writing process."""
 
 from __future__ import annotations
 
@@ -15,17 +15,7 @@ _MODE = 0o666  # of a new file, less what the user's mask takes
 
 @contextlib.contextmanager
 def whole(file: str | Path) -> Iterator[Path]:
-    """A path to write to, of which the file is made at the end.
-
-    Args:
-        file: to be written, in a folder that exists; replaced where it is there.
-
-    Yields:
-        The path of a file beside it, of the same ending, which becomes the file unless an exception comes.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Yields a temporary path of the same ending beside `file`, which becomes the file unless an exception comes."""
     file = Path(file).resolve()
     mode = _mode(file)
     if mode is None:
@@ -44,7 +34,7 @@ def whole(file: str | Path) -> Iterator[Path]:
 
 
 def _mode(file: Path) -> int | None:
-    """The permissions that a file has, or a new one gets; None for a device or a pipe, which is written as it is."""
+    """Permissions of a file, or of a new one; None for a device or a pipe, which is written as it is."""
     try:
         found = file.stat().st_mode
     except OSError:
@@ -53,21 +43,13 @@ def _mode(file: Path) -> int | None:
 
 
 def write_whole(file: str | Path, content: bytes | str) -> None:
-    """Write a file whole or not at all.
-
-    Args:
-        file: to be written, in a folder that exists.
-        content: of the file; a text is written in UTF-8.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write a file whole or not at all; a text is written in UTF-8."""
     with whole(file) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def _mask() -> int:
-    """The user's mask, which can only be read by setting it; of Linux' processes, without."""
+    """The user's mask, which can only be read by setting it; from Linux' process data without that."""
     with contextlib.suppress(OSError, ValueError, StopIteration):
         status = Path("/proc/self/status").read_text()
         return int(next(line for line in status.splitlines() if line.startswith("Umask:")).split()[1], 8)

@@ -25,11 +25,7 @@ from pkm_kinematics.solutions import Solution, quickly_made
 @quickly_made
 @dataclass(frozen=True, eq=False, repr=False)
 class Accelerations(Solution):
-    """Answer of the direct dynamics: NaN where the status is not CONVERGED.
-
-    `condition` says how well the limbs determine the motion of their bodies: the reciprocal condition of the worst
-    limb's equations, as of `InverseSolution`. Computed when asked for.
-    """
+    """Answer of the direct dynamics: NaN where the status is not CONVERGED."""
 
     acceleration: Array  # (..., 6) linear m/s^2, angular rad/s^2
     status: NDArray[np.int64]  # (...,)
@@ -37,7 +33,7 @@ class Accelerations(Solution):
 
     @cached_property
     def condition(self) -> Array:
-        """Reciprocal condition (...,) of the worst limb; 0 where there is no configuration."""
+        """Reciprocal condition (...,) of the worst limb's equations, computed when read; 0 without a configuration."""
         return np.reshape(self._conditions(), np.shape(self.status))
 
     def _values(self) -> list[str]:
@@ -46,7 +42,7 @@ class Accelerations(Solution):
 
 
 def direct(problem: Problem, effort: ArrayLike) -> Accelerations:
-    """See `Dynamics.direct`; the accelerations of the problem are replaced."""
+    """See `Dynamics.direct`; replaces the accelerations of the problem."""
     problem.keep_velocity()
     motions, status = problem.motions, problem.status
     efforts, _ = as_rows(effort, problem.robot.n_actuated, "effort")

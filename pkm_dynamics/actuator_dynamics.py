@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One robot's configuration, motion and efforts by its actuators alone."""
+"""Configuration, motion and efforts of one robot with its actuators as coordinates."""
 
 from __future__ import annotations
 
@@ -21,17 +21,11 @@ _SCRATCH = 6  # rows
 
 
 class ActuatorDynamics:
-    """A robot whose state is a configuration of all joints, closed, and the velocities of its actuators.
+    """A robot whose state is a closed configuration of all joints and the velocities of its actuators.
 
-    It goes on where a limb is stretched or folded (type 1), where nothing that begins with the platform does, and ends
-    where the actuators lose hold of the platform (type 2). Not for several threads.
-
-    Args:
-        dynamics: of the robot.
-        payload: what the platform carries, in its frame.
-
-    Raises:
-        PkmError: the robot has more actuators than freedoms, whose positions then depend on each other.
+    It passes configurations where a limb is stretched or folded (type 1), which platform coordinates cannot, and ends
+    where the actuators no longer determine the platform (type 2). Not thread-safe. Raises `PkmError` for a robot with
+    more actuators than degrees of freedom: their positions depend on each other.
     """
 
     def __init__(self, dynamics: Dynamics, payload: Inertial | None = None) -> None:
@@ -67,28 +61,13 @@ class ActuatorDynamics:
         self._read = Prepared(read_platform, model, data, self._places, self._found).call
 
     def carry(self, payload: Inertial | None) -> None:
-        """The platform carries something else from now on; the state stays.
-
-        Args:
-            payload: in the platform's frame; nothing where None.
-
-        Raises:
-            PkmError: the payload is no body.
-        """
+        """Change the payload (platform frame, None for no payload) and keep the state; `PkmError` if it is no body."""
         self._model = graph_model(self._robot, payload)
 
     # -- state ------------------------------------------------------------------------------------------------------
 
     def place(self, pose: Array, joints: Array) -> Status:
-        """Take a configuration, at rest.
-
-        Args:
-            pose: of the platform (7,), base frame.
-            joints: positions (n_joints,) that close the loops there.
-
-        Returns:
-            CONVERGED, or why there is none; the state then is the one before.
-        """
+        """Set a pose (7,), base frame, and joints (n_joints,) closing the loops, at rest; a refusal changes nothing."""
         q = self._q.copy()
         for name, value in self.kinematics.engine.branch_at(pose).items():
             q[self._graph.names.index(name)] = value
@@ -103,14 +82,7 @@ class ActuatorDynamics:
         return status
 
     def follow(self, q: Array) -> Status:
-        """Move the actuators straight to positions, at rest.
-
-        Args:
-            q: of the actuators (n_actuated,) [rad or m].
-
-        Returns:
-            CONVERGED, or SINGULAR where the way meets a singularity of type 2; the state then is the one before.
-        """
+        """Move straight to actuator positions (n_actuated,), at rest; SINGULAR, unmoved, where type 2 lies between."""
         if not np.isfinite(q).all():
             return Status.INVALID_INPUT
         self._state["q"] = self._q
@@ -122,7 +94,7 @@ class ActuatorDynamics:
         return status
 
     def move(self, velocities: Array, accelerations: Array | None = None) -> Status:
-        """Give the actuators velocities and accelerations (n_actuated,), zero where there are none."""
+        """Set velocities and accelerations (n_actuated,) of the actuators [rad/s, rad/s^2 or m/s, m/s^2]."""
         self.velocities[:] = velocities
         self._state["q"] = self._q
         ud = self._none if accelerations is None else np.array(accelerations, dtype=np.float64)
@@ -135,12 +107,12 @@ class ActuatorDynamics:
 
     @property
     def joints(self) -> Array:
-        """Positions (n_joints,) of all joints."""
+        """Positions (n_joints,) of all joints [rad or m]."""
         return self._by_column(self._q)
 
     @property
     def joint_velocities(self) -> Array:
-        """Velocities (n_joints,) of all joints, after `move` or `step`."""
+        """Velocities (n_joints,) of all joints [rad/s or m/s], after `move` or `step`."""
         return self._by_column(self._state["qd"])
 
     @property
@@ -150,28 +122,24 @@ class ActuatorDynamics:
 
     @property
     def twist(self) -> Array:
-        """Twist (6,) of the platform, after `move` or `step`."""
+        """Twist (6,) of the platform [m/s, rad/s], after `move` or `step`."""
         return self.platform().twist.copy()
 
     def platform(self) -> GraphMotion:
-        """Pose, twist and Jacobian of the platform together, after `place`, `move` or `step`.
-
-        Returns:
-            Of a `GraphMotion` only these are written, and again by the next call.
-        """
+        """Pose, twist and Jacobian only, after `place`, `move` or `step`; the next call overwrites them."""
         self._read(self._model, self._data, self._places, self._found)
         return self._found
 
     @property
     def acceleration(self) -> Array:
-        """Acceleration (6,) of the platform, after `move`."""
+        """Acceleration (6,) of the platform [m/s^2, rad/s^2], after `move`."""
         me, tail = self._state[self._places.carrier], self._places.tail
         arm, w = me["R"] @ tail[:3, 3], me["w"]
         linear = me["dv"] + np.cross(me["dw"], arm) + np.cross(w, np.cross(w, arm)) - self._state["dv"][0]
         return np.concatenate([linear, me["dw"]])
 
     def forward_jacobian(self) -> Array:
-        """Platform twist per actuator velocities (6, n_actuated), where the robot is; its motion is forgotten."""
+        """Platform twist per actuator velocities (6, n_actuated) at the present positions; stops the motion."""
         self.move(self._none)
         return self.platform().jacobian.copy()
 
@@ -183,14 +151,7 @@ class ActuatorDynamics:
     # -- dynamics ---------------------------------------------------------------------------------------------------
 
     def efforts(self, accelerations: Array) -> Array:
-        """Efforts that give the actuators accelerations, at the present velocities.
-
-        Args:
-            accelerations: (n_actuated,) [rad/s^2 or m/s^2].
-
-        Returns:
-            (n_actuated,) [N m or N]; NaN where the actuators have lost hold of the platform.
-        """
+        """Efforts [N m or N] for actuator accelerations (n_actuated,); NaN if these do not determine the platform."""
         self._state["q"] = self._q
         found = np.zeros_like(self._none)
         ud = np.array(accelerations, dtype=np.float64)
@@ -198,14 +159,14 @@ class ActuatorDynamics:
         return found if status == Status.CONVERGED else np.full_like(found, np.nan)
 
     def weight(self) -> Array:
-        """Efforts (n_actuated,) that hold the robot at rest where it is; the velocities of its state stay."""
+        """Efforts (n_actuated,) [N m or N] that hold the robot at rest where it is; its velocities stay."""
         self._state["q"] = self._q
         found = np.zeros_like(self._none)
         status = self._efforts(self._model, self._data, self._none, self._none, found)
         return found if status == Status.CONVERGED else np.full_like(found, np.nan)
 
     def accelerations(self, efforts: Array) -> Array:
-        """Accelerations (n_actuated,) under efforts (n_actuated,); NaN where the actuators have lost hold."""
+        """Accelerations (n_actuated,) under efforts (n_actuated,); NaN where these do not determine the platform."""
         self._state["q"] = self._q
         found = np.zeros_like(self._none)
         tau = np.array(efforts, dtype=np.float64)
@@ -213,16 +174,7 @@ class ActuatorDynamics:
         return found if status == Status.CONVERGED else np.full_like(found, np.nan)
 
     def step(self, efforts: Array, h: float, runge_kutta: bool = True) -> Status:
-        """Let time pass under constant efforts.
-
-        Args:
-            efforts: of the actuators (n_actuated,) [N m or N].
-            h: how much [s].
-            runge_kutta: the classical method, else semi-implicit Euler.
-
-        Returns:
-            CONVERGED, or why no motion goes on; the state then is the one before.
-        """
+        """Advance `h` [s] under efforts (n_actuated,) by Runge-Kutta or semi-implicit Euler; no change on failure."""
         tau = np.ascontiguousarray(efforts, dtype=np.float64)
         rows = self._q, self.velocities, self._scratch
         return Status(self._step(self._model, self._data, runge_kutta, tau, h, *rows))

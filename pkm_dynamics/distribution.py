@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How redundant actuators share a task: the efforts of least norm, within bounds, among all that do the same work.
+"""Distribution of redundant actuator efforts: least norm within bounds, among all that do the same work.
 
-With m actuators for n < m freedoms, `K_a^T tau = b` leaves m - n efforts free: tau = tau_0 + N z, N the null space of
-K_a^T. Dasgupta ("Force redundancy in parallel manipulators: theoretical and practical issues", 2002) compares the
-choices offered here: pseudo-inverse, minimax, and the norms between them. In z they are small convex programmes:
+With m actuators for n < m degrees of freedom, `K_a^T tau = b` leaves m - n efforts free: tau = tau_0 + N z, N the null
+space of K_a^T. Dasgupta ("Force redundancy in parallel manipulators: theoretical and practical issues", 2002) compares
+pseudo-inverse, minimax and the norms between them. In z they are small convex programmes:
 
-* norm 2: least distance to a polyhedron, by the compiled method of the controllers' loop (`kernels/sharing.py`);
+* norm 2: least distance to a polyhedron, by the compiled method of the control loop (`kernels/sharing.py`); `Sharing`
+  offers it to loops, in some microseconds;
 * norms 1 and inf: linear programmes, by `scipy.optimize.linprog` (HiGHS);
 * other norms: `scipy.optimize.minimize` (SLSQP) with the exact gradient, from the answer for norm 2.
-
-`Sharing` is norm 2 for loops, in some microseconds.
 """
 
 from __future__ import annotations
@@ -49,29 +48,28 @@ _INFEASIBLE = 2  # status of `linprog`
 
 
 class DistributionError(PkmError):
-    """A distribution that means nothing for the robot at hand."""
+    """A distribution that does not fit the robot."""
 
 
 class _NoEndError(Exception):
-    """A method went round in a circle, or gave up: nobody knows whether there are efforts within the bounds."""
+    """The method cycles or gives up, so that it is not known whether efforts within the bounds exist."""
 
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Which of all efforts that do the same work to take: those of least `‖weights * tau‖` that respect the bounds.
+    """Choice among all efforts that do the same work: those of least `‖weights * tau‖` within the bounds.
 
-    `norm` is p >= 1 of the p-norm: 2 for the least squares, `numpy.inf` for the least peak. Of several efforts with
-    the same peak those of least squares are taken, so that the answer is unique; with norm 1 it may not be.
+    The default is least squares without bounds, also for actuators that cannot give them.
 
-    `weights` (n_actuated,), positive, are ones where None; "limits" stands for one over each effort limit, so that
-    strong actuators take more.
-
-    `bounds` are lower and upper efforts (n_actuated,) [N m] or [N], infinite where there is none; "limits" stands for
-    those of the description, of one sign where an actuator only pulls or pushes. Equal bounds prescribe an effort: zero
-    for an actuator that has failed. A positive lower bound keeps cables taut that a positive effort shortens, a
-    negative upper bound those it pays out.
-
-    With nothing said, the least squares without bounds, also of actuators that cannot give them.
+    Args:
+        norm: p >= 1 of the p-norm: 2 for least squares, `numpy.inf` for the least peak. Of several efforts with the
+            same peak those of least squares are taken, so that the answer is unique; with norm 1 it may not be.
+        weights: (n_actuated,), positive; ones where None. "limits" is one over each effort limit, so that strong
+            actuators take more.
+        bounds: lower and upper efforts (n_actuated,) [N m or N], infinite where there is none. "limits" takes the
+            description's, of one sign where an actuator only pulls or pushes. Equal bounds prescribe an effort: zero
+            for a failed actuator. A positive lower bound keeps cables taut that a positive effort shortens, a negative
+            upper bound those that it pays out.
     """
 
     norm: float = 2.0
@@ -80,16 +78,7 @@ class Distribution:
 
 
 def meant(distribution: Distribution | None, mechanism: Mechanism) -> Distribution | None:
-    """What a call means that asks for a distribution, or for none.
-
-    Args:
-        distribution: as it was given.
-        mechanism: the robot.
-
-    Returns:
-        Efforts within their ranges where an actuator only pulls, or only pushes, and nothing was asked for. None for
-        the least squares, which need no distribution.
-    """
+    """The distribution of a call, None for plain least squares; by default one-sided actuators keep their ranges."""
     if distribution is None:
         return Distribution(bounds="limits") if mechanism.one_way_actuators.any() else None
     plain = distribution.norm == 2.0 and distribution.weights is None and distribution.bounds is None
@@ -104,19 +93,11 @@ def distribute(
     efforts: Array,
     status: NDArray[np.int64],
 ) -> None:
-    """Replace efforts by those of a distribution, in place, where the status is CONVERGED.
+    """Replace efforts (k, n_actuated) by those of a distribution, in place, where status (k,) is CONVERGED.
 
-    Args:
-        distribution: which efforts to take.
-        names: of the actuated joints.
-        limits: the least and the largest effort [N m] or [N] of each, as described.
-        jacobians: actuated joint rates per velocity in the motion space (k, n_actuated, n), of uniform units.
-        efforts: (k, n_actuated), some that do the work; NaN afterwards where none do within the bounds.
-        status: (k,), EFFORT_LIMIT afterwards at the same rows, SINGULAR where the Jacobian leaves the efforts open, and
-            DIVERGED where the method does not come to an end.
-
-    Raises:
-        DistributionError: the distribution means nothing for this robot, or the method for its norm does not converge.
+    `jacobians` (k, n_actuated, n), of uniform units, are actuated joint rates per velocity in the motion space;
+    `limits` the described least and largest efforts. Efforts become NaN and the status EFFORT_LIMIT where none are
+    within the bounds, SINGULAR where the Jacobian leaves them open, DIVERGED where the method does not end.
     """
     weights, lower, upper = _numbers(distribution, names, limits)
     m, n = jacobians.shape[1:]
@@ -143,7 +124,7 @@ def distribute(
 def _share_squares(
     weights: Array, bounds: tuple[Array, Array], jacobians: Array, efforts: Array, status: NDArray[np.int64]
 ) -> None:
-    """`distribute` for norm 2: all rows in one compiled call."""
+    """`distribute` for norm 2, all rows in one compiled call."""
     _, m, n = jacobians.shape
     # what is to be small is weights * tau: its bounds are weighted, too, and the work of one effort is less
     rows = np.ascontiguousarray(np.swapaxes(jacobians / weights[:, None], 1, 2))
@@ -193,22 +174,7 @@ def _vector(values: ArrayLike, m: int, what: str) -> Array:
 
 
 def least(K: Array, effort: Array, norm: float, weights: Array, lower: Array, upper: Array) -> Array | None:
-    """Of all efforts that do the same work those least in norm within bounds.
-
-    Args:
-        K: actuated joint rates per velocity in the motion space (m, n), of rank n.
-        effort: some that do the work, `K.T @ effort` (m,).
-        norm: p >= 1 of the p-norm.
-        weights: of the actuators in the norm (m,).
-        lower: bounds (m,).
-        upper: bounds (m,).
-
-    Returns:
-        (m,), or None where none are within the bounds.
-
-    Raises:
-        DistributionError: the method for this norm does not converge.
-    """
+    """Efforts (m,) of least p-norm within bounds at the work K^T effort, K (m, n) of rank n; None where none."""
     size = float(np.abs(effort).max())
     if size == 0.0:
         size = 1.0
@@ -236,7 +202,7 @@ def _held(N: Array, start: Array, z: Array, lower: Array, upper: Array) -> bool:
 
 
 def least_squares(N: Array, start: Array, weights: Array, lower: Array, upper: Array) -> Array | None:
-    """z (r,) of least |weights * (start + N z)| with start + N z in bounds; None where there is none."""
+    """z (r,) of least |weights * (start + N z)| with start + N z within bounds; None where there is none."""
     Q, R = np.linalg.qr(weights[:, None] * N)
     c = Q.T @ (weights * start)
     z = -np.linalg.solve(R, c)
@@ -254,10 +220,7 @@ def least_squares(N: Array, start: Array, weights: Array, lower: Array, upper: A
 def _linear_programme(
     N: Array, start: Array, weights: Array, lower: Array, upper: Array, *, peak: bool
 ) -> Array | None:
-    """z (r,) of least peak, or else of least sum, of |weights * (start + N z)|; None where the bounds leave none.
-
-    Of several with the least peak, the one of least squares.
-    """
+    """z (r,) of least peak (ties by least squares), else least sum, of |weights * (start + N z)|; None where none."""
     m, r = N.shape
     cover = np.ones((m, 1)) if peak else np.eye(m)  # |weights * (start + N z)| <= cover @ s
     A, b = weights[:, None] * N, weights * start
@@ -282,10 +245,7 @@ def _linear_programme(
 
 
 def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array, p: float) -> Array | None:
-    """z (r,) of least p-norm of weights * (start + N z) for p between 1 and infinity; None where the bounds leave none.
-
-    Raises `DistributionError` where the method does not converge.
-    """
+    """z (r,) of least p-norm of weights * (start + N z), 1 < p < inf; None where none, or `DistributionError`."""
     begin = least_squares(N, start, weights, lower, upper)
     if begin is None or not _held(N, start, begin, lower, upper):
         return None
@@ -317,16 +277,12 @@ def _between(N: Array, start: Array, weights: Array, lower: Array, upper: Array,
 
 
 class Sharing:
-    """Efforts of least norm within bounds, among all that do the same work; what `Distribution` does with norm 2.
+    """`Distribution` with norm 2 for loops: least norm within bounds among all efforts that do the same work.
 
-    The answer is continuous in the efforts and in the pose as long as bounds leave room. After a call, `short` says
-    whether they left none, so that the answer does less than was asked for.
-
-    Args:
-        lower: bounds (n_actuated,) [N m or N], infinite where there is none.
-        upper: the same.
-        freedoms: of the platform, at most n_actuated.
-        length: of the robot [m], by which forces and moments are compared where bounds leave no room.
+    The answer is continuous in efforts and pose as long as the bounds (n_actuated,) [N m or N], infinite where there is
+    none, leave room. `short` says after a call that they left none, and the answer does less work than asked for;
+    `length` [m] then makes moments comparable with forces. `freedoms` are the platform's degrees of freedom, at most
+    n_actuated.
     """
 
     def __init__(self, lower: Array, upper: Array, freedoms: int, length: float) -> None:
@@ -340,22 +296,18 @@ class Sharing:
         self.redundant = m > freedoms
 
     def at_bound(self, efforts: Array) -> NDArray[np.bool_]:
-        """Which efforts (n_actuated,) are at their bounds, or beyond (n_actuated,)."""
+        """Mask (n_actuated,) of the efforts (n_actuated,) at their bounds or beyond."""
         return (efforts <= self.lower) | (efforts >= self.upper)
 
     def outside(self, efforts: Array) -> NDArray[np.bool_]:
-        """Which efforts (n_actuated,) are beyond their bounds (n_actuated,)."""
+        """Mask (n_actuated,) of the efforts (n_actuated,) beyond their bounds."""
         return (efforts < self.lower) | (efforts > self.upper)
 
     def share(self, jacobian: Array, efforts: Array) -> Array:
-        """The efforts to apply instead of some.
+        """Efforts (n_actuated,) within the bounds that do the work of the given ones, such as a control law's.
 
-        Args:
-            jacobian: of the platform's twist by the actuators' velocities (6, n_actuated), base axes.
-            efforts: that do the work (n_actuated,), such as a law asks for.
-
-        Returns:
-            (n_actuated,), within the bounds; NaN where an argument is not finite, or the pose is singular.
+        `jacobian` (6, n_actuated) is the platform's twist per actuator velocities, base axes. NaN where an argument is
+        not finite or the pose is singular.
         """
         self.short = False
         if not (all_finite(efforts) and all_finite(jacobian.ravel())):
@@ -374,5 +326,5 @@ class Sharing:
 
 
 def _dual(jacobian: Array, freedoms: int) -> Array:
-    """Rows (freedoms, n_actuated) that give the work of efforts: orthonormal, and those of the Jacobian span them."""
+    """Orthonormal rows (freedoms, n_actuated) that give the work of efforts: the span of the Jacobian's rows."""
     return np.ascontiguousarray(np.linalg.svd(jacobian, full_matrices=False)[2][:freedoms])

@@ -6,8 +6,8 @@ platform's origin, in base axes, applied to the platform by its surroundings. Ef
 `Kinematics.actuated_names`. Of the configurations that reach a pose, calls take the one nearest to `seed`, or the one
 of a working `mode`; without either, the one that continues home.
 
-Ranges of joints are not looked at: efforts and accelerations are those of any configuration that closes the loops, and
-CONVERGED where `Kinematics` says JOINT_LIMIT. Between pose and efforts no angle is computed that could be compared.
+Joint limits are ignored: any configuration that closes the loops has an answer, CONVERGED where `Kinematics` says
+JOINT_LIMIT. Between pose and efforts no joint angle is computed that could be compared.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ __all__ = ["Accelerations", "Dynamics", "Efforts"]
 class Dynamics(Introduced):
     """Dynamics of one mechanism, with the inertia of every body, friction, gears and rotors.
 
+    In all methods a `payload` is a body in the platform's frame. They raise `ShapeError` for an array of another shape,
+    `ModeError` for a mode that the robot lacks, and `PkmError` for a payload that is no body.
+
     Args:
-        robot: a mechanism, or its kinematics where these are there already.
+        robot: a mechanism, or its kinematics to share them.
         friction: False leaves out joint friction everywhere, for comparison with models that have none.
 
     Raises:
@@ -67,7 +70,7 @@ class Dynamics(Introduced):
         self.robot = RobotModel(self.kinematics, friction=friction)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as the kinematics, from which the rest is made again."""
+        """Pickled as the kinematics, from which the rest is rebuilt."""
         return partial(type(self), friction=self.friction), (self.kinematics,)
 
     def _summary(self) -> str:
@@ -101,27 +104,23 @@ class Dynamics(Introduced):
 
         Args:
             pose: platform poses (..., 7) in the base frame.
-            twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
-                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
-                5 % away; None is that of a constant velocity in the motion space.
-            wrench: on the platform from outside (..., 6) [N, N m]; none where None.
-            payload: what the platform carries, in its frame; nothing where None.
+            twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
+            acceleration: (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. In a configuration-dependent motion
+                space the nearest possible one is taken, and INVALID_INPUT is more than 5 % away; None is that of a
+                constant velocity in the motion space.
+            wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
             distribution: how redundant actuators share, and bounds to keep. Where None, by minimum norm, and where an
                 actuator only pulls or only pushes within the ranges of the description.
 
         Returns:
-            Efforts (..., n_actuated) and status (...,): INVALID_INPUT for a motion that is not finite, not in the
-            motion space or too fast for numbers to hold, EFFORT_LIMIT where no efforts are within the bounds. It does
-            not tell of joint limits.
+            Efforts (..., n_actuated) [N m or N] and status (...,): INVALID_INPUT for a motion that is not finite, not
+            in the motion space or too fast for floating point, EFFORT_LIMIT where no efforts are within the bounds.
+            Joint limits are not reported.
 
         Raises:
-            ShapeError: an array has another shape.
-            ModeError: the robot has no such mode.
-            PkmError: the payload is no body.
-            DistributionError: the distribution means nothing for this robot.
+            DistributionError: the distribution does not fit the robot.
         """
         plain = wrench is None and payload is None and seed is None and mode is None
         plain = plain and distribution is None and not self._one_way
@@ -146,25 +145,15 @@ class Dynamics(Introduced):
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Accelerations:
-        """Platform acceleration for actuator efforts at a pose and twist.
+        """Platform accelerations (..., 6) [m/s^2, rad/s^2] in base axes for actuator efforts; ignores joint limits.
 
         Args:
             pose: platform poses (..., 7) in the base frame.
-            twist: of the platform (..., 6) [m/s, rad/s] in base axes.
-            effort: of the actuators (..., n_actuated) [N m or N].
-            wrench: on the platform from outside (..., 6) [N, N m]; none where None.
-            payload: what the platform carries, in its frame; nothing where None.
+            twist: (..., 6) [m/s, rad/s] in base axes.
+            effort: actuator efforts (..., n_actuated) [N m or N].
+            wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
-
-        Returns:
-            Accelerations (..., 6) [m/s^2, rad/s^2] in base axes, and status (...,), which does not tell of joint
-            limits.
-
-        Raises:
-            ShapeError: an array has another shape.
-            ModeError: the robot has no such mode.
-            PkmError: the payload is no body.
         """
         return direct(Problem.of(self.robot, pose, twist, None, wrench, payload, seed, mode), effort)
 
@@ -175,21 +164,12 @@ class Dynamics(Introduced):
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Efforts:
-        """Efforts that hold the robot still against gravity.
+        """Efforts (..., n_actuated) [N m or N] that hold the robot still against gravity, shared as by `inverse`.
 
         Args:
             pose: platform poses (..., 7) in the base frame.
-            payload: what the platform carries, in its frame; nothing where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
-
-        Returns:
-            Efforts (..., n_actuated) [N m or N], and status (...,); shared as by `inverse`.
-
-        Raises:
-            ShapeError: an array has another shape.
-            ModeError: the robot has no such mode.
-            PkmError: the payload is no body.
         """
         return inverse(Problem.of(self.robot, pose, payload=payload, seed=seed, mode=mode))
 
@@ -203,29 +183,19 @@ class Dynamics(Introduced):
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> InverseDerivatives:
-        """Derivatives of `inverse` by pose, twist and acceleration, exact to rounding.
+        """Derivatives (..., n_actuated, mobility) of `inverse` by pose, twist and acceleration, exact to rounding.
 
-        In the basis of `Kinematics.subspace`; see `InverseDerivatives` for what stays the same while each is varied.
-        Redundant actuators share by minimum norm.
+        In the basis of `Kinematics.subspace`; `InverseDerivatives` says what stays the same while each is varied.
+        Redundant actuators share by minimum norm. Raises `PkmError` where a configuration-dependent branch carries the
+        platform.
 
         Args:
             pose: platform poses (..., 7) in the base frame.
-            twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
-                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
-                5 % away; None is that of a constant velocity in the motion space.
-            wrench: on the platform from outside (..., 6) [N, N m]; none where None.
-            payload: what the platform carries, in its frame; nothing where None.
+            twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
+            acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
+            wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
-
-        Returns:
-            Efforts, their derivatives (..., n_actuated, mobility), and status (...,).
-
-        Raises:
-            ShapeError: an array has another shape.
-            ModeError: the robot has no such mode.
-            PkmError: the payload is no body, or the platform is carried by a branch that turns with the pose.
         """
         return inverse_derivatives(Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode))
 
@@ -240,33 +210,22 @@ class Dynamics(Introduced):
         mode: int | None = None,
         distribution: Distribution | None = None,
     ) -> Reactions:
-        """Wrenches that every joint and loop transmits, and that of the robot on the ground, for a platform motion.
+        """Wrenches (..., n, 6) [N, N m] that every joint and loop transmits for a platform motion, see `Reactions`.
 
-        Where the robot is overconstrained, the wrenches of least sum of squares, and which of them balance alone
-        determines.
+        Also that of the robot on the ground. For an overconstrained robot, the wrenches of least sum of squares, marked
+        where balance alone does not determine them. SINGULAR where the joints cannot carry the load.
 
         Args:
             pose: platform poses (..., 7) in the base frame.
-            twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
-                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
-                5 % away; None is that of a constant velocity in the motion space.
-            wrench: on the platform from outside (..., 6) [N, N m]; none where None.
-            payload: what the platform carries, in its frame; nothing where None.
+            twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
+            acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
+            wrench: external wrench on the platform (..., 6) [N, N m]; none where None.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
-            distribution: how redundant actuators share, and bounds to keep. Where None, by minimum norm, and where an
-                actuator only pulls or only pushes within the ranges of the description.
-
-        Returns:
-            Wrenches (..., n, 6) [N, N m] with their points, see `Reactions`; the status is SINGULAR where the joints
-            cannot carry the load.
+            distribution: how redundant actuators share, as in `inverse`.
 
         Raises:
-            ShapeError: an array has another shape.
-            ModeError: the robot has no such mode.
-            PkmError: the payload is no body.
-            DistributionError: the distribution means nothing for this robot.
+            DistributionError: the distribution does not fit the robot.
         """
         problem = Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
         return reactions(problem, distribution)
@@ -275,39 +234,28 @@ class Dynamics(Introduced):
         """Mass matrix of the whole robot in the motion space at one pose, `K^T M K`, rotors included.
 
         Args:
-            pose: one pose (7,) in the base frame.
+            pose: one pose (7,) in the base frame; several are a `ShapeError`.
             seed: joint positions (n_joints,) that the configuration is nearest to.
             mode: working mode of the configuration.
 
         Returns:
             (mobility, mobility) [kg, kg m, kg m^2], in the basis of `Kinematics.subspace`; NaN where the pose has no
             regular configuration.
-
-        Raises:
-            ShapeError: an array has another shape, or there are several poses.
-            ModeError: the robot has no such mode.
         """
         return motion_space_form.mass_matrix(self.robot, pose, seed, mode)
 
     def coriolis(
         self, pose: ArrayLike, twist: ArrayLike, seed: ArrayLike | None = None, mode: int | None = None
     ) -> Array:
-        """Coriolis and centrifugal forces in the motion space at one pose and twist.
+        """Coriolis and centrifugal forces (mobility,) [N, N m], basis of `Kinematics.subspace`, at one pose and twist.
 
-        What the actuators give, `K_a^T tau`, to keep the velocity in the motion space, gravity and friction apart.
+        `K_a^T tau` of the actuators that keeps the velocity in the motion space, without gravity and friction.
 
         Args:
-            pose: one pose (7,) in the base frame.
-            twist: of the platform (6,) [m/s, rad/s] in base axes.
+            pose: one pose (7,) in the base frame; several are a `ShapeError`.
+            twist: (6,) [m/s, rad/s] in base axes.
             seed: joint positions (n_joints,) that the configuration is nearest to.
             mode: working mode of the configuration.
-
-        Returns:
-            (mobility,) [N, N m] in the basis of `Kinematics.subspace`.
-
-        Raises:
-            ShapeError: an array has another shape, or there are several poses.
-            ModeError: the robot has no such mode.
         """
         return motion_space_form.coriolis(self.robot, pose, twist, seed, mode)
 
@@ -325,65 +273,42 @@ class Dynamics(Introduced):
 
         Args:
             pose: platform poses (..., 7) in the base frame.
-            twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
-                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
-                5 % away; None is that of a constant velocity in the motion space.
+            twist: (..., 6) [m/s, rad/s] in base axes; at rest where None.
+            acceleration: (..., 6) [m/s^2, rad/s^2] in base axes, as in `inverse`.
             seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
             mode: working mode of the configuration.
 
         Returns:
             Psi (..., n_actuated, n_parameters), NaN where `inverse` has no answer, and the names of the parameters; see
-            `pkm_dynamics.linear_form.regressor` for these.
-
-        Raises:
-            ShapeError: an array has another shape.
-            ModeError: the robot has no such mode.
+            `pkm_dynamics.linear_form.regressor`.
         """
         problem = Problem.of(self.robot, pose, twist, acceleration, seed=seed, mode=mode)
         return regressor(problem, self.parameters)[0], self.parameters.names
 
     @cached_property
     def parameters(self) -> ParameterSet:
-        """The parameters that `regressor` multiplies, with the description's values; without a payload."""
+        """Parameters that `regressor` multiplies, with the description's values; without a payload."""
         return parameters_of(self.kinematics, friction=self.friction)
 
     # -- lean calls -------------------------------------------------------------------------------------------------
 
     def lean_inverse(self, mode: int = 0) -> Callable[[Array, Array], int]:
-        """`call(motion, effort) -> status`: inverse dynamics with arrays in and arrays out, for loops that count time.
+        """`call(motion, effort) -> status`: inverse dynamics for time-critical loops, without checks.
 
         `motion` (25,) is pose (7), twist (6), acceleration (6) and external wrench (6); `effort` (n_actuated,) is
-        written. Both must be contiguous float64 arrays of these sizes, the pose finite with a unit quaternion, and
-        everything inside the motion space: nothing is checked. One call at a time per object returned. Modes of limbs
-        solved by iteration are kept as in `Kinematics.lean_inverse`.
-
-        Args:
-            mode: working mode of the configuration.
-
-        Returns:
-            The call.
+        written. Both must be contiguous float64 arrays, the pose finite with a unit quaternion, all inside the motion
+        space. One call at a time per object returned. Limbs solved by iteration keep their mode as in
+        `Kinematics.lean_inverse`.
 
         Raises:
-            PkmError: the motion space turns with the pose, and there are more actuators than freedoms.
-            ModeError: the robot has no such mode.
+            PkmError: the motion space is configuration-dependent, with more actuators than degrees of freedom.
         """
         return lean_calls.lean_inverse(self.robot, mode)
 
     def lean_direct(self, mode: int = 0) -> Callable[[Array, Array, Array], int]:
-        """`call(motion, effort, acceleration) -> status`: direct dynamics as lean as `lean_inverse`.
+        """`call(motion, effort, acceleration) -> status`: direct dynamics as lean as `lean_inverse`, errors alike.
 
         `acceleration` (6,) is written; the acceleration inside `motion` must be zero.
-
-        Args:
-            mode: working mode of the configuration.
-
-        Returns:
-            The call.
-
-        Raises:
-            PkmError: the motion space turns with the pose, and there are more actuators than freedoms.
-            ModeError: the robot has no such mode.
         """
         return lean_calls.lean_direct(self.robot, mode)
 
@@ -394,14 +319,6 @@ class Dynamics(Introduced):
 
         Args:
             dt: length of the step [s].
-            mode: working mode of the configuration.
-
-        Returns:
-            The call.
-
-        Raises:
-            PkmError: the motion space turns with the pose, and there are more actuators than freedoms.
-            ModeError: the robot has no such mode.
         """
         return lean_calls.lean_step(self.robot, dt, mode)
 
@@ -417,56 +334,19 @@ class Dynamics(Introduced):
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Problem:
-        """The motions of a call, checked and in rows, with the robot that makes them.
-
-        Args:
-            pose: platform poses (..., 7) in the base frame.
-            twist: of the platform (..., 6) [m/s, rad/s] in base axes; at rest where None.
-            acceleration: of the platform (..., 6) [m/s^2, rad/s^2] in base axes; zero where None. Where
-                the motion space turns with the pose, the nearest possible one is taken, and INVALID_INPUT is more than
-                5 % away; None is that of a constant velocity in the motion space.
-            wrench: on the platform from outside (..., 6) [N, N m]; none where None.
-            payload: what the platform carries, in its frame; nothing where None.
-            seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
-            mode: working mode of the configuration.
-
-        Returns:
-            The problem, with a status per motion.
-
-        Raises:
-            ShapeError: an array has another shape.
-            ModeError: the robot has no such mode.
-            PkmError: the payload is no body.
-        """
+        """The motions of a call, checked and in rows, with a status each and the robot; arguments as in `inverse`."""
         return Problem.of(self.robot, pose, twist, acceleration, wrench, payload, seed, mode)
 
     def model(self, payload: Inertial | None = None) -> Model:
-        """The robot as the kernels of the dynamics take it, with friction where it counts.
-
-        Args:
-            payload: what the platform carries, in its frame; nothing where None.
-
-        Returns:
-            The model, read-only.
-
-        Raises:
-            PkmError: the payload is no body.
-        """
+        """Read-only tables of the robot for the kernels, with a payload (platform frame) and friction if enabled."""
         return self.robot.model(payload)
 
     def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
-        """A table of bodies as it is, or without friction where it shall not count.
-
-        Args:
-            bodies: records of `kernels.records.BODY`.
-
-        Returns:
-            The table, or a copy of it.
-        """
+        """A table of `kernels.records.BODY` as it is, or a copy without friction where that is disabled."""
         return self.robot.with_friction(bodies)
 
 
 @lru_cache(maxsize=2)
 def shared_dynamics(mechanism: Mechanism) -> Dynamics:
-    """The `Dynamics` of a robot on its `shared_kinematics`, the same object each time it is asked for."""
+    """The `Dynamics` of a robot on its `shared_kinematics`, the same object at every call."""
     return Dynamics(shared_kinematics(mechanism))

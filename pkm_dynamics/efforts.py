@@ -24,8 +24,8 @@ from pkm_kinematics.solutions import JointNames, NamedSolution, quickly_made
 class Efforts(NamedSolution):
     """Answer of the inverse dynamics: NaN where the status is not CONVERGED.
 
-    `condition` says how well the drives determine them: the reciprocal condition of their Jacobian, 1 where each pushes
-    in a direction of its own, 0 at a type 2 singularity or where there is no configuration.
+    `condition`: reciprocal condition of the drives' Jacobian, 1 where each drive pushes in a direction of its own, 0 at
+    a type 2 singularity or without a configuration.
     """
 
     _of_all: ClassVar[tuple[str, ...]] = ()
@@ -48,18 +48,7 @@ def inverse(problem: Problem, distribution: Distribution | None = None) -> Effor
 
 
 def efforts_of(problem: Problem, distribution: Distribution | None = None) -> tuple[Array, Array]:
-    """Efforts of the rows of a problem, which gets their status.
-
-    Args:
-        problem: of k motions.
-        distribution: among redundant drives; least squares where None.
-
-    Returns:
-        Efforts (k, n_actuated), and reciprocal conditions (k,).
-
-    Raises:
-        DistributionError: it does not fit the robot.
-    """
+    """Efforts (k, n_actuated) and reciprocal conditions (k,) of a problem's rows; writes their status."""
     motions, status = problem.motions, problem.status
     efforts = nans(len(problem), problem.robot.n_actuated)
     condition = np.zeros(len(problem))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy of the whole robot: kinetic, potential, and what friction takes."""
+"""Energy of the whole robot: kinetic, potential, and the power lost in friction."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from pkm_kinematics.kernels.model_and_data import Choice, Model
 class Energy:
     """Energies (...,) [J]: NaN where the status is not CONVERGED.
 
-    `kinetic` counts every body and every rotor behind its gear. `potential` is that of the weights, zero with every
-    centre of mass at the height of the base's origin. `lost` [W] is the power that friction takes; it is positive or
-    zero.
+    `kinetic` counts every body and every rotor behind its gear. `potential` is zero with every centre of mass at the
+    height of the base's origin. `lost` [W] is the power lost in friction, never negative.
     """
 
     kinetic: Array
@@ -50,23 +49,8 @@ def energy(
 ) -> Energy:
     """Energy of the robot and all that it carries.
 
-    Between two instants, the work of the actuators and of external wrenches is the gain of `total` and the integral of
-    `lost`.
-
-    Args:
-        dynamics: of the robot.
-        pose: platform poses (..., 7).
-        twist: platform twists (..., 6) [m/s, rad/s] in base axes; at rest where None.
-        payload: what the platform carries, in its frame.
-        seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
-        mode: working mode of the configuration.
-
-    Returns:
-        Energies (...,), and their status.
-
-    Raises:
-        ShapeError: an array has another shape.
-        ModeError: the robot has no such mode.
+    Between two instants, the work of the actuators and of external wrenches equals the gain of `total` plus the
+    integral of `lost`. Arguments and errors as in `Dynamics.inverse`.
     """
     problem = dynamics.problem(pose, twist, payload=payload, seed=seed, mode=mode)
     out = np.full((len(problem), 3), np.nan)
@@ -89,24 +73,7 @@ def power(
     seed: ArrayLike | None = None,
     mode: int | None = None,
 ) -> Array:
-    """Power that actuators and an external wrench bring to the robot.
-
-    Args:
-        dynamics: of the robot.
-        pose: platform poses (..., 7).
-        twist: platform twists (..., 6) [m/s, rad/s] in base axes.
-        effort: actuator efforts (..., n_actuated) [N m or N].
-        wrench: force and moment (..., 6) on the platform at its origin, in base axes; none where None.
-        seed: joint positions (n_joints,) or (..., n_joints) that the configuration is nearest to.
-        mode: working mode of the configuration.
-
-    Returns:
-        Power (...,) [W], NaN where the pose has no configuration.
-
-    Raises:
-        ShapeError: an array has another shape.
-        ModeError: the robot has no such mode.
-    """
+    """Power (...,) [W] of efforts (..., n_actuated) and an external wrench, arguments as in `Dynamics.inverse`."""
     rates = dynamics.kinematics.motion(pose, twist, seed=seed, mode=mode).actuated_velocities
     brought = np.sum(rates * np.asarray(effort, dtype=np.float64), axis=-1)
     if wrench is not None:

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The equations of motion in the platform's motion space: mass matrix, Coriolis and centrifugal forces.
-
-The drives have no part in them: both are regular where the drives do not determine the platform (type 2).
-"""
+"""Mass matrix and Coriolis forces in the platform's motion space; regular at type 2, as the drives have no part."""
 
 from __future__ import annotations
 

@@ -3,10 +3,9 @@
 
     det(omega^2 1 - M^-1 K_a^T K K_a) = 0
 
-with M the mass matrix of the whole robot in its motion space, K_a the inverse Jacobian there, and K the stiffness of
-the actuators: Kozak, Ebert-Uphoff, Voglewede and Singhose, "Concept paper: on the significance of the lowest linearized
-natural frequency", 2002. The lowest is zero where the actuators leave the platform a freedom, and low already where the
-bodies of the legs are hard to move.
+M is the mass matrix of the whole robot in its motion space, K_a the inverse Jacobian there, K the stiffness of the
+actuators: Kozak, Ebert-Uphoff, Voglewede and Singhose, "Concept paper: on the significance of the lowest linearized
+natural frequency", 2002. The lowest is zero at a type 2 singularity, and low where the legs' bodies are hard to move.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from pkm_kinematics import Status
 
 
 class StiffnessError(PkmError):
-    """A stiffness that is none, or a pose where the robot has no configuration."""
+    """An invalid stiffness, or a pose where the robot has no configuration."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vibration(Introduced):
     """Natural vibrations at a pose, the lowest first.
 
-    `frequency` (n,) is angular [rad/s]. `shape` (6, n): twists of the platform, linear [m] and angular [rad] at its
-    origin, of kinetic energy one half per unit of their rate: `shape^T M shape = 1`.
+    `frequency` (n,) is angular [rad/s]. `shape` (6, n): platform twists, linear [m] and angular [rad] at its origin, of
+    kinetic energy one half per unit of their rate: `shape^T M shape = 1`.
     """
 
     frequency: Array
@@ -51,23 +50,17 @@ def natural_frequencies(
     seed: ArrayLike | None = None,
     mode: int | None = None,
 ) -> Vibration:
-    """Natural vibrations of a robot whose actuators hold it like springs.
+    """Natural vibrations, the lowest first, of a robot whose actuators hold it like springs.
 
     Stiffness is that of the position loop seen at the joint, one over the compliance of drive and controller; for a
-    computed torque law of stiffness k [1/s^2] the frequency is sqrt(k) and nothing is to be computed. Every body and
-    rotor counts; friction and damping do not, nor does what gravity and the efforts that balance it add to stiffness
-    (m g / l of a pendulum). Links and joints are rigid. Also at singularities of type 2.
+    computed torque law of stiffness k [1/s^2] every frequency is sqrt(k). All bodies and rotors count; friction,
+    damping, and the stiffness due to gravity and its balancing efforts (m g / l of a pendulum) do not. Links and joints
+    are rigid. Valid at type 2 singularities too.
 
     Args:
-        dynamics: of the robot.
-        pose: one pose (7,).
+        pose: one pose (7,) in the base frame.
         stiffness: of the actuators (n_actuated,), or one for all [N m/rad or N/m].
-        payload: what the platform carries, in its frame.
         seed: joint positions (n_joints,) that the configuration is nearest to.
-        mode: working mode of the configuration.
-
-    Returns:
-        Frequencies and shapes, the lowest first.
 
     Raises:
         StiffnessError: a stiffness is negative or not finite, or the pose has no regular configuration.

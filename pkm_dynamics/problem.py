@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A problem of the dynamics: platform motions brought to rows and checked, the robot that moves, and how it is solved.
-
-Every call of `Dynamics` makes one, and hands it to the function that answers.
-"""
+"""A problem of the dynamics, one per call of `Dynamics`: checked rows of motions, the robot, and their solution."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ Code = Callable[..., Any]  # the same by machine code, whose address stands in t
 @quickly_made
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows of platform motions for one robot. `status` is written to as the solve goes on."""
+    """Rows of platform motions for one robot. The solve writes `status`."""
 
     robot: RobotModel
     motions: Array  # (k, 25) pose, twist, acceleration, external wrench, as the kernels take them
@@ -56,28 +53,10 @@ class Problem:
         seed: ArrayLike | None = None,
         mode: int | None = None,
     ) -> Problem:
-        """The problem of a call.
+        """The problem of a call; arguments and errors as in `Dynamics.inverse`.
 
         The status is INVALID_INPUT for motions that are not finite or not in the motion space, and NOT_CONNECTED where
-        nobody knows whether a configuration is of the mode.
-
-        Args:
-            robot: that makes the motions.
-            pose: as in `Dynamics.problem`, and so are those that follow.
-            twist: (..., 6) [m/s, rad/s].
-            acceleration: (..., 6) [m/s^2, rad/s^2].
-            wrench: (..., 6) [N, N m].
-            payload: in the platform's frame.
-            seed: joint positions (n_joints,) or (..., n_joints).
-            mode: working mode.
-
-        Returns:
-            The problem, with a status per motion.
-
-        Raises:
-            ShapeError: an array has another shape.
-            ModeError: the robot has no such mode.
-            PkmError: the payload is no body.
+        it is unknown whether a configuration is of the mode.
         """
         k = robot.kinematics
         model = robot.model(payload)
@@ -111,14 +90,14 @@ class Problem:
         return problem
 
     def __len__(self) -> int:
-        """Return the number of rows."""
+        """Number of rows."""
         return len(self.motions)
 
     # -- motion space -----------------------------------------------------------------------------------------------
 
     @cached_property
     def _spaces(self) -> tuple[Array, Array]:
-        """Motion spaces (k, 6, n) and biases (k, 6); where there is no space, the status says why."""
+        """Motion spaces (k, 6, n) and biases (k, 6); the status says why where there are none."""
         engine, motions, status = self.robot.kinematics.engine, self.motions, self.status
         spaces, biases = engine.spaces_at(motions[:, POSE], self.choice, motions[:, TWIST])
         if not engine.constant_space:
@@ -134,11 +113,11 @@ class Problem:
 
     @property
     def biases(self) -> Array:
-        """Accelerations (k, 6) of the platform while its velocity in the motion space is constant."""
+        """Accelerations (k, 6) of the platform at a constant velocity in the motion space."""
         return self._spaces[1]
 
     def _take_nearest(self) -> None:
-        """Take the possible accelerations that are nearest to those asked for; refuse what is far from any."""
+        """Replace accelerations by the nearest possible ones; refuse those far from any."""
         rows = np.flatnonzero(self.status == Status.CONVERGED)
         spaces, biases = (part[rows] for part in self._spaces)
         engine, asked_for = self.robot.kinematics.engine, self.motions[rows, ACCELERATION]
@@ -147,7 +126,7 @@ class Problem:
         self.status[rows[astray]] = Status.INVALID_INPUT
 
     def keep_velocity(self) -> None:
-        """Take the biases for accelerations: the velocity in the motion space shall be constant."""
+        """Set the accelerations to the biases: constant velocity in the motion space."""
         self.motions[:, ACCELERATION] = self.biases
 
     def motion_jacobians(self) -> Array:
@@ -159,13 +138,9 @@ class Problem:
     def solve(self, kernel: Kernel, out: Array, *given: Array, code: tuple[Code, Record] | None = None) -> None:
         """Solve the rows whose status is CONVERGED; where numbers overflow the status becomes INVALID_INPUT.
 
-        Over all cores where the motion space is constant, else row by row, the model having the space of the row.
-
-        Args:
-            kernel: writes results and the status.
-            out: results (k, ...) of the kernel.
-            given: arrays (k, ...) that the kernel takes beside the motions.
-            code: a call of straight-line code, and how that is recorded, for the rows that it has a result for.
+        On all cores where the motion space is constant, else row by row with the space of the row. `kernel` writes
+        `out` and the status; it gets `given` beside the motions, all (k, ...). `code`: a call of straight-line code and
+        its recording.
         """
         arrays = (self.motions, *given, out, self.status)
         constant = self.robot.kinematics.constant_space
@@ -188,7 +163,7 @@ class Problem:
         self.refuse_overflow(out)
 
     def _solve_where_seeds_are(self, kernel: Kernel, arrays: tuple[NDArray[Any], ...]) -> None:
-        """Solve rows on sides that no closed form takes, where the seed is a configuration: see `Engine.solve`."""
+        """Solve rows outside the closed forms' branches, where the seed is a configuration: see `Engine.solve`."""
         if self.choice.branch != SEEDED:
             return
         constant = self.robot.kinematics.constant_space
@@ -202,30 +177,17 @@ class Problem:
 
     @cached_property
     def _beside(self) -> list[int]:
-        """Rows on sides that no closed form takes."""
+        """Rows on branches that no closed form covers."""
         engine = self.robot.kinematics.engine
         rows: list[int] = engine.beside_closed_forms(self.motions[:, POSE], self.choice).tolist()
         return rows
 
     def model_at(self, i: int) -> Model:
-        """The model that takes the configuration of a row as it is, on whichever side of the closed forms.
-
-        Args:
-            i: the row.
-
-        Returns:
-            The robot's own, or one whose limbs are all solved by iteration from the seed.
-        """
+        """Model for the configuration of row `i`: the robot's own, or one that iterates all limbs from the seed."""
         return self.robot.kinematics.engine.iterating(self.model) if i in self._beside else self.model
 
     def solve_positions(self, kernel: Kernel, out: Array, *given: Array) -> None:
-        """As `solve`, over all cores, by a kernel that does not look at the motion space; numbers may overflow.
-
-        Args:
-            kernel: writes results and the status.
-            out: results (k, ...) of the kernel.
-            given: arrays (k, ...) that the kernel takes beside the motions.
-        """
+        """As `solve`, on all cores, by a kernel that needs no motion space; numbers may overflow."""
         arrays = (self.motions, *given, out, self.status)
         self._solve_at_once(kernel, arrays)
         self._solve_where_seeds_are(kernel, arrays)
@@ -237,11 +199,7 @@ class Problem:
             over_cores(lambda at: kernel(self.model, self.choice.rows(at), *(array[at] for array in arrays)), len(self))
 
     def refuse_overflow(self, out: Array) -> None:
-        """Give rows that should be numbers and are not the status INVALID_INPUT, and NaN.
-
-        Args:
-            out: results (k, ...), written.
-        """
+        """Give rows (k, ...) that overflowed the status INVALID_INPUT, and NaN in `out`."""
         if all_finite(out):
             return
         lost = (self.status == Status.CONVERGED) & ~np.isfinite(out).all(axis=tuple(range(1, out.ndim)))
@@ -249,27 +207,12 @@ class Problem:
             out[lost], self.status[lost] = np.nan, Status.INVALID_INPUT
 
     def moved(self, i: int, motion: Array | None = None) -> Data:
-        """All bodies in place, and moving; blocks inverted.
-
-        Args:
-            i: the row that says how.
-            motion: another motion (25,) from there.
-
-        Returns:
-            Data of their own.
-        """
+        """Data with all bodies moving as in row `i`, or by another motion (25,) from there, blocks inverted."""
         data, model = self.robot.kinematics.engine.data(), self.model_at(i)
         seed_joints(model, data, self.choice, i)
         solve_motion(model, data, self.choice.branch, self.motions[i] if motion is None else motion)
         return data
 
     def shaped(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Rows with the leading axes of the call.
-
-        Args:
-            rows: (k, ...).
-
-        Returns:
-            (..., ...), of which the first are those axes.
-        """
+        """Rows (k, ...) with the leading axes of the call."""
         return shaped(rows, self.shape)

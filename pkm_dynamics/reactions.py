@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrenches that the joints transmit, and the wrench of the whole robot on the ground.
 
-Every body is cut free. What a joint must transmit to its child is the inertia and weight of all that it carries, less
-what the closures on these bodies bring; the closures' wrenches follow from the axes of the joints, along which only
-efforts are transmitted, and from the free platform (legs and platform apart, as in Briot and Khalil, the wrench on the
-platform w_P being resolved into the closures). In Kövecses, Piedboeuf and Lange ("Methods for dynamic
-models of parallel robots and mechanisms", 2002) these wrenches are the Lagrange multipliers of the closures.
+Every body is cut free. A joint transmits to its child the inertia and weight of all that it carries, less what the
+closures on these bodies bring; their wrenches follow from the joint axes, along which only efforts are transmitted, and
+from the free platform (legs and platform apart, as in Briot and Khalil, with w_P resolved into the closures). They are
+the Lagrange multipliers of Kövecses, Piedboeuf and Lange ("Methods for dynamic models of parallel robots and
+mechanisms", 2002).
 
-An overconstrained robot can be stressed without load, so that rigid bodies do not tell how its joints share. Of all
-distributions the one answered has the least sum of squares over all joints, tree and loop alike, moments taken at the
-joints' points and divided by the mean distance of these points from their centre at home: the share does not depend on
-where the loops are cut.
+In an overconstrained robot rigid bodies do not determine the wrenches. The answer has the least sum of squares over all
+joints, tree and loop alike, moments taken at the joints' points and divided by the mean distance of these points from
+their centre at home: it does not depend on where the loops are cut.
 """
 
 from __future__ import annotations
@@ -42,18 +41,18 @@ BALANCED = 1e-7  # of the largest load: what a solve of full accuracy never leav
 class Reactions(Solution):
     """Wrenches at the joints, base axes: NaN where the status is not CONVERGED.
 
-    `wrench` is what the parent exerts on the child, or the predecessor of a loop on its successor: force, then moment
-    about `point`, which is on the joint. Along its axis a joint transmits its effort, less what its own rotor and
-    friction take: nothing, where it is passive and free of friction.
+    `wrench`: the parent's on the child, or the predecessor's of a loop on its successor: force [N], then moment [N m]
+    about `point` on the joint. Its component along the joint's axis is the effort less that of the joint's own rotor
+    and friction: zero in a passive joint without friction.
 
-    `determinate` tells which wrenches follow from balance alone; the others are one choice of many (see the module),
-    `redundant` being the number of independent ways to stress the robot without load.
+    `determinate`: whether balance alone determines a wrench; the others are one choice of many (see the module),
+    `redundant` being the number of independent load-free stresses.
 
-    `base` is what the robot exerts on the ground, force and moment about the base's origin: the weight of all bodies
-    and the external wrench, less the rate of momentum. The base link's own weight and the spin of rotors are left out.
+    `base`: the robot's on the ground, moment about the base's origin: the weight of all bodies and the external wrench,
+    less the rate of momentum, without the base link's own weight and the spin of rotors.
 
-    `branch` is what the platform's own branch exerts on the platform, about its origin: only what no limb can hold. It
-    is zero where the branch merely tells how the pose is written.
+    `branch`: the platform's own branch's on the platform, about its origin: only what no limb can hold. It is zero
+    where the branch merely parametrises the pose.
     """
 
     names: tuple[str, ...]  # limb joints in the order of the description, then loops
@@ -78,30 +77,18 @@ class Reactions(Solution):
         ]
 
     def of(self, name: str) -> Array:
-        """Wrench of one joint or loop.
-
-        Args:
-            name: of the joint or loop.
-
-        Returns:
-            (..., 6) [N, N m] in base axes.
+        """Wrench (..., 6) [N, N m] of one joint or loop, base axes.
 
         Raises:
-            PkmError: there is none of this name.
+            PkmError: there is no joint or loop of this name.
         """
         return np.asarray(self.wrench[..., self._index(name), :])
 
     def along_axes(self, name: str) -> Array:
-        """Wrench of one joint or loop in the joint's own axes.
-
-        Args:
-            name: of the joint or loop.
-
-        Returns:
-            (..., 6) [N, N m]: components 2 and 5 are along its axis, the others across.
+        """Wrench (..., 6) [N, N m] of one joint or loop in the joint's axes: components 2 and 5 are along its axis.
 
         Raises:
-            PkmError: there is none of this name.
+            PkmError: there is no joint or loop of this name.
         """
         R, w = self.axes[..., self._index(name), :, :], self.of(name)
         return np.concatenate([np.einsum("...ji,...j->...i", R, w[..., k : k + 3]) for k in (0, 3)], axis=-1)
@@ -114,10 +101,10 @@ class Reactions(Solution):
 
 @dataclass(frozen=True, eq=False)
 class _Balance:
-    """Balance of the bodies, affine in the closures' unknowns: column 0, then one column per equation of a closure.
+    """Balance of the bodies, affine in the closures' unknowns: column 0, then one column per closure equation.
 
-    `needed` (n_bodies, 6, 1 + n_rows): the wrench at each body's origin that has to come from what carries it.
-    `closing` (n_closures, 6, 1 + n_rows): the wrench of each closure on its successor, at `points` (n_closures, 3).
+    `needed` (n_bodies, 6, 1 + n_rows): wrench at each body's origin that its carrier has to give.
+    `closing` (n_closures, 6, 1 + n_rows): wrench of each closure on its successor, at `points` (n_closures, 3).
     """
 
     needed: Array
@@ -168,7 +155,7 @@ def reactions(problem: Problem, distribution: Distribution | None = None) -> Rea
 
 
 def _listed(kinematics: Kinematics) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Names of all joints and loops, and where they are in the bodies after the platform with the closures behind."""
+    """Names of all joints and loops, and their places in the bodies after the platform followed by the closures."""
     t = kinematics.tables
     order = {name: k for k, name in enumerate(kinematics.joint_names)}
     joints = sorted(range(2, len(t.bodies)), key=lambda i: order[t.names[i]])
@@ -178,7 +165,7 @@ def _listed(kinematics: Kinematics) -> tuple[tuple[str, ...], NDArray[np.int64]]
 
 
 def _swapped(kinematics: Kinematics) -> NDArray[np.bool_]:
-    """Which closures of the tables have the predecessor and the successor of their loop exchanged."""
+    """Mask of the closures whose predecessor and successor are swapped against their loop."""
     t = kinematics.tables
     graph = build_graph(kinematics.mechanism)
     of_loop = {loop.name: graph.bodies[graph.link_body[loop.predecessor]].name for loop in kinematics.mechanism.loops}
@@ -192,7 +179,7 @@ def _swapped(kinematics: Kinematics) -> NDArray[np.bool_]:
 
 
 def _length(kinematics: Kinematics, at: NDArray[np.int64]) -> float:
-    """Mean distance [m] of all joints from their centre at home, that makes moments comparable with forces."""
+    """Mean distance [m] of all joints from their centre at home; makes moments comparable with forces."""
     engine = kinematics.engine
     placed = engine.placed(engine.home, engine.home_joints)
     points = np.concatenate([placed.state["p"][2:], placed.rows["point"][engine.tables.closures["rows_at"]]])[at]
@@ -200,12 +187,12 @@ def _length(kinematics: Kinematics, at: NDArray[np.int64]) -> float:
 
 
 def _moved(wrench: Array, arm: Array) -> Array:
-    """Wrench (6,) or (6, c) about the point from which `arm` (3,) leads to the one that it is given about."""
+    """Wrench (6,) or (6, c) about the start of `arm` (3,), given about its end."""
     return np.concatenate([wrench[:3], wrench[3:] + np.cross(arm, wrench[:3].T).T])
 
 
 def _balance(bodies: NDArray[Any], closures: NDArray[Any], state: NDArray[Any], rows: NDArray[Any]) -> _Balance:
-    """The balance of every body from the tips down, their inertia wrenches in the state."""
+    """Balance of every body from the tips down, from the inertia wrenches in the state."""
     needed = np.zeros((len(bodies), 6, 1 + len(rows)))
     needed[PLATFORM:, :3, 0], needed[PLATFORM:, 3:, 0] = state["force"][PLATFORM:], state["torque"][PLATFORM:]
     closing = np.zeros((len(closures), 6, 1 + len(rows)))
@@ -232,7 +219,7 @@ def _resolve(
     rows: NDArray[Any],
     at: NDArray[np.int64],
 ) -> tuple[Array, Array, Array] | None:
-    """(1, unknowns) (1 + n_rows,), stress without load (n_rows, redundant), wrench of the branch (6,).
+    """(1, unknowns) (1 + n_rows,), load-free stresses (n_rows, redundant), wrench of the branch (6,).
 
     None where efforts and loads do not balance. `allowed` (6, c) spans the twists of the platform's own branch.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the dynamics need of a robot: its kinematics, its tables for the kernels, and machine code made for it."""
+"""A robot as the dynamics need it: kinematics, tables for the kernels, and generated machine code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MANY = 100_000  # states from which on it pays to make straight-line code for th
 
 
 class RobotModel:
-    """One robot as all its dynamics see it: constant, but for the code that is kept once it is made."""
+    """One robot as all its dynamics see it: constant except for its cache of machine code."""
 
     def __init__(self, kinematics: Kinematics, *, friction: bool = True) -> None:
         self.kinematics = kinematics
@@ -49,17 +49,7 @@ class RobotModel:
         return RobotModel(self.kinematics, friction=False) if self.friction else self
 
     def model(self, payload: Inertial | None = None) -> Model:
-        """The robot as the kernels of the dynamics take it: with a payload, and with friction where it counts.
-
-        Args:
-            payload: in the platform's frame.
-
-        Returns:
-            The model, read-only.
-
-        Raises:
-            PkmError: the payload is no body.
-        """
+        """Read-only tables for the kernels, with a payload (platform frame) and friction if enabled."""
         return self._unloaded if payload is None else self._loaded(checked_payload(payload))
 
     @cached_property
@@ -70,15 +60,7 @@ class RobotModel:
         return self.kinematics.engine.model.replace(bodies=self.with_friction(self._bodies(payload)))
 
     def prepared(self, kernel: Any, *others: Any) -> WithScratch:
-        """The call of a kernel that takes a model, data, a choice and more, made once.
-
-        Args:
-            kernel: of some rows.
-            others: examples of its arguments after the choice, of the same types in every call.
-
-        Returns:
-            It, to be called without the data.
-        """
+        """Cached call, without data, of a kernel of model, data, choice and arguments of the types of `others`."""
         found = self._prepared.get(kernel)
         if found is None:
             engine = self.kinematics.engine
@@ -94,15 +76,9 @@ class RobotModel:
         return Prepared(check_motions, *example).call
 
     def efforts_at(self, pose: Array, twist: Array | None, acceleration: Array | None) -> tuple[Array, Array] | None:
-        """Efforts for one motion, in arrays that kernels take as they are: most calls, in half the time of a `Problem`.
+        """Efforts (n_actuated,) and reciprocal condition of the drives for one motion, on home's branches.
 
-        Args:
-            pose: (7,), in the configuration that continues home.
-            twist: (6,) [m/s, rad/s], at rest where None.
-            acceleration: (6,) [m/s^2, rad/s^2], zero where None.
-
-        Returns:
-            (n_actuated,) and the reciprocal condition of the drives' Jacobian; None where a `Problem` shall answer.
+        In half the time of a `Problem`; None where one is needed.
         """
         engine = self.kinematics.engine
         if engine.iterated or not engine.constant_space:
@@ -120,11 +96,11 @@ class RobotModel:
 
     @cached_property
     def _home_choice(self) -> Choice:
-        """What `WorkingModes.choose` says of any pose, where nothing is solved by iteration."""
+        """The answer of `WorkingModes.choose` for any pose where nothing is solved by iteration."""
         return self.kinematics.modes.choose(self.kinematics.engine.home_row)
 
     def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
-        """A table of bodies as it is, or without friction where it shall not count."""
+        """A table of bodies as it is, or without friction where that is disabled."""
         if self.friction:
             return bodies
         bodies = bodies.copy()
@@ -148,16 +124,7 @@ class RobotModel:
         return bodies
 
     def code(self, record: Record, branch: int, n: int) -> MachineCode | None:
-        """Straight-line code. Code that was made is kept.
-
-        Args:
-            record: how the code is recorded.
-            branch: of the closed forms.
-            n: number of states that it is for.
-
-        Returns:
-            The code; None where there is none, or where making it would take longer than so many states.
-        """
+        """Cached straight-line code for a branch; None without, or where making it takes longer than `n` states."""
         if (record, branch) not in self.codes and n >= MANY:
             recording = record(self, branch)
             self.codes[record, branch] = None if recording is None else MachineCode(recording)
@@ -168,18 +135,7 @@ Record = Callable[[RobotModel, int], Recording | None]  # of a kernel for one ro
 
 
 def checked_payload(payload: Inertial) -> Inertial:
-    """A payload as a body that may exist, by the rules of bodies in a description.
-
-    Args:
-        payload: what a caller gave.
-
-    Returns:
-        The same in arrays of numbers.
-
-    Raises:
-        ShapeError: its mass, centre of mass or inertia has another shape.
-        PkmError: it is no `Inertial`, or no body has it.
-    """
+    """A payload as arrays of numbers, checked by the description's rules for bodies (`ShapeError`, `PkmError`)."""
     if not isinstance(payload, Inertial):
         raise PkmError(
             f"payload: expected an Inertial(mass, com, inertia), got an object of type {type(payload).__name__}"

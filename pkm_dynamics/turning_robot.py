@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A robot as the kernels of motion spaces that turn with the pose take it: its limbs, and the whole graph."""
+"""Tables for the kernels of configuration-dependent motion spaces: the limbs, and the whole graph."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ from pkm_kinematics.kernels.records import PLATFORM
 
 
 def graph_model(robot: RobotModel, payload: Inertial | None = None) -> Model:
-    """The whole graph with its actuators held, the platform's mass in the last body of its branch.
-
-    Args:
-        robot: with as many actuators as freedoms.
-        payload: in the platform's frame.
-
-    Returns:
-        The model, whose `subspace` has a column per actuator.
-    """
+    """The whole graph, actuators held, the platform's mass in its branch's last body; a column per actuator."""
     k = robot.kinematics
     graph = k.engine.whole_graph
     tables = graph.holding(k.actuated_names)
@@ -37,18 +29,7 @@ def graph_model(robot: RobotModel, payload: Inertial | None = None) -> Model:
 
 
 def turning_robot(robot: RobotModel, limb_data: Data) -> TurningRobot:
-    """The robot for lean calls.
-
-    Args:
-        robot: whose motion space may turn with the pose.
-        limb_data: in which its configurations are solved.
-
-    Returns:
-        What the kernels take.
-
-    Raises:
-        PkmError: it has more actuators than freedoms.
-    """
+    """The robot for lean calls, configurations solved in `limb_data`; `PkmError` for redundant actuators."""
     engine = robot.kinematics.engine
     if not GraphTracker.serves(engine):
         raise PkmError("lean calls need as many actuators as freedoms where the motion space turns with the pose")
@@ -68,7 +49,7 @@ def turning_robot(robot: RobotModel, limb_data: Data) -> TurningRobot:
 
 
 def _carry(row: Any, platform: Any, frame: Array) -> None:
-    """Add the platform's mass, given in its own frame, to the body of its branch in which `frame` (4, 4) is fixed."""
+    """Add the platform's mass, in its own frame, to the body of its branch that holds `frame` (4, 4)."""
     R, p = frame[:3, :3], frame[:3, 3]
     mass, h = float(platform["mass"]), R @ platform["moment"]
     inertia = R @ _matrix(platform["inertia"]) @ R.T

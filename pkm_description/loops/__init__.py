@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loops of a description in plain NumPy, once when it is loaded: closed at home, freedoms and limbs counted."""
+"""Loops of a description in plain NumPy, for loading: closed at home, degrees of freedom and limbs counted."""

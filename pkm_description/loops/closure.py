@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loop closure equations of a description in plain NumPy: used once, when a description is loaded.
+"""Loop closure equations in plain NumPy, for loading: to check loops, find home and count degrees of freedom.
 
-It serves to check that the loops close, to find the home configuration and to count freedoms. The solvers that run
-in a loop live in `pkm_kinematics`.
-
-Coordinates: those of every moving joint that mimics no other, one for each of its freedoms (`joint_geometry.py`). Steps
-differ from differences of coordinates in the angles of a floating joint only: there a step is a rotation vector in the
-joint frame, which has no singular attitude.
+Coordinates q (size,) are those of every moving joint that mimics no other, one per degree of freedom
+(`joint_geometry.py`). Steps differ from differences of coordinates in the angles of a floating joint only: there a step
+is a rotation vector in the joint frame, which has no singular attitude. The solvers for control are in
+`pkm_kinematics`.
 """
 
 from __future__ import annotations
@@ -23,15 +21,9 @@ from pkm_description.rotations import cross, rotation_from_vector, skew, vector_
 class ClosureModel:
     """Forward kinematics of the tree, residuals and Jacobian of the loops.
 
-    `length` [m] is the characteristic length that makes positions and angles comparable: residuals and the columns of
-    the Jacobian are dimensionless (positions over `length`; translational coordinates in units of `length`). `size` is
-    the number of coordinates, and `slices` says which of them are those of each joint.
-
-    Args:
-        links: all links.
-        joints: all joints, in topological order.
-        loops: all loops.
-        base: name of the base, the root of the tree.
+    The characteristic `length` [m] makes positions and angles comparable: residuals and columns of the Jacobian are
+    dimensionless (positions and translational coordinates over `length`). `size` is the number of coordinates, `slices`
+    gives those of each joint. `joints` are in topological order from the link `base`.
     """
 
     def __init__(self, links: Sequence[Link], joints: Sequence[Joint], loops: Sequence[Loop], base: str) -> None:
@@ -70,7 +62,7 @@ class ClosureModel:
         return np.asarray(q[self.slices[joint.name]])
 
     def reduced(self, values: Array) -> Array:
-        """Coordinates (size,) from those of all moving joints in the order of the tree: mimic joints are left out."""
+        """Coordinates (size,) from those of all moving joints in the order of the tree, without mimic joints."""
         parts, start = [], 0
         for joint in self.joints:
             if joint.name in self.slices:
@@ -94,16 +86,11 @@ class ClosureModel:
         return tuple(self.joints[k] for k in sorted(ranks))
 
     def forward(self, q: Array, joints: Sequence[Joint] | None = None) -> tuple[Array, Array]:
-        """Forward kinematics of the tree.
+        """Poses (n_links, 4, 4) in the base frame, by `link_index`, and twists (n_columns, 6) of joint coordinates.
 
-        Args:
-            q: coordinates (size,).
-            joints: those that are placed, a result of `leading_to`; all by default.
-
-        Returns:
-            Pose of every link in the base frame, (n_links, 4, 4), by `link_index`; and twists (n_columns, 6) in the
-            base frame at its origin, linear, then angular, for each coordinate of each joint, mimic joints included.
-            Poses of links that no placed joint carries are not written.
+        Twists are at the base's origin, base frame, linear, then angular, for each coordinate, mimic joints included.
+        `joints`, a result of `leading_to`, limits the placed joints; poses of links that none of them carries are not
+        written.
         """
         poses = np.empty((len(self.link_index), 4, 4))
         poses[0] = np.eye(4)
@@ -123,15 +110,9 @@ class ClosureModel:
         return poses, np.array(columns).reshape(-1, 6)
 
     def twists(self, columns: Array, joints: Sequence[Joint] | None = None) -> Array:
-        """Velocities of all links.
+        """Twists (n_links, 6, size) per unit of each coordinate, base frame at its origin, from those of `forward`.
 
-        Args:
-            columns: what `forward` gives as its second array.
-            joints: as given to `forward`.
-
-        Returns:
-            Twists (n_links, 6, size) per unit of each coordinate, in the base frame at its origin; zero of links that
-            no placed joint carries.
+        Zero for links that no placed joint carries.
         """
         result = np.zeros((len(self.link_index), 6, self.size))
         position = 0
@@ -151,15 +132,7 @@ class ClosureModel:
         return np.array(self.forward(q, self.leading_to([link]))[0][self.link_index[link]])
 
     def closure(self, q: Array, loops: Sequence[Loop] | None = None) -> tuple[Array, Array]:
-        """How far loops are open.
-
-        Args:
-            q: coordinates (size,).
-            loops: those that count; all by default.
-
-        Returns:
-            Residuals (m,) and their Jacobian (m, size), both dimensionless; 6 less its freedoms for each loop.
-        """
+        """Dimensionless residuals (m,) of loops and their Jacobian (m, size); 6 - dof rows for each loop."""
         counted = self.loops if loops is None else loops
         joints = self.placed_for(counted)
         poses, columns = self.forward(q, joints)
@@ -181,20 +154,11 @@ class ClosureModel:
         return np.concatenate(residuals), np.vstack(rows) * self.scale
 
     def placed_for(self, loops: Sequence[Loop]) -> tuple[Joint, ...]:
-        """The joints that move the links of some loops: a limb alone does not ask where the others are."""
+        """Joints that move the links of some loops, so that one limb does not place the others."""
         return self.leading_to(link for loop in loops for link in (loop.predecessor, loop.successor))
 
     def pose_error(self, q: Array, link: str, target: Array) -> tuple[Array, Array]:
-        """How far a link is from a pose.
-
-        Args:
-            q: coordinates (size,).
-            link: name of the link.
-            target: pose (4, 4) in the base frame.
-
-        Returns:
-            Residual (6,), linear, then angular, and its Jacobian (6, size), both dimensionless.
-        """
+        """Dimensionless residual (6,), linear, then angular, of a link at a pose (4, 4), and Jacobian (6, size)."""
         pose = self.pose_of(link, q)
         residual = np.concatenate(
             (
@@ -214,7 +178,7 @@ class ClosureModel:
         return np.vstack((linear / self.length, twist[3:])) * self.scale
 
     def joint_map(self, names: Sequence[str]) -> Array:
-        """Rows (n, size) that select the coordinates of joints of one freedom."""
+        """Rows (n, size) that select the coordinates of single-coordinate joints."""
         rows = np.zeros((len(names), self.size))
         for row, name in enumerate(names):
             rows[row, self.slices[name]] = 1.0
@@ -222,26 +186,19 @@ class ClosureModel:
 
 
 def _step_directions(joint: Joint) -> list[tuple[Array, Array]]:
-    """Per coordinate of a step, the (linear, angular) velocity in the joint frame."""
+    """Linear and angular velocity in the joint frame per coordinate of a step."""
     zero = np.zeros(3)
     if joint.type is JointType.FLOATING:
         return [(unit, zero) for unit in np.eye(3)] + [(zero, unit) for unit in np.eye(3)]
-    # the freedom that turns comes last: what moves before it leaves its axis as it is
+    # the turning degree of freedom comes last: what moves before it does not change its axis
     return [(f.axis, zero) if f.slides else (zero, f.axis) for f in freedoms(joint)]
 
 
 def loop_equations(loop: Loop, first: Array, second: Array, twist: Array, length: float) -> tuple[Array, Array]:
-    """Equations of one loop.
+    """Dimensionless residual (m,) of a loop and rows (m, size), m = 6 - dof of the cut joint.
 
-    Args:
-        loop: the loop.
-        first: its frame (4, 4) on the predecessor, in the base frame.
-        second: its frame (4, 4) on the successor, in the base frame.
-        twist: velocity (6, size) of the successor relative to the predecessor at the origin of the base frame.
-        length: characteristic length [m].
-
-    Returns:
-        Residual (m,) and rows (m, size), dimensionless, m = 6 less the freedoms of the cut joint.
+    `first` and `second` (4, 4) are its frames on predecessor and successor in the base frame, `twist` (6, size) the
+    successor's relative velocity at the base's origin, `length` the characteristic length [m].
     """
     rotation = first[:3, :3]
     point = second[:3, 3]
@@ -273,7 +230,7 @@ def loop_equations(loop: Loop, first: Array, second: Array, twist: Array, length
 
 
 def _alignment(axis: Array, image: Array, across: Array, angular: Array) -> tuple[Array, Array]:
-    """Angle between two directions that shall coincide, as two components across `axis`, and its rate."""
+    """Angle between two directions that should coincide, as two components across `axis`, and its rate."""
     sine_vector = cross(axis, image)
     sine = float(np.linalg.norm(sine_vector))
     angle = float(np.arctan2(sine, axis @ image))
@@ -284,16 +241,7 @@ def _alignment(axis: Array, image: Array, across: Array, angular: Array) -> tupl
 
 
 def advance(model: ClosureModel, q: Array, step: Array) -> Array:
-    """Coordinates after a step.
-
-    Args:
-        model: the tree.
-        q: coordinates (size,).
-        step: (size,), dimensionless; in the angles of a floating joint a rotation vector in the joint frame.
-
-    Returns:
-        Coordinates (size,).
-    """
+    """Coordinates after a dimensionless step (size,), rotation vectors in the angles of floating joints."""
     moved = q + step * model.scale
     for joint in model.free:
         if joint.type is JointType.FLOATING:

@@ -1,18 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What to change where the drives do not hold a platform, by the kind of its freedoms."""
+"""Remedies for drives that do not hold a platform, by its kind of motion."""
 
 from __future__ import annotations
 
 
 def hold_advice(motion: str) -> str:
-    """What holds a platform of some kind, where its drives do not.
-
-    Args:
-        motion: kind of its freedoms, such as `3T3R`.
-
-    Returns:
-        A remedy, after "change the geometry: ".
-    """
+    """Remedy for a motion such as `3T3R`, to follow "change the geometry: "."""
     if "T" not in motion:
         return (
             "the drives hold a platform that only turns by moments, so that the line along which a rod pushes must "

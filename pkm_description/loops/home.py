@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Home configuration: coordinates of every joint at which all loops close and the platform stands at its home pose."""
+"""Home configuration: coordinates of all joints that close all loops with the platform at its home pose."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Equations = Callable[[Array], tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class HomeRequest:
-    """What the description has about home."""
+    """The description's data on home."""
 
     pose: Array | None  # (4, 4) of the platform in the base frame, if named
-    joints: dict[str, float]  # where the search starts [m, rad], by names of freedoms
+    joints: dict[str, float]  # where the search starts [m, rad], by names of degrees of freedom
     platform: str  # name of the platform link
     drives: tuple[str, ...]  # names of the actuated joints
     path: tuple[str, ...]  # names of the joints from base to platform
@@ -43,7 +43,7 @@ class HomeRequest:
 
 
 class _Search:
-    """Counts the work of one search for home, so that a description without one is refused in bounded time."""
+    """Work counter of one search for home, so that a description without one is refused in bounded time."""
 
     def __init__(self, model: ClosureModel) -> None:
         self.model = model
@@ -53,16 +53,16 @@ class _Search:
 
     @property
     def seconds(self) -> float:
-        """Processor time that it has taken: a busy computer does not give up earlier."""
+        """Processor time used, so that a busy computer does not give up earlier."""
         return time.thread_time() - self._began
 
     @property
     def goes_on(self) -> bool:
-        """Whether another start may be tried."""
+        """Whether another start is allowed."""
         return self._left > 0 and self.seconds < LONGEST
 
     def counted(self, equations: Equations, joints: int) -> Equations:
-        """The same equations, whose evaluations count; each places so many joints."""
+        """The same equations with counted evaluations, each of which places so many joints."""
 
         def evaluated(q: Array) -> tuple[Array, Array]:
             self._left -= joints
@@ -72,21 +72,11 @@ class _Search:
 
 
 def find_home(model: ClosureModel, request: HomeRequest) -> Array:
-    """Close all loops at home.
+    """Coordinates (size,) that close all loops at home; `DescriptionError` where limits or bodies prevent it.
 
-    The search starts from the coordinates that the description names, zero for the others (or the middle of the
-    range where zero is outside), and keeps the solution nearest to them: limb by limb where the platform's pose is
-    named, which makes the limbs independent, then all at once.
-
-    Args:
-        model: the tree and its loops.
-        request: what the description has about home.
-
-    Returns:
-        Coordinates (size,).
-
-    Raises:
-        DescriptionError: home cannot be reached, or only outside a joint's limits.
+    The search starts from the named coordinates, zero for the others (or mid-range where zero is outside), and takes
+    the solution nearest to them: limb by limb where the platform's pose is named, which makes the limbs independent,
+    then all at once.
     """
     _check_reach(model, request)
     start = _start(model, request)
@@ -140,7 +130,7 @@ def _start(model: ClosureModel, request: HomeRequest) -> Array:
 
 
 def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Array) -> tuple[Array, bool]:
-    """Bring the platform to the home pose with the joints that carry it, then close each limb alone.
+    """Bring the platform home with the joints that carry it, then close each limb alone.
 
     Returns coordinates (size,), and False where the platform gets there but a limb does not.
     """
@@ -171,7 +161,7 @@ def _limb_by_limb(search: _Search, request: HomeRequest, start: Array, pose: Arr
 
 
 def _within_carrier(model: ClosureModel, loop: Loop, limbs: Sequence[Limb], carrier: Limb | None) -> bool:
-    """True where a loop joins links of the limb that carries the platform, or those to base or platform."""
+    """Whether a loop joins links of the limb that carries the platform, or those to base or platform."""
     others = {link for limb in limbs if limb is not carrier for link in limb.links}
     return not {loop.predecessor, loop.successor} & others
 
@@ -190,7 +180,7 @@ def _columns(model: ClosureModel, joints: Sequence[str]) -> Array:
 
 
 def _check_branch(search: _Search, request: HomeRequest, pose: Array, q: Array, gap: float) -> None:
-    """Refuse a pose that the platform's own branch does not take: no limb can mend that."""
+    """Refuse a pose that the platform's own branch cannot take, which no limb can mend."""
     model, what = search.model, "the home pose of <pkm> <home>"
     if gap > ROUNDED:
         miss = model.pose_error(q, request.platform, pose)[0]
@@ -208,7 +198,7 @@ def _check_branch(search: _Search, request: HomeRequest, pose: Array, q: Array, 
 def _best(
     search: _Search, equations: Equations, columns: Array, q: Array, preferred: Array, starts: int = STARTS
 ) -> tuple[Array, float]:
-    """The solution nearest to `preferred` among those that Newton's method finds from `q` and from random starts."""
+    """The solution nearest to `preferred` by Newton's method from `q` and from random starts."""
     model = search.model
     lower, upper = bounds(model)
     best, best_gap = close(model, equations, columns, q)
@@ -243,20 +233,11 @@ def _best(
 def close(
     model: ClosureModel, equations: Equations, columns: Array, q: Array, box: tuple[Array, Array] | None = None
 ) -> tuple[Array, float]:
-    """Solve equations by a damped Gauss-Newton method.
+    """Solve equations by a damped Gauss-Newton method; returns coordinates (size,) and the largest residual.
 
-    Steps are of minimal norm, so that coordinates which the equations leave free stay near the start; redundant
-    equations are no obstacle.
-
-    Args:
-        model: the tree.
-        equations: from coordinates (size,) to residuals (m,) and their Jacobian (m, size), dimensionless.
-        columns: which coordinates may move, (size,) of bool.
-        q: coordinates (size,) to start from.
-        box: lower and upper limits (size,) that the iterates keep; none by default.
-
-    Returns:
-        Coordinates (size,), and the largest residual there.
+    Steps are of minimal norm, so that undetermined coordinates stay near the start; redundant equations are harmless.
+    `equations` give dimensionless residuals (m,) and their Jacobian (m, size), `columns` (size,) marks movable
+    coordinates, and `box` are the limits (size,) of the iterates.
     """
     residual, jacobian = equations(q)
     gap = _gap(residual)
@@ -305,7 +286,7 @@ def _stacked(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[A
 
 
 def bounds(model: ClosureModel) -> tuple[Array, Array]:
-    """Lower and upper limits [m, rad], (size,) each, of all coordinates; infinite where there are none."""
+    """Lower and upper limits [m, rad] (size,) of all coordinates, infinite where there are none."""
     lower, upper = np.full(model.size, -np.inf), np.full(model.size, np.inf)
     for joint in model.free:
         if joint.type.dof == 1:
@@ -320,7 +301,7 @@ def _within(q: Array, lower: Array, upper: Array, scale: Array) -> bool:
 
 
 def _wrapped(model: ClosureModel, q: Array, columns: Array) -> Array:
-    """Angles brought into -pi..pi."""
+    """Coordinates with angles in -pi..pi."""
     wrapped = q.copy()
     for joint in model.free:
         for k, freedom in enumerate(freedoms(joint), start=model.slices[joint.name].start):
@@ -330,7 +311,7 @@ def _wrapped(model: ClosureModel, q: Array, columns: Array) -> Array:
 
 
 def _check_reach(model: ClosureModel, request: HomeRequest) -> None:
-    """Refuse at once what bodies are too long or too short for, before any search."""
+    """Refuse, before any search, loops whose bodies are too long or too short to close."""
     base = next(iter(model.link_index))
     placed = None if request.pose is None else (request.platform, request.pose)
     # Bodies of an overconstrained robot may be rounded: that is for the search, whose answer says so.
@@ -367,7 +348,7 @@ def _check(search: _Search, request: HomeRequest, q: Array, gap: float, what: st
 
 
 def _check_limits(model: ClosureModel, q: Array, joints: Sequence[Joint], what: str) -> None:
-    """Refuse a home at which one of some joints is outside its range."""
+    """Refuse a home with one of some joints outside its range."""
     lower, upper = bounds(model)
     for joint in joints:
         block = model.slices[joint.name]

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Partition of a mechanism into limbs, as the literature counts them.
 
-Where base and platform are taken away, the limbs of a Delta fall apart. Those of an H4 or a Par4 do not: they meet in
-half plates that are hinged to the bar which carries the tool, and belong to the platform with it. A body belongs to
-an articulated platform if several driven limbs end in it and the drives of these limbs alone do not hold it. The far
-link of a parallelogram is met by one driven chain alone, the tip of a five-bar that serves as a limb is held by its
-two drives.
+Without base and platform the limbs of a Delta fall apart. Those of an H4 or a Par4 do not: they meet in half plates
+hinged to the bar with the tool, which belong to an articulated platform. A body belongs to it if several driven limbs
+end in it whose drives alone do not hold it: the far link of a parallelogram is met by one driven chain, the tip of a
+five-bar used as a limb is held by its two drives.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from pkm_description.mechanism import Array, Joint, JointType, Limb, Link, Loop
 
 @dataclass(frozen=True)
 class _Edge:
-    """A joint or a loop, and the links that it joins."""
+    """A joint or a loop, and the links it joins."""
 
     name: str
     ends: frozenset[str]
@@ -35,18 +34,9 @@ class _Edge:
 
 
 class LimbGraph:
-    """The links, joints and loops of a description without the joints of the platform chain.
+    """Links, joints and loops of a description without the virtual joints `chain` of the platform.
 
-    Args:
-        links: all links.
-        joints: all joints, in topological order.
-        loops: all loops.
-        base: name of the base.
-        platform: name of the platform link.
-        chain: names of the virtual joints that carry the platform, if it has such a branch.
-
-    Raises:
-        DescriptionError: base and platform are one rigid body.
+    Raises `DescriptionError` where base and platform are one rigid body.
     """
 
     def __init__(
@@ -76,22 +66,13 @@ class LimbGraph:
         self.edges += [_Edge(loop.name, frozenset((loop.predecessor, loop.successor)), loop=True) for loop in loops]
 
     def connected(self) -> tuple[Limb, ...]:
-        """Connected parts that remain when base and platform, with what is fixed to them, are taken away.
-
-        Returns:
-            The parts; a joint or loop that joins base and platform directly is one without links.
-        """
+        """Connected parts without base and platform and what is fixed to these; a direct joint has no links."""
         return self._partition(set())[0]
 
     def limbs(self, model: ClosureModel, home: Array) -> tuple[tuple[Limb, ...], Limb | None]:
-        """The limbs, told from the bodies of an articulated platform.
+        """The limbs, and the bodies of an articulated platform beside the platform link, None if it is rigid.
 
-        Args:
-            model: the tree and loops of the same description.
-            home: coordinates (size,) at which the loops are closed.
-
-        Returns:
-            The limbs; and the bodies of an articulated platform beside the platform link, None if it is rigid.
+        `home` (size,) are coordinates that close the loops.
         """
         articulated: set[str] = set()
         for part in self.connected():
@@ -127,7 +108,7 @@ class LimbGraph:
         return found
 
     def _held(self, body: Set[str], limbs: Set[str], model: ClosureModel, home: Array) -> bool:
-        """True where limbs, with base and body alone and with their drives held, leave the body no motion."""
+        """Whether limbs with held drives, with base and body alone, leave the body no motion."""
         inside = self.base | body | limbs
         loops = [loop for loop in model.loops if {loop.predecessor, loop.successor} <= inside]
         locked = np.vstack((model.closure(home, loops)[1], model.joint_map(self._drives(limbs))))
@@ -173,7 +154,7 @@ class LimbGraph:
 
 
 def _common_beginning(links: Set[str]) -> str:
-    """What the links' names begin with, up to an underscore."""
+    """Common beginning of the links' names up to an underscore."""
     ordered = sorted(links)
     first, last = ordered[0], ordered[-1]
     length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
@@ -184,7 +165,7 @@ def _common_beginning(links: Set[str]) -> str:
 
 
 def _with_unique_names(found: list[Limb]) -> tuple[Limb, ...]:
-    """Call `limb<number>` those without a name, and those that share one."""
+    """Call limbs without a name, or with a shared one, `limb<number>`."""
     names = [limb.name for limb in found]
     kept = {name for name in names if name and names.count(name) == 1}
     free = (f"limb{number}" for number in count(1) if f"limb{number}" not in kept)

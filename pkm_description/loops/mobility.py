@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mobility: the freedoms of the closed mechanism, counted by the rank of its loop equations.
+"""Mobility: degrees of freedom of the closed mechanism, by the rank of its loop equations.
 
 The Chebychev-Gruebler-Kutzbach count is wrong for overconstrained robots (parallelograms, translational robots with
-revolute joints only), so the rank is taken numerically at closed configurations in general position near home; see
+revolute joints only), so the rank is taken numerically at general closed configurations near home; see
 Gogu, "Mobility of mechanisms: a critical review", Mechanism and Machine Theory 40 (2005).
 """
 
@@ -33,7 +33,7 @@ class _Freedoms:
     total: int
     platform: int
     rotations: int
-    left_when_locked: int  # freedoms of the platform that remain when every actuator is held
+    left_when_locked: int  # the platform's degrees of freedom with every actuator held
     idle: int
 
 
@@ -45,25 +45,11 @@ def mobility(
     chain: Sequence[str] = (),
     accept_singular: bool = False,
 ) -> Mobility:
-    """Count the freedoms near home and compare them with the actuators.
+    """Count the degrees of freedom at a general configuration near `home` (size,), and compare with the actuators.
 
-    More actuators than freedoms are redundant actuation and allowed.
-
-    Args:
-        model: the tree and its loops.
-        home: coordinates (size,) at which the loops are closed.
-        platform: name of the platform link.
-        actuated: names of the actuated joints.
-        chain: names of the virtual joints that carry the platform, if it has such a branch.
-        accept_singular: admits a robot that is singular everywhere although it has enough actuators (an architecture
-            singularity).
-
-    Returns:
-        The counts, at a configuration in general position near home.
-
-    Raises:
-        DescriptionError: the loops leave the platform no freedom, the actuators cannot hold it, or the mechanism has
-            freedoms beyond the platform's that are not idle (kinematic redundancy).
+    Redundant actuation is allowed; `accept_singular` admits architecture singularities, robots singular everywhere
+    although they have enough actuators. Raises `DescriptionError` where the platform cannot move, the actuators cannot
+    hold it, or the mechanism has other motions that are not idle (kinematic redundancy).
     """
     at_home = _freedoms(model, home, platform, actuated)
     configurations = _generic_configurations(model, home) or [home]
@@ -104,7 +90,7 @@ def _motion(freedoms: _Freedoms) -> str:
 
 
 def _freed_rank(model: ClosureModel, q: Array, platform: str, chain: Sequence[str]) -> tuple[int, int]:
-    """Rank of the loop equations and number of coordinates when the virtual chain is replaced by a free body."""
+    """Rank of the loop equations and number of coordinates with a free body for the virtual chain."""
     if not chain:
         return rank(model.closure(q)[1]), model.size
     base = next(joint.parent for joint in model.joints if joint.name == chain[0])
@@ -155,7 +141,7 @@ def _freedoms(model: ClosureModel, q: Array, platform: str, actuated: Sequence[s
 
 
 def _loose(model: ClosureModel, q: Array, platform: str, actuated: Sequence[str]) -> str:
-    """How the platform moves while the actuators are held, in base axes; empty where it does not."""
+    """Motion of the platform at held actuators in words, base axes; empty without."""
     locked = null_space(np.vstack((model.closure(q)[1], model.joint_map(actuated))))
     moves, sizes, _ = np.linalg.svd(model.twist_map(platform, q) @ locked)
     free = int((sizes > RANK).sum())
@@ -165,10 +151,7 @@ def _loose(model: ClosureModel, q: Array, platform: str, actuated: Sequence[str]
 def _check_actuators(
     generic: _Freedoms, poses: int, actuated: Sequence[str], platform: str, accept_singular: bool, loose: str
 ) -> None:
-    """Refuse a robot whose platform its drives do not hold at any of the poses that were looked at.
-
-    `loose` says in words how it moves there.
-    """
+    """Refuse a platform that its drives hold at none of the poses; `loose` is its motion there in words."""
     names = ", ".join(actuated)
     if generic.platform == 0:
         raise DescriptionError(
@@ -204,10 +187,9 @@ def _refuse_kinematic_redundancy(
 ) -> None:
     """Raise `DescriptionError`: drives can move the mechanism and leave the platform where it is.
 
-    The pose of the platform then no longer tells where the limbs are. To support such robots, this is the place that
-    would let them pass: each of these freedoms needs a task coordinate of its own beside those of the platform
-    (`pkm_kinematics/model/task.py`). Where other links have all freedoms, as the body that the half plates of an H4
-    carry has, one of these may have been meant, and nothing is wrong with the drives.
+    The platform's pose then does not determine the limbs. Support of such robots would begin here: each of these
+    motions needs a task coordinate beside the platform's (`pkm_kinematics/model/task.py`). Another link with all
+    degrees of freedom (the body on the half plates of an H4) may have been meant as platform.
     """
     remedy = "make the joints of these drives fixed, or describe each stage as a robot of its own"
     if others:
@@ -226,7 +208,7 @@ def _refuse_kinematic_redundancy(
 
 
 def _whole_platforms(model: ClosureModel, q: Array, actuated: Sequence[str]) -> list[str]:
-    """Links that have all freedoms, and that the drives hold: those on which most joints and loops end come first."""
+    """Links with all degrees of freedom that the drives hold, those with most joints and loops first."""
     ends = [link for joint in model.joints for link in (joint.parent, joint.child)]
     ends += [link for loop in model.loops for link in (loop.predecessor, loop.successor)]
     found = []
@@ -238,7 +220,7 @@ def _whole_platforms(model: ClosureModel, q: Array, actuated: Sequence[str]) -> 
 
 
 def _surplus_drives(model: ClosureModel, q: Array, platform: str, actuated: Sequence[str]) -> list[str]:
-    """Drives that can be held while the platform keeps all its freedoms, those nearest to the base first."""
+    """Drives that can be held without loss of the platform's motions, those nearest to the base first."""
     carrier = {joint.child: joint for joint in model.joints}
 
     def depth(link: str) -> int:
@@ -257,7 +239,7 @@ def _surplus_drives(model: ClosureModel, q: Array, platform: str, actuated: Sequ
 
 
 def beside_home(mechanism: Mechanism) -> Mechanism:
-    """The same robot with a home in general position near its own; unchanged where none is found."""
+    """The same robot with a general home near its own; unchanged where none is found."""
     model = ClosureModel(mechanism.links, mechanism.joints, mechanism.loops, mechanism.base_link)
     home = model.reduced(mechanism.home_joints)
     found = _generic_configurations(model, home)
@@ -272,16 +254,9 @@ def beside_home(mechanism: Mechanism) -> Mechanism:
 
 
 def check_gears(mechanism: Mechanism) -> None:
-    """Refuse a mimic joint that takes a freedom from the platform which the loops leave it.
+    """Refuse a mimic joint that takes a motion from the platform which the loops leave it.
 
-    The solvers follow the loops only. A mimic joint that repeats what the loops say already (the coupled arms of a
-    Par2) is fine.
-
-    Args:
-        mechanism: the robot.
-
-    Raises:
-        DescriptionError: without its mimic joints the platform would have more freedoms.
+    The solvers follow the loops only. A mimic joint may repeat what the loops imply (the coupled arms of a Par2).
     """
     geared = [joint.name for joint in mechanism.joints if joint.mimic is not None]
     if not geared:
@@ -300,19 +275,10 @@ def check_gears(mechanism: Mechanism) -> None:
 
 
 def check_moves_mass(model: ClosureModel, home: Array, platform: str, actuated: Sequence[str]) -> None:
-    """Refuse an actuated joint that can move without moving any mass: its effort means nothing.
+    """Refuse an actuated joint that can move without mass, whose effort is then meaningless.
 
-    Massless links inside (crosses of universal joints, virtual joints of the platform) are normal; the test is that
-    the inertia of the closed mechanism, seen by platform and actuators, is positive definite.
-
-    Args:
-        model: the tree and its loops.
-        home: coordinates (size,) at which the loops are closed.
-        platform: name of the platform link.
-        actuated: names of the actuated joints.
-
-    Raises:
-        DescriptionError: there is such a joint.
+    Massless links inside (universal crosses, virtual joints) are normal: the test is that the inertia of the closed
+    mechanism, seen by platform and actuators at `home` (size,), is positive definite.
     """
     motions = null_space(model.closure(home)[1])
     poses, columns = model.forward(home)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether loops can close at all, by the lengths of their bodies: a test without search.
 
-Between the points about which its joints turn, a loop is a closed polygon, whose sides are as long as the bodies there,
-or as a slide lets them be. It closes only if no side is longer than all the others together. Directions of axes and
-ranges of turning joints are not looked at, so that a loop that passes need not close; one that does not pass cannot.
+Between the points about which its joints turn, a loop is a closed polygon with sides as long as the bodies, or as
+slides let them be. It closes only if no side is longer than all others together. Axis directions and ranges of turning
+joints are ignored: a loop that passes need not close, one that fails cannot.
 """
 
 from __future__ import annotations
@@ -83,18 +83,10 @@ def unclosable(
     placed: tuple[str, Array] | None,
     allowance: float,
 ) -> Iterator[Gap]:
-    """Loops that no position of their joints closes.
+    """Gaps of the loops that no joint positions close.
 
-    Args:
-        links: all links.
-        joints: all joints.
-        loops: all loops.
-        base: name of the base link.
-        placed: the platform link and its pose (4, 4) in the base frame at home, if the description has one.
-        allowance: gap [m] that is put down to rounded numbers.
-
-    Yields:
-        One gap per loop that cannot close.
+    `placed` is the platform link with its home pose (4, 4) in the base frame, if described; `allowance` [m] is for
+    rounded numbers.
     """
     carrier = {joint.child: joint for joint in joints}
 
@@ -123,14 +115,14 @@ def unclosable(
 
 
 def _with_placed(branch: list[Joint], path: list[Joint], base: str, platform: str, pose: Array) -> list[Joint]:
-    """A branch from the base, in which the way to the platform is one fixed joint: the pose is known."""
+    """A branch from the base with a fixed joint for the path to the platform, whose pose is known."""
     if not path or branch[: len(path)] != path:
         return branch
     return [Joint("home", JointType.FIXED, base, platform, pose, np.zeros(3)), *branch[len(path) :]]
 
 
 def _sides(loop: Loop, up: Sequence[Joint], down: Sequence[Joint]) -> Iterator[_Side]:
-    """The sides of a loop's polygon: from its cut joint up one branch, down the other, and back to the cut joint."""
+    """Sides of a loop's polygon: from its cut joint up one branch, down the other, and back."""
     side = _Side([loop.predecessor], loop.predecessor_frame[:3, 3].copy())
     for joint in reversed(up):
         if joint.type in (JointType.REVOLUTE, JointType.CONTINUOUS):
@@ -154,7 +146,7 @@ def _sides(loop: Loop, up: Sequence[Joint], down: Sequence[Joint]) -> Iterator[_
 
 
 def _gap(loop: Loop, sides: list[_Side], allowance: float) -> Gap | None:
-    """The side that is too long for the others, if there is one."""
+    """The side too long for the others, if there is one."""
     spans = [side.span() for side in sides]
     for k, (least, _) in enumerate(spans):
         available = sum(most for other, (_, most) in enumerate(spans) if other != k)
@@ -165,5 +157,5 @@ def _gap(loop: Loop, sides: list[_Side], allowance: float) -> Gap | None:
 
 
 def _ends(links: Sequence[str]) -> list[str]:
-    """The first and the last of several links that are one side, or the one that is."""
+    """First and last of the links of a side, or its only link."""
     return list(dict.fromkeys([links[0], links[-1]]))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MuJoCo's own description format, read into a `Mechanism` and written from one."""
+"""MuJoCo's description format, read into a `Mechanism` and written from one."""

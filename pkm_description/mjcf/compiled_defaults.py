@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read MJCF by way of MuJoCo's own compiler, for files that need it (defaults, includes, inertia from geoms)."""
+"""Reads MJCF by MuJoCo's own compiler, for files that need it (defaults, includes, inertia from geoms)."""
 
 from __future__ import annotations
 
@@ -28,18 +28,10 @@ CONNECT, WELD, JOINT = 0, 1, 2
 
 
 def read_compiled(text: str, path: Path | None, why: str) -> MjcfModel:
-    """The model as MuJoCo compiles it.
+    """The model as MuJoCo compiles it, in the records of `reader.read`; `why` explains the need for `mujoco`.
 
-    Args:
-        text: MJCF text.
-        path: the file that it was read from, beside which included files lie; None for a text.
-        why: what asks for the compiler, for the message where it is missing.
-
-    Returns:
-        The same records as `reader.read` gives.
-
-    Raises:
-        DescriptionError: the package `mujoco` is missing, MuJoCo refuses the text, or an element has no counterpart.
+    Files are included from the folder of `path`. Raises `DescriptionError` where the package is missing, MuJoCo refuses
+    the text, or an element has no counterpart.
     """
     try:
         import mujoco

@@ -3,17 +3,16 @@
 
 `python -m pkm_description.mjcf.export delta -o delta.xml` writes a model that closes its loops at the keyframe `home`.
 
-Tree joints become MuJoCo joints of the same names. A massless link that only passes motion on (the cross of a universal
-joint, a virtual link of the platform's branch) becomes one more joint of the body behind it, because MuJoCo wants mass
-in every moving body. Loops become equality constraints between sites: `connect` for a spherical loop, `weld` for a
-fixed one, two `connect` along the axis for a revolute one. The other types are a small body that carries the loop's
-first freedoms and is closed by a revolute or fixed constraint. Such bodies, and massless links that cannot be passed
-over, weigh `SMALL` of the robot.
+Tree joints become MuJoCo joints of the same names. A massless link between joints (universal cross, virtual link of the
+platform's branch) becomes one more joint of the body behind it, because MuJoCo wants mass in every moving body. Loops
+become equality constraints between sites: `connect` for spherical, `weld` for fixed, two `connect` along the axis for
+revolute loops. Other types become a small body with the loop's first degrees of freedom, closed by a revolute or fixed
+constraint. Such bodies, and massless links that cannot be passed over, weigh `SMALL` of the robot.
 
-MuJoCo's constraints are soft. They are written as stiff as MuJoCo admits (impedance 0.9999, time constant of two time
-steps) with Newton's solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten
-thousand. Motors take the joint effort [N m] or [N]; friction, damping and rotor inertia go along, ranges of the
-platform's virtual joints do not (they are no stops). Pictures are primitives without contact; meshes are left out.
+MuJoCo's soft constraints are as stiff as it admits (impedance 0.9999, time constant of two time steps) with Newton's
+solver at a tolerance of 1e-12: accelerations agree with rigid loops to about one part in ten thousand. Motors take the
+joint effort [N m] or [N]; friction, damping and rotor inertia go along, ranges of the platform's virtual joints do not
+(they are no stops). Visuals are primitives without contact; meshes are left out.
 """
 
 from __future__ import annotations
@@ -43,17 +42,7 @@ SLIVER = 1e-9  # smallest principal moment over the largest: a thin rod has no i
 
 
 def export_mjcf(mechanism: Mechanism) -> str:
-    """MJCF text of a robot, with the keyframe `home`.
-
-    Args:
-        mechanism: the robot.
-
-    Returns:
-        The text of a `<mujoco>` element.
-
-    Raises:
-        DescriptionError: an element that has no counterpart in MuJoCo.
-    """
+    """MJCF text of a robot, with the keyframe `home`; `DescriptionError` for an element without counterpart."""
     return _Export(mechanism).text()
 
 
@@ -111,7 +100,7 @@ class _Export:
     # -- the tree -----------------------------------------------------------------------------------------------------
 
     def _carry_on(self, link: str, stubs: dict[str, list[Loop]]) -> None:
-        """Write everything that `link` carries; `stubs` are the loops that begin with a body of their own on a link."""
+        """Write everything carried by `link`; `stubs` are the loops that begin with a body of their own on a link."""
         for loop in stubs.get(link, []):
             self._stub(self.bodies[link], loop)
         for joint in self.children.get(link, []):
@@ -122,7 +111,7 @@ class _Export:
             self._carry_on(joints[-1].child, stubs)
 
     def _passed_over(self, link: str) -> bool:
-        """True where a link is only a step between two joints."""
+        """Whether a link is only a step between two joints."""
         below = self.children.get(link, [])
         return (
             self.mechanism.link_named[link].inertial.massless
@@ -134,7 +123,7 @@ class _Export:
         )
 
     def _body(self, parent: ET.Element, joints: Sequence[Joint]) -> None:
-        """One body behind a chain of joints: each joint's axis and point are written in the body's own frame."""
+        """One body behind a chain of joints, their axes and points in the body's own frame."""
         placed = np.eye(4)
         frames = []
         for joint in joints:
@@ -206,12 +195,12 @@ class _Export:
     # -- loops --------------------------------------------------------------------------------------------------------
 
     def _stubs(self, link: str) -> list[Loop]:
-        """Loops whose predecessor is `link` and that need a body of their own."""
+        """Loops with predecessor `link` that need a body of their own."""
         simple = (LoopType.SPHERICAL, LoopType.FIXED, LoopType.REVOLUTE)
         return [loop for loop in self.mechanism.loops if loop.predecessor == link and loop.type not in simple]
 
     def _stub(self, parent: ET.Element, loop: Loop) -> None:
-        """The first freedoms of a loop as the joints of a small body on the predecessor."""
+        """First degrees of freedom of a loop as the joints of a small body on the predecessor."""
         body = _child(parent, "body", name=f"{loop.name}/stub", **_pose(loop.predecessor_frame))
         self.bodies[f"{loop.name}/stub"] = body
         first = self.home_pose[loop.predecessor] @ loop.predecessor_frame
@@ -320,7 +309,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point: exit status 1 where the description cannot be used."""
+    """Entry point: exit status 1 for an unusable description."""
     given = parser().parse_args(arguments)
     try:
         text = export_mjcf(load_mechanism(given.robot, xacro_arguments(given.xacro_args)))

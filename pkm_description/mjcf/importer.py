@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From MJCF to URDF+: `load_mechanism("robot.xml")` does it by itself where the root element is `<mujoco>`.
+"""From MJCF to URDF+; `load_mechanism("robot.xml")` uses it where the root element is `<mujoco>`.
 
-`python -m pkm_description.mjcf.importer robot.xml --platform plate -o robot.urdf` writes the description, to be kept
-and edited. Bodies become links in the same frames; several joints of one body become a chain with massless links
-between, a ball three revolute joints about x, y, z, a free joint three prismatic and three revolute ones. `connect`
-becomes a spherical loop, two of them between the same bodies a revolute one, `weld` a fixed one. Motors become effort
-interfaces, position and velocity servos those interfaces. The keyframe `home` (else the first, else the drawing) is
-home. The base is the world; the platform is the body at which most loops end, unless it is named.
+`python -m pkm_description.mjcf.importer robot.xml --platform plate -o robot.urdf` writes the description, to be edited.
+Bodies become links in the same frames; several joints of one body a chain with massless links between, a ball three
+revolute joints about x, y, z, a free joint three prismatic and three revolute ones. `connect` becomes a spherical loop,
+two between the same bodies a revolute one, `weld` a fixed one. Motors become effort interfaces, position and velocity
+servos those interfaces. The keyframe `home` (else the first, else the drawing) is home. The base is the world; the
+platform is the body at which most loops end, unless it is named.
 """
 
 from __future__ import annotations
@@ -34,24 +34,15 @@ AT_ORIGIN = 1e-12  # m
 
 
 def is_mjcf(text: str) -> bool:
-    """True where the root element is `<mujoco>`."""
+    """Whether the root element is `<mujoco>`."""
     return root_tag(text) == "mujoco"
 
 
 def import_mjcf(source: str | Path, platform: str | None = None, base: str | None = None) -> str:
-    """URDF+ text of an MJCF text or file.
+    """URDF+ text of an MJCF text or file, for `mechanism_from_urdf`.
 
-    Args:
-        source: MJCF text, or the path of a file.
-        platform: name of the body that is the platform; by default the one at which most loops end.
-        base: name of the body that is the base; by default the world.
-
-    Returns:
-        The text, as `mechanism_from_urdf` takes it.
-
-    Raises:
-        DescriptionError: what the suite has no counterpart of; the package `mujoco` is missing where the file needs
-            MuJoCo's compiler.
+    `platform` is by default the body at which most loops end, `base` the world. Raises `DescriptionError` for what has
+    no counterpart, or where the file needs MuJoCo's compiler and the package `mujoco` is missing.
     """
     path = None if isinstance(source, str) and is_mjcf(source) else Path(source)
     text = str(source) if path is None else read_file(path)
@@ -157,7 +148,7 @@ class _Writer:
         self._link(body)
 
     def _steps(self, joint: MjcfJoint, positions: list[float]) -> list[tuple[str, str, Array, MjcfJoint]]:
-        """A joint as joints of one freedom, (name, type, axis, joint), and their home positions."""
+        """A joint as elementary joints (name, type, axis, joint), and their home positions."""
 
         def taken(count: int, drawn: list[float]) -> list[float]:
             if self.model.home is None:
@@ -303,14 +294,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point.
-
-    Args:
-        arguments: of the command line; those of the process by default.
-
-    Returns:
-        Exit status: 0, or 1 where the file cannot be used.
-    """
+    """Entry point: exit status 1 for an unusable file."""
     given = parser().parse_args(arguments)
     try:
         text = import_mjcf(Path(given.file), given.platform, given.base)

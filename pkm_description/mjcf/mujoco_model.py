@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a MuJoCo model says of a mechanism: plain records, whoever read them. Frames are (4, 4) transforms."""
+"""A MuJoCo model as plain records, whatever reader made them. Frames are (4, 4) transforms."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MjcfJoint:
 
 @dataclass
 class MjcfGeom:
-    """A picture: `kind` is box, sphere, cylinder or capsule; `size` are radii and half lengths in MuJoCo's order."""
+    """A visual: `kind` is box, sphere, cylinder or capsule; `size` are radii and half lengths in MuJoCo's order."""
 
     kind: str
     size: list[float]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read MJCF without MuJoCo: files that state their inertias and need no compiler."""
+"""Reads MJCF without MuJoCo: files that state their inertias and need no compiler."""
 
 from __future__ import annotations
 
@@ -31,21 +31,14 @@ INTERFACES = {"motor": "effort", "general": "effort", "position": "position", "v
 
 
 class NeedsCompilerError(Exception):
-    """The file uses something that only MuJoCo resolves; the text says what."""
+    """The file uses something that only MuJoCo resolves, named by the text."""
 
 
 def read(root: ET.Element) -> MjcfModel:
-    """The model of a `<mujoco>` element.
+    """The model of a `<mujoco>` element with everything stated in full.
 
-    Args:
-        root: the element, with everything stated in full.
-
-    Returns:
-        Bodies, joints, closures, gears and drives by name.
-
-    Raises:
-        NeedsCompilerError: something that only MuJoCo resolves, such as a default or an include.
-        DescriptionError: an element that is wrong, or has no counterpart in the suite.
+    Raises `NeedsCompilerError` for what only MuJoCo resolves, such as a default or an include, and `DescriptionError`
+    for an element that is wrong or has no counterpart.
     """
     return _Reader(root).model
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ROS side that all nodes share: topics and their QoS, messages to arrays and back, the node that owns a robot."""
+"""The ROS side shared by all nodes: topics and their QoS, conversion of messages, and the nodes' robot."""

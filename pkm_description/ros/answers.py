@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to service requests: whatever a request brings about, it gets one, and the node goes on."""
+"""Answers to service requests: every request gets one, whatever it causes, and the node goes on."""
 
 from __future__ import annotations
 
@@ -17,17 +17,9 @@ INTERNAL_ERROR = 9  # as in SolveStatus.msg, whose constants are as old as the l
 
 
 def answered(node: Node, response: Any, solve: Callable[[], None]) -> Any:
-    """The response that `solve` has filled in, or with a status and the reason.
+    """The response filled in by `solve`, or with the reason of its failure in `status`.
 
-    That is INVALID_INPUT where the request cannot be answered, INTERNAL_ERROR where it is we who failed.
-
-    Args:
-        node: in whose log errors of ours go.
-        response: with a field `status`.
-        solve: fills the response in.
-
-    Returns:
-        The response.
+    INVALID_INPUT for an invalid request, INTERNAL_ERROR for an error of ours, which is also logged.
     """
     try:
         solve()

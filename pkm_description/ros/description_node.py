@@ -12,7 +12,7 @@ from pkm_description.ros.topics import LATCHED, ROBOT_DESCRIPTION
 
 
 class DescriptionNode(Node):
-    """Latches the text that it is given; whoever starts it has expanded the robot's file."""
+    """Latches the text that it is given; its starter has expanded the robot's file."""
 
     def __init__(self) -> None:
         super().__init__("description")

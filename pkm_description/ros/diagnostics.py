@@ -22,14 +22,9 @@ _AT_LEAST_EVERY = 5  # looks
 
 
 class Diagnostics:
-    """Asks `report` for a level, a sentence and values, and publishes them once a second or when the level changes.
+    """Publishes the level, sentence and values of `report` once a second or when the level changes.
 
-    Where the node goes on with the robot it has, because another description was refused, that is a warning.
-
-    Args:
-        node: that publishes them.
-        report: tells how it is.
-        description: of its robot, where it has one.
+    A refused new `description`, with which the node goes on as before, is a warning.
     """
 
     def __init__(self, node: Node, report: Callable[[], Report], description: RobotDescription | None = None) -> None:
@@ -56,11 +51,11 @@ class Diagnostics:
             self._publish(level, message, values)
 
     def soon(self) -> None:
-        """Publish at the next look: something has changed beside the level. May be called from any thread."""
+        """Publish at the next check, for a change beside the level. Thread-safe."""
         self._looks = _AT_LEAST_EVERY
 
     def _timeless(self) -> bool:
-        """Whether the node is to take its time from a clock that does not speak."""
+        """Whether the node's clock is a silent `/clock`."""
         sim_time = self._node.has_parameter("use_sim_time") and self._node.get_parameter("use_sim_time").value
         return bool(sim_time) and self._node.get_clock().now().nanoseconds == 0
 

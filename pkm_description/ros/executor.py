@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An executor that no request and no message ends.
 
-What rclpy's own callbacks raise rises out of `spin`: one request with a parameter of a type that there is not, or with
-a transition that is none, would end the node, and with it whatever it holds.
+Errors in rclpy's own callbacks leave `spin`: a request with an unknown parameter type or an unknown transition would
+end the node, and everything that depends on it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,9 @@ _AGAIN_AFTER = 10.0  # s, after which the same error is logged again
 
 
 class EnduringExecutor(SingleThreadedExecutor):
-    """Runs callbacks, and goes on after whatever they raise, with a line in the log.
+    """Runs callbacks, and logs and survives all their errors.
 
-    A request that a callback fails at is answered with what says no: a response as it is made, with the reason where
-    that has a place for it. So that who asks does not wait for ever.
-
-    Args:
-        options: of `SingleThreadedExecutor`.
+    A failed request is answered by a refusal, so that the client does not wait for ever; see `refusal`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -35,7 +31,7 @@ class EnduringExecutor(SingleThreadedExecutor):
         self._said: dict[str, float] = {}  # errors, and when they were logged, s
 
     def add_node(self, node: Node) -> bool:
-        """Take in a node, whose services answer from now on."""
+        """Add a node, whose services answer from now on."""
         for service in node.services:
             service.callback = self._answering(node, service.srv_name, service.callback)
         return bool(super().add_node(node))
@@ -73,15 +69,9 @@ class EnduringExecutor(SingleThreadedExecutor):
 
 
 def refusal(request: Any, response: Any, why: str) -> Any:
-    """A response that says no.
+    """A response that says no, with the reason where it has a field for it.
 
-    Args:
-        request: that failed.
-        response: as far as it was filled in.
-        why: the reason.
-
-    Returns:
-        The response: parameters that were not set say so; of others, what they say unless they are told to.
+    Parameters that were not set say so; other responses keep their defaults.
     """
     if hasattr(request, "parameters"):
         refused = SetParametersResult(successful=False, reason=why)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between messages and arrays, and the checks that a request must pass when they come in.
+"""Conversion between messages and arrays, and the checks of incoming requests.
 
 Poses are arrays (7,): x y z qx qy qz qw. Twists, accelerations and wrenches are (6,): linear (or force), then angular
 (or moment).
@@ -27,24 +27,18 @@ MOST_WITH_ALL_MODES = 20  # of them, where all modes are asked for
 
 
 class RequestError(PkmError):
-    """A request that cannot be read; the message says what is wrong with it."""
+    """An unreadable request; the message says why."""
 
 
 def status(code: int, reason: str = "") -> SolveStatus:
-    """Return a status message."""
+    """A status message."""
     return SolveStatus(code=int(code), reason=reason)
 
 
 def check_count(count: int, what: str, all_modes: bool = False) -> None:
-    """Refuse a request for more at once than a node has time for; the bounds stand in the services' texts.
+    """Refuse a request for nothing, or for more than a node has time for, by the bounds in the services' texts.
 
-    Args:
-        count: of what is asked for.
-        what: what the message calls it.
-        all_modes: every mode of each is asked for.
-
-    Raises:
-        RequestError: there are none, or too many.
+    `all_modes` asks for every mode of each.
     """
     most = MOST_WITH_ALL_MODES if all_modes else MOST_ROWS
     if not count:
@@ -57,47 +51,47 @@ def check_count(count: int, what: str, all_modes: bool = False) -> None:
 
 
 def vector_of(message: Vector3) -> tuple[float, float, float]:
-    """Return x, y, z of a vector or a point."""
+    """x, y, z of a vector or a point."""
     return message.x, message.y, message.z
 
 
 def pose_of(message: Pose) -> Array:
-    """Return the pose (7,), a quaternion of nearly unit length normalised as the library does it."""
+    """Pose (7,), with a nearly unit quaternion normalised as in the library."""
     p, q = message.position, message.orientation
     return with_unit_quaternions(np.array([(p.x, p.y, p.z, q.x, q.y, q.z, q.w)]))[0]
 
 
 def poses_of(messages: Sequence[Pose]) -> Array:
-    """Return poses (n, 7)."""
+    """Poses (n, 7)."""
     return np.array([pose_of(message) for message in messages])
 
 
 def twist_of(message: Twist | Accel) -> Array:
-    """Return linear and angular part (6,)."""
+    """Linear and angular part (6,)."""
     return np.array((*vector_of(message.linear), *vector_of(message.angular)))
 
 
 def reference_numbers(message: PlatformReference) -> Array:
-    """Return pose, twist and acceleration (19,) as they stand in the message: the quaternion is not normalised."""
+    """Pose, twist and acceleration (19,) of the message, quaternion not normalised."""
     q = message.pose.orientation
     place = *vector_of(message.pose.position), q.x, q.y, q.z, q.w
     return np.concatenate([place, twist_of(message.twist), twist_of(message.acceleration)])
 
 
 def wrench_of(message: Wrench) -> Array:
-    """Return force and moment (6,)."""
+    """Force and moment (6,)."""
     return np.array((*vector_of(message.force), *vector_of(message.torque)))
 
 
 def inertia_of(message: Inertia) -> tuple[float, Array, Array]:
-    """Return mass, centre of mass (3,) and rotational inertia (3, 3)."""
+    """Mass, centre of mass (3,) and rotational inertia (3, 3)."""
     m = message
     matrix = np.array([[m.ixx, m.ixy, m.ixz], [m.ixy, m.iyy, m.iyz], [m.ixz, m.iyz, m.izz]])
     return m.m, np.array(vector_of(m.com)), matrix
 
 
 def to_inertia(mass: float, com: Array, inertia: Array) -> Inertia:
-    """Return the message of a mass, its centre (3,) and its rotational inertia (3, 3) about it."""
+    """Message of a mass, its centre (3,) and its rotational inertia (3, 3) about it."""
     (ixx, ixy, ixz), (_, iyy, iyz), (_, _, izz) = inertia.tolist()
     return Inertia(m=float(mass), com=to_vector(com), ixx=ixx, ixy=ixy, ixz=ixz, iyy=iyy, iyz=iyz, izz=izz)
 
@@ -105,20 +99,10 @@ def to_inertia(mass: float, com: Array, inertia: Array) -> Inertia:
 def joint_values(
     message: JointState, names: Sequence[str], field: str = "position", what: str = "joint state"
 ) -> Array:
-    """Return what a message has of joints.
+    """Values (n,) of a joint message in the order of `names`, from position, velocity or effort.
 
-    Args:
-        message: joints in any order.
-        names: the wanted joints.
-        field: position, velocity or effort.
-        what: what the message of an error calls it.
-
-    Returns:
-        Values (n,) in the order of `names`.
-
-    Raises:
-        RequestError: a joint is missing or named twice, the field does not have one value for each name, or a value is
-            not finite.
+    Raises `RequestError`, with `what` for the message, where a joint is missing or named twice, values do not match
+    names, or one is not finite.
     """
     values = getattr(message, field)
     if len(values) != len(message.name):
@@ -141,17 +125,9 @@ def joint_values(
 
 
 def reading_of(names: Sequence[str], message: JointState) -> Array:
-    """What a message says of joints at once.
+    """Positions, velocities and efforts (3 n,) of a joint message in the order of `names`.
 
-    Args:
-        names: the joints.
-        message: joints in any order.
-
-    Returns:
-        Positions, velocities and efforts (3 n,) in the order of `names`; efforts NaN where it has none in that order.
-
-    Raises:
-        RequestError: as `joint_values` does, of positions and velocities.
+    Efforts are NaN where the message has none in that order; errors as in `joint_values`.
     """
     efforts = np.full(len(names), np.nan)
     if len(message.effort) == len(names) and list(message.name) == list(names):
@@ -163,15 +139,7 @@ def reading_of(names: Sequence[str], message: JointState) -> Array:
 
 
 def check_frame(header: Header, base_frame: str) -> None:
-    """Refuse a request in another frame than the base frame.
-
-    Args:
-        header: of the request; an empty frame means the base frame.
-        base_frame: name of the base frame.
-
-    Raises:
-        RequestError: it is another frame.
-    """
+    """Refuse a request outside the base frame; an empty frame means the base frame."""
     frame = header.frame_id.lstrip("/")
     if frame and frame != base_frame:
         raise RequestError(f"frame '{frame}' is not the base frame '{base_frame}'; transform the request into it first")
@@ -181,12 +149,12 @@ def check_frame(header: Header, base_frame: str) -> None:
 
 
 def to_vector(values: Array) -> Vector3:
-    """Return a vector message."""
+    """A vector message."""
     return Vector3(x=float(values[0]), y=float(values[1]), z=float(values[2]))
 
 
 def to_pose(pose: Array) -> Pose:
-    """Return a pose message."""
+    """A pose message."""
     message = Pose()
     p, q = message.position, message.orientation
     p.x, p.y, p.z, q.x, q.y, q.z, q.w = pose.tolist()
@@ -194,15 +162,15 @@ def to_pose(pose: Array) -> Pose:
 
 
 def to_twist(twist: Array) -> Twist:
-    """Return a twist message."""
+    """A twist message."""
     return Twist(linear=to_vector(twist[:3]), angular=to_vector(twist[3:]))
 
 
 def to_wrench(wrench: Array) -> Wrench:
-    """Return a wrench message of force and moment (6,)."""
+    """A wrench message of force and moment (6,)."""
     return Wrench(force=to_vector(wrench[:3]), torque=to_vector(wrench[3:]))
 
 
 def to_acceleration(acceleration: Array) -> Accel:
-    """Return an acceleration message."""
+    """An acceleration message."""
     return Accel(linear=to_vector(acceleration[:3]), angular=to_vector(acceleration[3:]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters that explain themselves: each with a description, bounds or choices, and a note whether it may change."""
+"""Self-explaining parameters: each with a description, bounds or choices, and whether it may change."""
 
 from __future__ import annotations
 
@@ -19,22 +19,13 @@ def declare(
     choices: Sequence[str] = (),
     fixed: bool = False,
 ) -> Any:
-    """Declare a parameter.
+    """Declare a parameter and return its value, whose type is that of `default`.
 
     Args:
-        node: the node.
-        name: of the parameter.
-        default: its value where none is given, which says its type.
-        description: what it is, with its unit.
+        description: meaning and unit.
         bounds: lowest and highest allowed value.
-        choices: allowed texts; a node checks them where the value is used.
+        choices: allowed texts, `ValueError` for others; a node checks later ones where it uses the value.
         fixed: read once at start, refused afterwards.
-
-    Returns:
-        Its value.
-
-    Raises:
-        ValueError: the value is none of the choices.
     """
     descriptor = ParameterDescriptor(description=description, read_only=fixed)
     if choices:

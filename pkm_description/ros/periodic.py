@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work that a node does again and again: by a timer, or in a thread that waits for no callback of the executor's."""
+"""Periodic work of a node: by a timer, or in a thread independent of the executor's callbacks."""
 
 from __future__ import annotations
 
@@ -17,28 +17,15 @@ _SWITCH_INTERVAL = 1e-3  # s, after which a thread that waits for the interprete
 
 
 def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:
-    """A timer that a `/clock` which stands still, jumps or never comes does not stop.
-
-    Args:
-        node: whose executor calls.
-        period: s.
-        callback: takes nothing.
-
-    Returns:
-        The timer.
-    """
+    """A timer, `period` in s, that works while `/clock` stands still, jumps or is missing."""
     return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
 
 class OwnThread:
-    """Calls `work` once a period until `end`, which is to come before the node is destroyed.
+    """Calls `work` once per `period` [s] until `end`, which must come before the node is destroyed.
 
-    Work that takes longer than a period is begun again at once. An error of `work` is logged and ends nothing.
-
-    Args:
-        node: in whose log errors go.
-        period: s.
-        work: takes nothing; may use publishers and each `PolledSubscription`.
+    Longer work is repeated at once. Its errors are logged and end nothing. It may use publishers and each
+    `PolledSubscription`.
     """
 
     def __init__(self, node: Node, period: float, work: Callable[[], None]) -> None:
@@ -50,7 +37,7 @@ class OwnThread:
         self._thread.start()
 
     def end(self) -> None:
-        """Wait until the work at hand is done; no more is begun."""
+        """Wait for the current work, and start no more."""
         self._stop.set()
         self._thread.join(2.0)
 

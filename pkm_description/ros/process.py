@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of a process that holds nodes."""
+"""Life of a process that holds nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INSISTING = 1.0  # s: a signal this long after the first one interrupts what th
 
 
 def _woken_by_signals(executor: EnduringExecutor) -> None:
-    """Have signals end the executor's wait: Python's own handlers run when that is over, and no sooner."""
+    """Let signals end the executor's wait, after which alone Python's own handlers run."""
     ear, mouth = socket.socketpair()
     mouth.setblocking(False)
     signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
@@ -37,29 +37,21 @@ def _woken_by_signals(executor: EnduringExecutor) -> None:
 
 
 class _Insisted(BaseException):
-    """Somebody asks once more."""
+    """A repeated signal."""
 
 
 def run_node(make: Callable[[], Node], args: list[str] | None = None) -> int:
-    """Run a node until it is interrupted or ends by itself, as `run_nodes` does."""
+    """`run_nodes` of a single node."""
     return run_nodes(lambda: [make()], args)
 
 
 def run_nodes(make: Callable[[], Sequence[Node]], args: list[str] | None = None) -> int:
-    """Run nodes in one executor until they are interrupted or one of them ends by itself.
+    """Run nodes in one executor until they are interrupted or one of them ends by itself; returns the exit code.
 
-    Ctrl-C and SIGTERM end it in order: the node first, with the threads it may have, then the context that they use. So
-    signals are not left to rclpy, which would take the context away under the threads. A signal waits for the callback
-    that runs; a second one, a while later, does not, since that callback may be compiling kernels for the first time.
-    That is no fault: the exit code is 0. A node ends by itself by setting its attribute `exit_code`; one that a signal
-    ends may have a method `wind_up` for what is left to do.
-
-    Args:
-        make: makes the nodes, when there is a context for them.
-        args: of the command line, for rclpy.
-
-    Returns:
-        The exit code.
+    Ctrl-C and SIGTERM end first the nodes with their threads, then the context; rclpy's own handling would remove the
+    context under the threads. A signal waits for the running callback; a second one, a while later, does not, since
+    that callback may be compiling kernels. Their exit code is 0. A node ends by itself by setting its `exit_code`; an
+    interrupted one may have a method `wind_up` for remaining work. `make` is called with a context.
     """
     stopping: list[float] = []  # when signals came, s
     insisted: list[int] = []  # the signal that interrupts

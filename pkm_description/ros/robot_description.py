@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a node gets its robot: from the latched topic /robot_description, or from a parameter of that name."""
+"""How a node gets its robot: from the latched topic /robot_description, or from the parameter of that name."""
 
 from __future__ import annotations
 
@@ -28,22 +28,14 @@ _SILENT_FOR = 2.0  # s, of building a robot
 
 
 class RobotDescription:
-    """Waits for the description and calls `ready(mechanism)` with each new one; says so while none has come.
+    """Waits for the description and calls `ready(mechanism)` with each new one; reports a missing one.
 
-    Another description while the robot moves would leave nodes with different robots. So every node says whether it is
-    `busy`, and refuses until it is not: with a real machine as with a simulated one, while readings or references come.
-    The text is plain URDF+ and is taken as nothing else: no name, no path, no xacro (`shared_mechanism`). One that
-    cannot be used is logged with its reason and changes nothing, and ends nothing: the node keeps the robot it has.
+    A new description while the robot moves would give nodes different robots. So a node refuses it while `busy` returns
+    a reason, which it does while readings or references come. The text is plain URDF+ and nothing else: no name, no
+    path, no xacro (`shared_mechanism`). An unusable one is logged and the node keeps its robot. Without any within the
+    parameter `description_patience` the node ends with exit code 1.
 
-    Args:
-        node: whose robot it is.
-        ready: takes each new robot.
-        busy: why another one cannot be taken now; empty where it can.
-
-    Where none comes within `description_patience`, a parameter, the node ends with exit code 1.
-
-    `problem` says why there is no robot, and is empty when there is one. `refused` says why the last description that
-    came was not taken, and is empty where it was.
+    `problem` says why there is no robot, `refused` why the last description was refused; both are empty otherwise.
     """
 
     def __init__(self, node: Node, ready: Callable[[Mechanism], None], busy: Callable[[], str] = lambda: "") -> None:
@@ -78,7 +70,7 @@ class RobotDescription:
             self._deaf = steady_timer(self._node, _DEAF_FOR, self._listen_again)
 
     def _listen_again(self) -> None:
-        """After all nodes of this process have let go of that room, which they share."""
+        """Subscribe again, after all nodes of this process have released the buffer that they share."""
         self._deaf.cancel()
         self._subscription = self._node.create_subscription(String, ROBOT_DESCRIPTION, self._heard, _FROM_NOW_ON)
 

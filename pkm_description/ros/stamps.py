@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times of messages where a clock stands or jumps: stamps that follow it, and ages that do not depend on it."""
+"""Times of messages under a clock that stands or jumps: stamps that follow it, and ages independent of it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,9 @@ _STEPPED = 1.0  # s off: the clock was set, or everything stood still
 
 
 class FollowingStamps:
-    """Stamps of what happens at a loop's own times, which advance steadily: not by the clock's jitter, but by its hour.
+    """Stamps of a loop's own times, which advance steadily but follow the `clock` [ns].
 
-    Where the clock is ahead of the loop or behind it, as after a stall, stamps draw near to it gently; where it was
-    set to another time, they go there at once.
-
-    Args:
-        clock: ns, such as `lambda: node.get_clock().now().nanoseconds`.
+    They approach a clock that is ahead or behind, as after a stall, gradually, and one that was set at once.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
@@ -30,14 +26,7 @@ class FollowingStamps:
         self.steps = 0  # of the clock, since the beginning
 
     def of(self, moment: float) -> int:
-        """The stamp of a moment.
-
-        Args:
-            moment: s, of the loop's own time, which never goes back.
-
-        Returns:
-            ns, of the clock.
-        """
+        """Stamp [ns] of a moment [s] of the loop's own, monotonic time."""
         wanted = 1e-9 * self._clock() - moment
         if self._offset is None or abs(wanted - self._offset) > _STEPPED:
             self.steps += self._offset is not None
@@ -50,23 +39,19 @@ class FollowingStamps:
 
 
 class Age:
-    """How long ago something was heard: by the node's clock where that is simulated, else by one that nobody sets.
-
-    Args:
-        node: that hears.
-    """
+    """Time since a message was heard: by the node's clock if simulated, else by one that nobody sets."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._at: float | None = None
 
     def note(self) -> None:
-        """It was heard now."""
+        """Record a message."""
         self._at = self._now()
 
     @property
     def seconds(self) -> float:
-        """Since it was heard last; infinite where it never was, or where simulated time has gone back since."""
+        """Seconds since the last message; infinite before any, or where simulated time has gone back since."""
         if self._at is None:
             return math.inf
         passed = self._now() - self._at

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names and quality of service of every topic. All names are relative, so that a robot lives in any namespace.
 
-Streams (states, commands, references) are offered reliably and asked for as best effort with a queue of one: any
-publisher and any subscriber of the ROS world match them, and a late reader gets the newest value instead of a queue of
-old ones. Whoever records a stream asks for all of it, and is given a second to take it in before anything is lost. The
-description is latched. Everything slower is reliable with a short queue.
+Streams (states, commands, references) are offered reliably and requested as best effort with a queue of one: any
+publisher and subscriber match them, and a late reader gets the newest value. Recorders request all of a stream and have
+a second to take it in before anything is lost. The description is latched. Slower topics are reliable with a short
+queue.
 """
 
 from __future__ import annotations

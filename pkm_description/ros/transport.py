@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the nodes of a robot reach each other: over UDP, never through shared memory.
+"""Transport between the nodes of a robot: over UDP, never through shared memory.
 
-A process that is killed, or stands still, while it holds the lock of its port in shared memory keeps every writer to
-that port for a second: Fast DDS gives up the lock after 1000 ms, and no setting changes that. A loop that publishes
-would stand for as long, and with it the machine. Over UDP nobody waits for a reader, and messages take no longer.
+A process that is killed, or stands still, while it holds its port's lock in shared memory blocks every writer to that
+port for a second: Fast DDS gives up after 1000 ms, which no setting changes. A publishing loop, and with it the
+machine, would stand as long. Over UDP nobody waits for a reader, at the same speed.
 
-The discovery range LOCALHOST of ROS 2 adds shared memory to whatever a profile says. So where discovery stays on this
-computer, the range is left to the profile (SYSTEM_DEFAULT), which does the same without it.
+ROS 2's discovery range LOCALHOST adds shared memory to any profile. So where discovery stays on this computer, the
+range is left to the profile (SYSTEM_DEFAULT), which does the same without it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,10 @@ _SAYS_OTHERWISE = (*PROFILES, "ROS_STATIC_PEERS", "ROS_LOCALHOST_ONLY", "FASTDDS
 
 
 def transport_environment(environment: Mapping[str, str], default: str = _HERE) -> dict[str, str]:
-    """Variables for nodes that shall not wait for each other, to add to an environment.
+    """Variables to add to an environment for nodes that never wait for each other.
 
-    Where the environment has a profile, peers or transports of its own, or another middleware, these stay.
-
-    Args:
-        environment: what is set.
-        default: the discovery range where none is set, LOCALHOST or SUBNET.
-
-    Returns:
-        What to add or to replace.
+    A profile, peers, transports or other middleware already set stay. `default` is the discovery range where none is
+    set, LOCALHOST or SUBNET.
     """
     asked = environment.get(RANGE) or default
     if environment.get("RMW_IMPLEMENTATION", "") not in _FAST_DDS or any(environment.get(k) for k in _SAYS_OTHERWISE):

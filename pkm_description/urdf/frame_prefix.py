@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One prefix before the names of all frames of a robot, so that several of one kind live in one tree of frames."""
+"""One prefix for all frame names of a robot, so that several of one kind share one tree of frames."""
 
 from __future__ import annotations
 
@@ -15,18 +15,8 @@ _REFERENCES = ("link", "reference", "base_link", "platform_link")  # attributes 
 def prefix_frames(text: str, prefix: str) -> str:
     """Rename the links of a robot, wherever its description names them. Joints keep their names.
 
-    What publishes frames or takes them (robot_state_publisher, RViz, our nodes) reads them from the description: all
-    then speak of the same ones.
-
-    Args:
-        text: plain URDF+.
-        prefix: letters, digits, `_` and `/`, such as "left/"; where it is empty, the text stays as it is.
-
-    Returns:
-        URDF+.
-
-    Raises:
-        DescriptionError: a prefix of other characters, or a text that is no XML.
+    Publishers and users of frames (robot_state_publisher, RViz, our nodes) read them from the description, and so
+    agree. The prefix has letters, digits, `_` and `/`, such as "left/"; empty, it changes nothing.
     """
     if not prefix:
         return text

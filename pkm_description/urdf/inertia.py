@@ -21,14 +21,7 @@ LARGEST = 1e50
 
 
 def inertia_problem(inertial: Inertial) -> str | None:
-    """Why no body can have an inertia.
-
-    Args:
-        inertial: mass [kg], centre of mass [m], and inertia [kg m^2] about it.
-
-    Returns:
-        The reason in words, or None where the inertia is possible.
-    """
+    """Reason why no body can have an inertial, or None where it is possible."""
     if inertial.mass < 0.0:
         return f"negative mass {inertial.mass:g} kg"
     largest = max(inertial.mass, float(np.abs(inertial.com).max()), float(np.abs(inertial.inertia).max()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expanded robots of the gallery, kept from one process to the next: to expand one takes as long as to import NumPy.
+"""Disk cache of expanded gallery robots: an expansion takes as long as importing NumPy.
 
-What a xacro file expands to can depend on anything that its expressions read, so that other people's files are expanded
-each time. Those of the gallery depend on their arguments, on each other and on xacro alone, which a test sees to.
+A xacro file may depend on anything that its expressions read, so that users' files are expanded each time. Those of the
+gallery depend on their arguments, each other and xacro alone, which a test ensures.
 """
 
 from __future__ import annotations
@@ -20,18 +20,7 @@ from pkm_description.urdf.xacro_expansion import expand_file
 
 
 def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
-    """Plain URDF+ text of a robot of the gallery.
-
-    Args:
-        path: its xacro file.
-        arguments: values of `<xacro:arg>` arguments, by name.
-
-    Returns:
-        The text.
-
-    Raises:
-        DescriptionError: as of `expand_file`.
-    """
+    """Plain URDF+ text of a gallery robot's xacro file, with values of `<xacro:arg>` by name."""
     wanted = json.dumps([path.name, sorted((name, str(value)) for name, value in (arguments or {}).items())])
     name = f"{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.expanded"  # of a kind that no wheel takes
     state = _state()
@@ -49,7 +38,7 @@ def expand_robot(path: Path, arguments: Mapping[str, str] | None = None) -> str:
 
 
 def _state() -> str:
-    """Digest of all that expansions depend on."""
+    """Digest of everything that expansions depend on."""
     digest = hashlib.sha256()
     for file in _sources():
         content = file.read_bytes()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Robots that were loaded from files, kept from one process to the next by the hash of their description.
+"""Disk cache of robots loaded from files, by the hash of their description.
 
-To find a robot's home and to count its freedoms takes 40 ms of a Delta, and up to a second of others. What is kept is
-read as Python's own bytecode is: from beside the sources, or from the user's cache, and it is trusted as that is.
+Home and mobility take 40 ms for a Delta, and up to a second for others. Files are read from beside the sources or from
+the user's cache, and trusted as Python's own bytecode is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 class _Frozen(pickle.Pickler):
-    """Arrays come back as they went: read-only where they were."""
+    """Pickles arrays with their read-only flag."""
 
     def reducer_override(self, value: Any) -> Any:
         """How a value is pickled."""
@@ -37,15 +37,7 @@ class _Frozen(pickle.Pickler):
 
 
 def find(text: str, source: str) -> Mechanism | None:
-    """The robot of a description, if it was kept.
-
-    Args:
-        text: expanded URDF+ text.
-        source: the file that it came from.
-
-    Returns:
-        As `mechanism_from_urdf`; None where it was not kept, or by other sources.
-    """
+    """The cached robot of an expanded text and its source file; None where missing or made by other sources."""
     name = _name(text, source)
     for folder in kept_files.folders():
         with contextlib.suppress(OSError):
@@ -57,11 +49,7 @@ def find(text: str, source: str) -> Mechanism | None:
 
 
 def keep(mechanism: Mechanism) -> None:
-    """Keep a robot, where that is possible.
-
-    Args:
-        mechanism: as `mechanism_from_urdf` made it, not used yet.
-    """
+    """Cache a robot fresh from `mechanism_from_urdf`, not used yet, where that is possible."""
     out = io.BytesIO()
     _Frozen(out, protocol=pickle.HIGHEST_PROTOCOL).dump(mechanism)
     content = out.getvalue()
@@ -80,7 +68,7 @@ def _name(text: str, source: str) -> str:
 
 @cache
 def _state() -> str:
-    """What decides what is made of a description: the sources by time and size, Python and NumPy."""
+    """Digest of what decides the result: the sources by time and size, Python and NumPy."""
     package = Path(__file__).resolve().parents[1]
     sources = ((file, file.stat()) for file in sorted(package.rglob("*.py")))
     times = [(str(file), found.st_mtime_ns, found.st_size) for file, found in sources]
@@ -88,7 +76,7 @@ def _state() -> str:
 
 
 def _make_room(folder: Path) -> None:
-    """Remove the oldest of a folder's robots where there are many."""
+    """Remove the oldest of a folder's robots if there are many."""
     kept = sorted(folder.glob(f"*.{_KIND}"), key=lambda file: file.stat().st_mtime)
     for file in kept[: max(0, len(kept) + 1 - MOST)]:
         file.unlink(missing_ok=True)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which number in a xacro file makes what looks wrong in the text that it expands to.
+"""Finds the number in a xacro file that makes its expansion look wrong.
 
-A description shows what expressions come to: 21.57 rad where a property says 20 and means degrees. The number at fault
-is found by trying: the file is expanded with numbers that its author wrote turned into the other unit, and those that
-need not be turned, for nothing in the result to look wrong, are left as they were. Angles of which only cosines and
-sines come into the result leave nothing there that looks wrong: these are found in the expressions themselves.
+A description shows values of expressions: 21.57 rad where a property says 20 and means degrees. The number at fault is
+found by trial: the file is expanded with its numbers turned into the other unit, and those not needed for a plausible
+result are restored. Angles that enter by cosines and sines alone leave no trace in the result: these are found in the
+expressions themselves.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Written:
 
     @property
     def place(self) -> str:
-        """Where it is."""
+        """Its location."""
         return f"line {self.line}: {self.element}, {self.attribute}"
 
 
@@ -67,21 +67,15 @@ def numbers(text: str) -> Iterator[Written]:
 
 
 def blamed(path: Path, arguments: Mapping[str, str] | None, slip: Slip) -> list[Written]:
-    """The numbers of a xacro file that explain why angles, or why lengths look like another unit's in its expansion.
+    """Numbers of a xacro file which, turned into radians or metres, explain all slips of this factor in its expansion.
 
-    Args:
-        path: the file.
-        arguments: values of its arguments.
-        slip: what to explain, with all that has the same factor.
-
-    Returns:
-        The numbers which, turned into radians or metres, leave nothing of this kind; empty where there are none.
+    Empty where there are none.
     """
     text = read_file(path)
     tries = 0
 
     def explained(changed: Sequence[Written]) -> bool:
-        """True where nothing looks wrong with some numbers turned."""
+        """Whether nothing looks wrong with some numbers turned."""
         nonlocal tries
         tries += 1
         try:
@@ -112,19 +106,15 @@ def turned(text: str, changed: Sequence[Written], factor: float) -> str:
 
 
 def _in_radians(text: str, number: Written, slip: Slip) -> bool:
-    """True for a number of degrees that its expression turns into radians already."""
+    """Whether its expression already turns a number of degrees into radians."""
     around = text[max(0, number.start - 20) : number.start]
     return slip is Slip.DEGREES and bool(re.search(r"radians\(\s*$", around))
 
 
 def taken_as_radians(text: str) -> list[Written]:
-    """The numbers that look like degrees and go into cosines, sines and tangents, by way of other properties or not.
+    """Whole values of properties or macro arguments that look like degrees and enter cosines, sines and tangents.
 
-    Args:
-        text: of the xacro file.
-
-    Returns:
-        Numbers that are the whole value of a property or of an argument of a macro.
+    Directly or through other properties.
     """
     bare = _COMMENT.sub("", text)
     literals = _literals(text)
@@ -150,7 +140,7 @@ def taken_as_radians(text: str) -> list[Written]:
 
 
 def _literals(text: str) -> dict[str, list[Written]]:
-    """Numbers that are whole values, by the property or argument that has them."""
+    """Numbers that are whole values, by their property or argument."""
     found: dict[str, list[Written]] = defaultdict(list)
     for one in numbers(text):
         if text[one.start - 1] in "\"'" and text[one.end] in "\"'" and one.element.startswith("<xacro:"):
@@ -160,7 +150,7 @@ def _literals(text: str) -> dict[str, list[Written]]:
 
 
 def _parsed(expression: str) -> Sequence[ast.expr]:
-    """The tree of an expression; none where it is not Python, such as one with another substitution in it."""
+    """Tree of an expression; empty where it is not Python, such as one with another substitution."""
     try:
         return [ast.parse(expression.strip(), mode="eval").body]
     except SyntaxError:
@@ -168,7 +158,7 @@ def _parsed(expression: str) -> Sequence[ast.expr]:
 
 
 def _terms(tree: ast.expr, signs: set[str]) -> Iterator[str]:
-    """Names of what is added up in an angle; of products those of which all other factors are signs."""
+    """Names of the terms of an angle; of products those whose other factors are all signs."""
     if isinstance(tree, ast.Name):
         yield tree.id
     elif isinstance(tree, ast.UnaryOp):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of a description that look like degrees where radians belong, or like millimetres where metres do."""
+"""Numbers of a description that look like degrees instead of radians, or like millimetres instead of metres."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BESIDE, OTHERS = 5.0, 100.0  # m, and times what the lengths of the same robot c
 
 
 class Slip(Enum):
-    """What was written where radians or metres belong."""
+    """The unit written instead of radians or metres."""
 
     DEGREES = "degrees"
     MILLIMETRES = "mm"
@@ -31,7 +31,7 @@ class Slip(Enum):
 
     @property
     def factor(self) -> float:
-        """What turns the number into radians or metres."""
+        """Factor from the number to radians or metres."""
         return float(np.pi / 180.0) if self is Slip.DEGREES else 1e-3
 
 
@@ -46,14 +46,9 @@ class Suspect:
 
 
 def suspects(description: Description, root: ElementTree.Element) -> list[Suspect]:
-    """All numbers of a description that look like another unit's.
+    """All numbers of a description that look like another unit's, joint limits first.
 
-    Args:
-        description: the parsed text.
-        root: the same text as XML, in which angles are still as they were written.
-
-    Returns:
-        The numbers; limits of joints first, then positions at home, `rpy`, lengths, slides.
+    Then positions at home, `rpy`, lengths, slides. `root` is the text as XML, with angles as written.
     """
     return [*_angles(description, root), *_lengths(description), *_slides(description)]
 
@@ -72,7 +67,7 @@ def _angles(description: Description, root: ElementTree.Element) -> Iterator[Sus
 
 
 def _written_angles(element: ElementTree.Element, around: str) -> Iterator[Suspect]:
-    """Elements with an rpy angle that is too large, with their largest one; named by the element around them."""
+    """Elements with too large an rpy angle, with their largest one; named by the element around them."""
     tag = str(element.tag).split("}")[-1]
     here = f'<{tag} name="{element.get("name")}">' if element.get("name") else around
     try:
@@ -86,7 +81,7 @@ def _written_angles(element: ElementTree.Element, around: str) -> Iterator[Suspe
 
 
 def looks_like_degrees(angle: float) -> bool:
-    """True for round angles beyond a turn, and for any beyond two: an angle that was computed has all its digits."""
+    """Whether an angle is round beyond a turn, or beyond two turns: a computed angle has all its digits."""
     return abs(angle) > TURNS or (abs(angle) > ANGLE and abs(angle - round(angle, 2)) < 1e-9)
 
 

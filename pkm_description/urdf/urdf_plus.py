@@ -2,8 +2,8 @@
 """Parser of URDF+ text: every element read into plain data, or refused by an error that names it.
 
 URDF+ (Chignoli, Slotine, Wensing, Kim, "URDF+: an enhanced URDF for robots with kinematic loops", 2024) adds `<loop>`
-to URDF; `<pkm>` is ours. Elements that mean nothing to the model (visuals, sensors, plugins) are skipped. What the
-elements mean together (a tree, closable loops, enough actuators) is checked elsewhere.
+to URDF; `<pkm>` is ours. Elements without meaning for the model (visuals, sensors, plugins) are skipped. The whole (a
+tree, closable loops, enough actuators) is checked elsewhere.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ ZERO_LENGTH = 1e-9
 # loops take seconds to close, also where they cannot be, so that a text from a topic does not hold a node for minutes.
 PARTS = {"link": 500, "joint": 500, "loop": 60}
 LARGEST = 1e9  # of any number but a limit: beyond it, squares and products of a solver overflow
-NAME = 200  # letters of a name, at most
+NAME = 200  # characters of a name, at most
 
 
 @dataclass
 class Description:
-    """The elements of a URDF+ text, before they are checked as a whole."""
+    """Elements of a URDF+ text, before they are checked as a whole."""
 
     name: str
     base_link: str
     platform_link: str
     gravity: Array
     home: Array | None
-    home_joints: dict[str, float]  # positions of freedoms by name: initial values, and joints of <home>
+    home_joints: dict[str, float]  # positions of degrees of freedom by name: initial values, and joints of <home>
     kinematics_only: bool
     accept_singular: bool
     links: list[Link]
@@ -62,18 +62,7 @@ class Description:
 
 
 def parse(text: str, source: str = "") -> Description:
-    """Read URDF+ text.
-
-    Args:
-        text: plain URDF+ text.
-        source: the file that it came from, for messages.
-
-    Returns:
-        Every element as plain data.
-
-    Raises:
-        DescriptionError: the first element that cannot be used.
-    """
+    """Elements of plain URDF+ text; `DescriptionError` for the first unusable one."""
     root = _root(text, source)
     name = root.get("name") or "robot"
     pkm = _single_pkm(root)
@@ -145,7 +134,7 @@ def _single_pkm(root: ET.Element) -> ET.Element:
 
 
 def _named(root: ET.Element, tag: str) -> Iterable[ET.Element]:
-    """All elements `tag` directly under the root, with names that are there and unique."""
+    """Elements `tag` directly under the root, with unique names."""
     seen = set()
     for number, element in enumerate(root.findall(tag), start=1):
         name = element.get("name")
@@ -446,7 +435,7 @@ def _drives(root: ET.Element, joints: dict[str, Joint]) -> tuple[dict[str, Drive
 
 
 def _effort_range(element: ET.Element, label: str) -> tuple[float, float]:
-    """Smallest and largest effort that may be commanded, as ros2_control writes them; infinite where there is none."""
+    """Smallest and largest allowed effort, as in ros2_control; infinite where there is none."""
     for command in element.findall("command_interface"):
         if command.get("name") == "effort":
             given = {e.get("name"): (e.text or "").strip() for e in command.findall("param")}

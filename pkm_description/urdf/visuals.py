@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the `<visual>` elements of a description draw, and what of it cannot be drawn, in words.
+"""Shapes of the `<visual>` elements of a description, and reasons for those that cannot be drawn.
 
-A picture is no part of the model: whatever is wrong with a visual leaves that visual out. Files are taken from packages
-(`package://name/path`) and from the folder of the description itself, from nowhere else.
+A visual is no part of the model: a wrong one is left out. Files come from packages (`package://name/path`) and from the
+description's own folder, from nowhere else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Visual:
     """A shape on a link: `shape` is box, cylinder, sphere or mesh, at `frame` (4, 4) in the link's frame.
 
     `size` [m]: edges of a box (3,); radius and length of a cylinder along z (2,); radius of a sphere (1,); for a mesh
-    the factors along x, y, z (3,) of what the file `mesh` holds. `colour` is red, green, blue, opacity, 0 to 1.
+    scale factors (3,) along x, y, z of the file `mesh`. `colour` is red, green, blue, opacity, 0 to 1.
     """
 
     link: str
@@ -43,30 +43,16 @@ class Visual:
 
 
 class _UnusableError(Exception):
-    """A visual that cannot be drawn; the text says why."""
+    """A visual that cannot be drawn, with the reason."""
 
 
 def visuals_of(mechanism: Mechanism) -> tuple[list[Visual], list[str]]:
-    """What a robot looks like.
-
-    Args:
-        mechanism: the robot.
-
-    Returns:
-        Its visuals, link by link, and a sentence for each that is left out.
-    """
+    """Visuals of a robot, link by link, and a sentence for each one left out."""
     return _shapes_of(mechanism, "visual")
 
 
 def collisions_of(mechanism: Mechanism) -> tuple[list[Visual], list[str]]:
-    """What a robot's `<collision>` elements say it takes up, as `visuals_of` says what it looks like.
-
-    Args:
-        mechanism: the robot.
-
-    Returns:
-        Their shapes, link by link, and a sentence for each that is left out.
-    """
+    """Shapes of a robot's `<collision>` elements, as in `visuals_of`."""
     return _shapes_of(mechanism, "collision")
 
 
@@ -91,18 +77,7 @@ def _shapes_of(mechanism: Mechanism, kind: str) -> tuple[list[Visual], list[str]
 
 
 def mesh_path(filename: str, source: str) -> Path:
-    """The file of a mesh.
-
-    Args:
-        filename: as in `<mesh filename>`.
-        source: the file that the description was read from; empty for a text.
-
-    Returns:
-        A path, which may be that of no file.
-
-    Raises:
-        ValueError: the name leads anywhere but into a package or the description's folder.
-    """
+    """File of a `<mesh filename>`, existing or not; `ValueError` outside packages and the description's folder."""
     text = filename.strip()
     package, separator, rest = text.removeprefix(_SCHEME).partition("/")
     if text.startswith(_SCHEME) and separator:
@@ -120,17 +95,7 @@ def mesh_path(filename: str, source: str) -> Path:
 
 
 def package_folder(package: str) -> Path:
-    """The share folder of an installed ROS package, or of this one wherever it is.
-
-    Args:
-        package: name of the package.
-
-    Returns:
-        The folder.
-
-    Raises:
-        ValueError: no such package is installed.
-    """
+    """Share folder of an installed ROS package, or of this one wherever it is; `ValueError` if not installed."""
     for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep):
         index = Path(prefix, "share", "ament_index", "resource_index", "packages")
         if prefix and package and Path(package).name == package and (index / package).is_file():
@@ -176,7 +141,7 @@ def _frame(origin: ET.Element | None) -> Array:
 
 
 def _colour(material: ET.Element | None, palette: dict[str, ET.Element]) -> tuple[float, float, float, float]:
-    """Red, green, blue, opacity of a material; grey where it has none that can be read."""
+    """Red, green, blue, opacity of a material; grey where unreadable."""
     if material is None:
         return GREY
     colour = material.find("color")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expansion of xacro files and texts to plain URDF+ text, with or without a ROS installation.
 
-A xacro file is a program: its expressions are Python, and it may read files. It is expanded where somebody names it, on
-a command line or in a script, never where it comes from the ROS graph. Expansion runs in a process of its own, which
-ends when it takes too long.
+A xacro file is a program: its expressions are Python, and it may read files. So it is expanded only where a user names
+it, on a command line or in a script, never from the ROS graph, and in a process of its own, ended when it takes too
+long.
 """
 
 from __future__ import annotations
@@ -26,23 +26,14 @@ _WORKER = Path(__file__).with_name("xacro_worker.py")
 
 
 def needs_expansion(text: str) -> bool:
-    """True where the text uses xacro."""
+    """Whether the text uses xacro."""
     return XACRO_NAMESPACE in text or "<xacro:" in text
 
 
 def expand_file(path: Path, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE) -> str:
-    """Expand a xacro file; includes are resolved relative to the file that includes.
+    """Expand a xacro file within `patience` [s]; includes are resolved relative to the including file.
 
-    Args:
-        path: the file.
-        arguments: values of `<xacro:arg>` arguments, by name.
-        patience: longest time [s] that the expansion may take.
-
-    Returns:
-        Plain URDF+ text.
-
-    Raises:
-        DescriptionError: xacro or the XML parser refuses the file, or the expansion takes too long.
+    Raises `DescriptionError` where xacro or the XML parser refuses the file, or time runs out.
     """
     return _expand(str(path.resolve()), None, arguments, patience)
 
@@ -50,20 +41,7 @@ def expand_file(path: Path, arguments: Mapping[str, str] | None = None, patience
 def expand_text(
     text: str, arguments: Mapping[str, str] | None = None, patience: float = PATIENCE, beside: Path | None = None
 ) -> str:
-    """Expand xacro text; relative includes are resolved from the working directory.
-
-    Args:
-        text: the text.
-        arguments: as for `expand_file`.
-        patience: as for `expand_file`.
-        beside: a file from which relative includes are resolved instead.
-
-    Returns:
-        Plain URDF+ text.
-
-    Raises:
-        DescriptionError: as of `expand_file`.
-    """
+    """`expand_file` for a text; relative includes are resolved from the working directory, or from `beside`."""
     return _expand(None if beside is None else str(beside.resolve()), text, arguments, patience)
 
 

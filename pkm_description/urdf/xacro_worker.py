@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expands one xacro file or text, in a process of its own: see `xacro_expansion`, which starts this file.
+"""Expands one xacro file or text in a process of its own, started by `xacro_expansion`.
 
-xacro evaluates Python expressions, which may take forever and all memory; a process can be ended. It reads its task
-from standard input and answers on standard output, both as JSON. It imports nothing but xacro, so that it starts fast.
+xacro evaluates Python expressions, which may take forever and all memory; a process can be ended. Task on standard
+input and answer on standard output are JSON. It imports nothing but xacro, so that it starts fast.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ MEMORY = 2 << 30  # bytes
 
 
 class Arguments(dict[str, str]):
-    """Values of arguments, with the names that the file asks for; xacro itself takes any others without a word."""
+    """Values of arguments, recording the names that the file asks for; xacro itself ignores unknown ones silently."""
 
     def __init__(self, values: dict[str, str]) -> None:
         super().__init__(values)
         self.asked: set[str] = set()
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is a value, as xacro asks where an argument is declared or used."""
+        """Whether there is a value, asked where an argument is declared or used."""
         self.asked.add(str(name))
         return super().__contains__(name)
 
     def unknown(self, given: dict[str, str]) -> str:
-        """What is wrong with the names that were given; empty where nothing is."""
+        """What is wrong with the given names; empty where nothing is."""
         for name in given:
             if name not in self.asked:
                 near = difflib.get_close_matches(name, self.asked, n=1)
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def expanded(task: dict[str, Any]) -> dict[str, str]:
-    """Return the answer to a task."""
+    """Answer to a task."""
     find_package(task["package"], task["directory"])
     find_includes(os.path.join(task["directory"], "pkm_description"))
     explain_values()
@@ -98,7 +98,7 @@ def expanded(task: dict[str, Any]) -> dict[str, str]:
 
 
 class ImpossibleError(ValueError):
-    """An expression has no value for the numbers that it was given, by `names`."""
+    """An expression has no value for its numbers, given by `names`."""
 
     def __init__(self, text: str, names: tuple[str, ...]) -> None:
         super().__init__(text)
@@ -106,7 +106,7 @@ class ImpossibleError(ValueError):
 
 
 def remedy_of(error: BaseException) -> str:
-    """What to do about an error of xacro's, from the one that began it."""
+    """Remedy for an error of xacro's, from its first cause."""
     first: Any = error
     while getattr(first, "exc", None) is not None:
         first = first.exc
@@ -139,7 +139,7 @@ def remedy_of(error: BaseException) -> str:
 
 
 class UnknownNameError(NameError):
-    """An expression uses a name that has no value; `near` is one that has, if any resembles it."""
+    """An expression uses an unknown name; `near` is a similar known one, if any."""
 
     def __init__(self, text: str, name: str, near: str) -> None:
         super().__init__(text)
@@ -147,7 +147,7 @@ class UnknownNameError(NameError):
 
 
 def unknown_name(error: NameError, symbols: Any) -> UnknownNameError:
-    """The same error, with the name and what it may be meant for."""
+    """The same error, with the name and its probable meaning."""
     name = str(error).partition("'")[2].partition("'")[0]
     known: list[str] = []
     while isinstance(symbols, dict):
@@ -158,7 +158,7 @@ def unknown_name(error: NameError, symbols: Any) -> UnknownNameError:
 
 
 def explain_values() -> None:
-    """Have an expression without a value, such as the root of a negative number, tell the numbers in it."""
+    """Make an expression without a value, such as the root of a negative number, tell its numbers."""
     original = xacro.safe_eval
 
     def explained(expression: str, symbols: Any, others: Any = None) -> Any:
@@ -192,7 +192,7 @@ def explain_values() -> None:
 
 
 def find_includes(package: str) -> None:
-    """Let what a robot of the gallery includes be found, by its file's name, where the robot was copied elsewhere."""
+    """Let a copied robot of the gallery find its includes by their file names."""
     original = xacro.abs_filename_spec
 
     def find(spec: str) -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""XML texts, read within limits: no text makes a program run, opens a file, or takes more than moments to refuse.
+"""XML texts read within limits: no text runs a program, opens a file, or takes more than moments to refuse.
 
-Whoever reads a description does so by `read_xml`. Entities and document types are refused, since a few lines of them
-make gigabytes of text; so are texts that are longer, nest deeper or have more elements than any machine needs.
+Every reader of a description uses `read_xml`. Entities and document types are refused, since a few lines of them make
+gigabytes of text; so are texts that are longer, deeper or have more elements than any machine needs.
 """
 
 from __future__ import annotations
@@ -20,18 +20,7 @@ ELEMENTS = 100_000
 
 
 def read_xml(text: str, place: str) -> ET.Element:
-    """Parse an XML text.
-
-    Args:
-        text: the text.
-        place: what messages call it.
-
-    Returns:
-        The root element.
-
-    Raises:
-        DescriptionError: the text is not XML, or goes beyond the limits above.
-    """
+    """Root element of an XML text, which messages call `place`; `DescriptionError` beyond the limits."""
     check_length(text, place)
     parser = ET.XMLParser(target=_LimitedBuilder(place))
     try:
@@ -45,17 +34,7 @@ def read_xml(text: str, place: str) -> ET.Element:
 
 
 def read_file(path: Path) -> str:
-    """Read a text file.
-
-    Args:
-        path: the file, in UTF-8.
-
-    Returns:
-        Its text.
-
-    Raises:
-        DescriptionError: it cannot be read, or is too long.
-    """
+    """Text of a UTF-8 file; `DescriptionError` where it is unreadable or too long."""
     try:
         size = path.stat().st_size
         if size > 4 * LETTERS:  # bytes of UTF-8
@@ -68,15 +47,7 @@ def read_file(path: Path) -> str:
 
 
 def check_length(text: str, place: str) -> None:
-    """Refuse a text that is longer than any description.
-
-    Args:
-        text: the text.
-        place: what the message calls it.
-
-    Raises:
-        DescriptionError: it has more than `LETTERS` letters.
-    """
+    """Refuse a text of more than `LETTERS` characters; the message calls it `place`."""
     if len(text) > LETTERS:
         raise DescriptionError(
             place, f"it has {len(text)} letters, more than {LETTERS}", "leave out what is no description of a robot"
@@ -84,7 +55,7 @@ def check_length(text: str, place: str) -> None:
 
 
 def root_tag(text: str) -> str:
-    """Return the name of the root element as far as the text is XML; empty where it has none."""
+    """Name of the root element as far as the text is XML; empty where it has none."""
     parser = xml.parsers.expat.ParserCreate()
     found: list[str] = []
 
@@ -107,7 +78,7 @@ class _EnoughError(Exception):
 
 
 class _LimitedBuilder(ET.TreeBuilder):
-    """Builds the tree, and stops where it grows beyond the limits."""
+    """Builds the tree within the limits."""
 
     def __init__(self, place: str) -> None:
         super().__init__()

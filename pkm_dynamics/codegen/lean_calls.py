@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lean calls of the dynamics: kernels with the robot bound to them, and before them machine code of the same work."""
+"""Lean calls of the dynamics: kernels bound to the robot, straight-line machine code before them where possible."""
 
 from __future__ import annotations
 
@@ -59,10 +59,7 @@ def _lean(
     mode: int,
     scratch: tuple[Array, ...] = (),
 ) -> Callable[..., int]:
-    """A kernel with all but the `example` arguments fixed, `more` the last; before it, code of the same work.
-
-    `scratch` is the code's own.
-    """
+    """Bind all but the `example` arguments of a kernel, `more` last; before it, straight-line code with `scratch`."""
     modes, engine = robot.kinematics.modes, robot.kinematics.engine
     branch = modes.branch(mode)
     fixed = robot.model(), engine.data(modes.start(mode)), branch
@@ -75,7 +72,7 @@ def _lean(
 def _turning(
     robot: RobotModel, mode: int, kernel: Any, more: tuple[Any, ...], example: tuple[Any, ...]
 ) -> Callable[..., int]:
-    """A kernel of `turning_dynamics` after inverse kinematics of the limbs, `more` its arguments before the motion."""
+    """Bind a kernel of `turning_dynamics` behind inverse kinematics of the limbs; `more` precedes the motion."""
     k = robot.kinematics
     k.modes.branch(mode)  # a number of a mode, or an error
     data = k.engine.data(k.modes.start(mode))
@@ -90,7 +87,7 @@ def _turning(
 
 
 def _at_home(robot: RobotModel) -> Array:
-    """A motion (25,) at rest at home, from which limbs solved by iteration set out."""
+    """A motion (25,) at rest at home, where the iteration of the limbs starts."""
     motion = np.zeros(25)
     motion[:7] = robot.kinematics.home
     return motion

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of one robot as straight-line code: several times as fast as the kernels that it is recorded from.
+"""Dynamics of one robot as straight-line code, several times as fast as the kernels that it is recorded from.
 
-For robots whose limbs are all solved in closed form, in a motion space that does not turn with the pose. The code is
-recorded at home, and takes motions (25,) as the kernels do. Where a motion would take another branch than home (a limb
-that does not reach, a singularity), it has no result, and the kernel must be asked. What never changes inside the
-motion space, such as the orientation of a Delta's platform, is a constant in it.
+For robots with a constant motion space and all limbs in closed form. The code is recorded at home and takes motions
+(25,) as the kernels do; where a motion takes another branch than home (limb out of reach, singularity) it has no result
+and the kernel is called. Constants of the motion space, such as a Delta's orientation, are constants of the code.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ POSE, TWIST, ACCELERATION, WRENCH = 0, 7, 13, 19  # where they begin in a motion
 
 
 def record_inverse(robot: RobotModel, branch: int) -> Recording | None:
-    """Efforts (n_actuated,) and the reciprocal condition of the drives' Jacobian from a motion (25,); None without."""
+    """Efforts (n_actuated,) and reciprocal condition of the drives' Jacobian from a motion (25,); None without code."""
     kinematics = robot.kinematics
     if not kinematics.straight:
         return None
@@ -35,7 +34,7 @@ def record_inverse(robot: RobotModel, branch: int) -> Recording | None:
 
 
 def record_direct(robot: RobotModel, branch: int) -> Recording | None:
-    """Platform acceleration (6,) from a motion (25,) and efforts (n_actuated,); None as in `record_inverse`."""
+    """Platform acceleration (6,) from a motion (25,) and efforts (n_actuated,); None without code."""
     kinematics = robot.kinematics
     if not kinematics.straight:
         return None

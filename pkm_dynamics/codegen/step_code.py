@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of straight-line code (see `recordings`); they answer ANOTHER_BRANCH where it has no result."""
+"""Calls of straight-line code (see `recordings`); they return ANOTHER_BRANCH where it has no result."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def straight_direct(code, motion, effort, out):
 
 @compiled
 def straight_step(code, dt, motion, effort, out):
-    """As `semi_implicit_step`, by the code of `straight_direct`."""
+    """Like `semi_implicit_step`, by the code of `straight_direct`."""
     status = call_code(code, motion, effort, out)
     if status == CONVERGED:
         advance(motion, out, dt)
@@ -49,7 +49,7 @@ def straight_inverse_many(code, motions, condition, efforts, status):
 
 @compiled
 def straight_direct_many(code, motions, efforts, out, status):
-    """Platform accelerations (k, 6) for motions (k, 25) and efforts (k, m), else as `straight_inverse_many`."""
+    """Platform accelerations (k, 6) for motions (k, 25) and efforts (k, m); status as in `straight_inverse_many`."""
     for k in range(motions.shape[0]):
         if status[k] == CONVERGED and call_code(code, motions[k], efforts[k], out[k]) == CONVERGED:
             status[k] = SOLVED

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derivatives of the inverse dynamics by complex steps: what they are, and the equations for complex numbers."""
+"""Derivatives of the inverse dynamics by complex steps: their definition, and the equations in complex numbers."""

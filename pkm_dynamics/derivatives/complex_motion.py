@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closures, motion and forces of a whole robot as dense complex arrays, for several perturbed states at once.
 
-The equations are those of the kernels (`kernels/closures.py`, `kernels/motion.py`, `kernels/wrenches.py`), written for
-numbers that may be complex: no comparison, no conjugate, no absolute value. The first axis, d, is the perturbation.
+The equations are those of the kernels (`closures.py`, `motion.py`, `wrenches.py`) without comparison, conjugate or
+absolute value. The first axis, d, is the perturbation.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _dot(a: Any, b: Any) -> Complex:
 
 
 class Dense:
-    """A robot near one pose: bodies displaced by `step` times i along the twists `swept` (d, n_bodies, 6)."""
+    """A robot near one pose: bodies displaced by i `step` along the twists `swept` (d, n_bodies, 6)."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Dense:
         self._close()
 
     def _close(self) -> None:
-        """Equations of all closures as wrenches (d, n_rows, 3), and J (d, n_rows, n_joints), G (d, n_rows, 6)."""
+        """Equations of all closures as wrenches (d, n_rows, 3), with J (d, n_rows, n_joints) and G (d, n_rows, 6)."""
         d, n = len(self.R), len(self.bodies)
         total = int(self.closures["rows"].sum())
         self.force, self.moment = np.zeros((2, d, total, 3), dtype=complex)
@@ -116,7 +116,7 @@ class Dense:
                     self.G[:, rows, 3:] += sign * (moment + _cross(arm, force))
 
     def move(self, twist: Complex, qd: Complex) -> None:
-        """Velocities of all bodies for the platform's twist (d, 6) and joint rates (d, n_bodies)."""
+        """Set the velocities of all bodies for the platform's twist (d, 6) and joint rates (d, n_bodies)."""
         self.v[:, PLATFORM], self.w[:, PLATFORM] = twist[:, :3], twist[:, 3:]
         self.qd = qd
         for i in range(PLATFORM + 1, len(self.bodies)):
@@ -130,7 +130,7 @@ class Dense:
                 self.v[:, i], self.w[:, i] = v, w + slide
 
     def accelerate(self, acceleration: Complex, qdd: Complex) -> Complex:
-        """Accelerations of all bodies, and the second rates (d, n_rows) at which the closures open."""
+        """Set the accelerations of all bodies; returns the second rates (d, n_rows) at which the closures open."""
         self.dv[:, PLATFORM] = acceleration[:, :3] + self.dv[:, BASE]
         self.dw[:, PLATFORM] = acceleration[:, 3:]
         for i in range(PLATFORM + 1, len(self.bodies)):
@@ -178,7 +178,7 @@ class Dense:
         return out
 
     def forces(self, qd: Complex, qdd: Complex, external: Array, friction: bool) -> tuple[Complex, Complex]:
-        """Generalised forces of all joints (d, n_bodies), and of the platform (d, 6), that the motion takes."""
+        """Generalised forces of all joints (d, n_bodies) and of the platform (d, 6) that the motion requires."""
         d, n = self.p.shape[:2]
         force, torque = np.zeros((2, d, n, 3), dtype=complex)
         effort = self.bodies["armature"] * qdd

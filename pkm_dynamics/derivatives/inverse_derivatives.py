@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Derivatives of the inverse dynamics by pose, twist and acceleration of the platform: exact, by complex steps.
 
-A function of real numbers that is evaluated at x + i h d, h so small that h^2 is nothing beside 1, has h times its
-derivative along d as its imaginary part: no difference is formed, so that nothing cancels (Squire and Trapp, "Using
-complex variables to estimate derivatives of real functions", SIAM Review 1998). All directions go through the suite's
-one equation at once, here as dense matrices over the whole robot instead of block by block:
+f(x + i h d) has h times the derivative along d as its imaginary part if h^2 is negligible: without a difference nothing
+cancels (Squire and Trapp, "Using complex variables to estimate derivatives of real functions", SIAM Review 1998). All
+directions pass at once through the suite's equation, as dense matrices over the whole robot:
 
     J qd + G V = 0,   J qdd + G A + drift = 0,   K_a^T tau = K^T f(q, qd, qdd)
 
-A step in the pose moves every body by its velocity for that step, from the kernels. No step is taken through a
-pseudo-inverse: the equations and joints that determine the motion are chosen at the real pose.
+A pose step moves each body by its velocity for that step. No step passes through a pseudo-inverse: the equations and
+joints that determine the motion are chosen at the real pose.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ class InverseDerivatives(Solution):
 
     Columns go with those of the motion space S = `Kinematics.subspace` (6, n) at the pose:
 
-    `pose`: per displacement S dx, linear [m] and then a rotation vector [rad] in base axes, which turns the platform
-    about its origin: R becomes exp(S_angular dx) R. `twist`: per velocity S u. `acceleration`: per acceleration S ud,
-    which is the mass matrix as the actuators feel it: `motion_jacobian.T @ acceleration` is `Dynamics.mass_matrix`.
+    `pose`: per displacement S dx, linear [m] and then a rotation vector [rad] in base axes about the platform's origin:
+    R becomes exp(S_angular dx) R. `twist`: per velocity S u. `acceleration`: per acceleration S ud, the mass matrix as
+    the actuators feel it: `motion_jacobian.T @ acceleration` is `Dynamics.mass_matrix`.
 
-    Components of what is not varied stay as they are, in base axes. Where the motion space turns with the pose
-    (`Kinematics.constant_space` is False) twist and acceleration cannot stay: they follow to the possible ones that
-    have the same components in S, what changes being square to S with rotations times `Engine.characteristic_length`.
+    Quantities not varied keep their components in base axes. In a configuration-dependent motion space
+    (`Kinematics.constant_space` is False) twist and acceleration cannot: they follow to the possible ones with the same
+    components in S, the change being orthogonal to S, rotations times `Engine.characteristic_length`.
 
     Derivatives by the parameters are the regressor, `Dynamics.regressor`.
     """
@@ -63,17 +62,7 @@ class InverseDerivatives(Solution):
 
 
 def inverse_derivatives(problem: Problem) -> InverseDerivatives:
-    """See `Dynamics.inverse_derivatives`.
-
-    Args:
-        problem: the motions.
-
-    Returns:
-        Efforts, their derivatives, and a status each.
-
-    Raises:
-        PkmError: the platform is carried by a branch that turns with the pose.
-    """
+    """See `Dynamics.inverse_derivatives`."""
     k = problem.robot.kinematics
     if not k.constant_space and k.mechanism.mobility.left_out:
         raise PkmError(f"{k.mechanism.name}: no derivatives where the platform's branch turns and carries load")
@@ -111,7 +100,7 @@ def _at(problem: Problem, i: int) -> Array:
 
 
 def _determined(dense: Dense, blocks: NDArray[Any], bodies: NDArray[Any]) -> NDArray[np.int64]:
-    """Joints (as bodies) that move, at the real pose: neither held nor left free by the closures of their block."""
+    """Joints (by body) that the closures of their block determine at the real pose: neither held nor left free."""
     J = dense.J[0].real
     found: list[int] = []
     for block in blocks:
@@ -132,7 +121,7 @@ def _determined(dense: Dense, blocks: NDArray[Any], bodies: NDArray[Any]) -> NDA
 def _efforts(
     robot: RobotModel, dense: Dense, joints: NDArray[np.int64], V: Complex, A: Complex, external: Array, S: Array
 ) -> Complex:
-    """Efforts (d, m) at the complex motions, `joints` being those that move."""
+    """Efforts (d, m) at the complex motions; `joints` are the determined ones."""
     k = robot.kinematics
     d, width = len(V), len(joints)
     J, G = dense.J[:, :, joints - 2], dense.G
@@ -145,7 +134,7 @@ def _efforts(
     square_J = J[:, chosen]
 
     def close(opening: Complex, kept: Complex | Array | None = None) -> tuple[Complex, Complex]:
-        """Rates of all joints (d, n_bodies, c) and of the platform (d, 6, c) that close what opens (d, n_rows, c)."""
+        """Rates of all joints (d, n_bodies, c) and of the platform (d, 6, c) that close an opening (d, n_rows, c)."""
         c = opening.shape[2]
         right = -opening
         if turning:

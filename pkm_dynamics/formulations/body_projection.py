@@ -2,15 +2,14 @@
 """Dynamics body by body: `sum J_Ai^T (F_i inertial - F_i applied) = 0`, with no recursion of forces.
 
 Codourey and Burdet, "A body-oriented method for finding a linear form of the dynamic equation of fully parallel
-robots", ICRA 1997. Each body is taken alone. Its basic Jacobian J_Ai (1) says how its frame A moves per independent
-velocity of the robot; its inertial wrench is written in its own frame about A (27), linear in the body's ten parameters
-(28), turned into the axes of the reference frame (32), and projected by the Jacobian: virtual work. The actuators'
-wrenches, projected likewise, make J_tau (17). Equation numbers below are the paper's. The kinematics is taken as known,
-as in the paper: positions, joint rates and their second rates come from `Kinematics`.
+robots", ICRA 1997; equation numbers are the paper's. The basic Jacobian J_Ai (1) of a body gives the motion of its
+frame A per independent velocity; the inertial wrench about A (27), linear in the body's ten parameters (28), is turned
+into the reference frame (32) and projected by the Jacobian, as are the actuators' wrenches, which make J_tau (17).
+As in the paper the kinematics is given: `Kinematics` has the joint positions and their first and second rates.
 
-The independent velocities are those of the platform in its motion space; with those of the actuators, as the paper has
-them, J_tau would often be the identity and the equations would end at singularities of type 2. Plain NumPy, written to
-be read, one motion at a time; no code is shared with the kernels of the dynamics, so that each tests the other.
+The independent velocities are the platform's in its motion space. With the actuators', as in the paper, J_tau would
+often be the identity and the equations would end at type 2 singularities. Plain NumPy, written to be read, one motion
+at a time; it shares no code with the kernels, so that each tests the other.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class NoMotionHereError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class BodyMotion:
-    """Frame A of a body: origin on its joint, z along the joint's axis. Its motion is in its own axes."""
+    """Frame A of a body, origin on its joint, z along the joint's axis; its motion is in its own axes."""
 
     R: Array  # (3, 3) to base axes
     p: Array  # (3,) origin, base axes
@@ -46,7 +45,7 @@ class BodyMotion:
 
 
 class BodyProjection:
-    """The body-oriented model of one robot; every robot is covered."""
+    """The body-oriented model of any one robot."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
@@ -62,20 +61,10 @@ class BodyProjection:
         wrench: ArrayLike | None = None,
         joints: ArrayLike | None = None,
     ) -> Array:
-        """Actuator efforts: `J_tau^-1 (sum J_Ai^T Omega_i p_i - J^T F_ext)` (18, 33).
+        """Actuator efforts (n_actuated,) [N m or N]: `J_tau^-1 (sum J_Ai^T Omega_i p_i - J^T F_ext)` (18, 33).
 
-        Args:
-            pose: of the platform (7,).
-            twist: (6,) [m/s, rad/s]; at rest where None.
-            acceleration: (6,) [m/s^2, rad/s^2]; zero where None.
-            wrench: on the platform from outside (6,) [N, N m], at its origin.
-            joints: positions (n_joints,) near which the limbs are solved; home's working mode where None.
-
-        Returns:
-            (n_actuated,) [N m or N]; redundant actuators share by minimum norm.
-
-        Raises:
-            NoMotionHereError: the robot cannot make this motion.
+        By minimum norm if redundant. Arguments as in `Dynamics.inverse`; the limbs are solved near `joints`
+        (n_joints,), home's working mode where None.
         """
         at, rates, seconds, K = self.motions(pose, twist, acceleration, joints)
         force = np.zeros(K.shape[1])
@@ -92,15 +81,9 @@ class BodyProjection:
         return np.asarray(np.linalg.pinv(self.j_tau(at)) @ force)
 
     def j_tau(self, at: dict[int, BodyMotion]) -> Array:
-        """J_tau, whose columns are `J_A^T Upsilon` (17).
+        """J_tau (n, n_actuated), with columns `J_A^T Upsilon` (17), from the motion of each body by number.
 
-        A motor pushes the body it drives and, in the other sense, the body that carries it, which need not be the base.
-
-        Args:
-            at: motion of each body by number.
-
-        Returns:
-            (n, n_actuated).
+        A motor pushes the body that it drives and, the other way, the body that carries it, which need not be the base.
         """
         out = np.zeros((at[records.PLATFORM].jacobian.shape[1], len(self.kinematics.actuated_names)))
         for i in range(2, len(self.bodies)):
@@ -138,20 +121,7 @@ class BodyProjection:
     def motions(
         self, pose: ArrayLike, twist: ArrayLike | None, acceleration: ArrayLike | None, joints: ArrayLike | None
     ) -> tuple[dict[int, BodyMotion], Array, Array, Array]:
-        """Motion of every body and joint.
-
-        Args:
-            pose: of the platform (7,).
-            twist: (6,) [m/s, rad/s]; at rest where None.
-            acceleration: (6,) [m/s^2, rad/s^2]; zero where None.
-            joints: positions (n_joints,) near which the limbs are solved; home's working mode where None.
-
-        Returns:
-            Bodies by number, and rates, second rates (n_bodies,) and partial rates (n_bodies, n) of their joints.
-
-        Raises:
-            NoMotionHereError: the robot cannot make this motion.
-        """
+        """Bodies by number; rates, second rates (n_bodies,) and partial rates (n_bodies, n) of their joints."""
         k = self.kinematics
         pose = np.asarray(pose, dtype=np.float64)
         V, A = (np.zeros(6) if x is None else np.asarray(x, dtype=np.float64) for x in (twist, acceleration))
@@ -192,7 +162,7 @@ class BodyProjection:
 
 
 def _moved(jacobian: Array, r: Array) -> Array:
-    """Jacobian (6, n) of the same body's point that is r (3,) away."""
+    """Jacobian (6, n) of the body's point at r (3,) from that of `jacobian`."""
     out = np.array(jacobian)
     out[:3] -= skew(r) @ jacobian[3:]
     return out

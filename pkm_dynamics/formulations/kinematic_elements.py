@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinematic elements of a robot: every body of a limb with the direction by which it is seen, or that it slides.
+"""The kinematic elements of a robot: every body of a limb with its observed direction, or its sliding direction.
 
 Özgür, Andreff and Martinet, "Linear dynamic modeling of parallel kinematic manipulators from observable kinematic
 elements", Mechanism and Machine Theory 2013, section 3. `observed_legs` models robots by them.
@@ -21,7 +21,7 @@ LEVER = 0.1  # sine of the angle between a cross's axis and its bar at home, bel
 
 @dataclass(frozen=True, eq=False)
 class Element:
-    """A body of a limb. It slides along z of its joint, or turns about it and is then seen by its direction."""
+    """A body of a limb. It slides along z of its joint, or turns about it and is then observed by its direction."""
 
     body: int  # in the tables
     link: str  # of the description
@@ -33,7 +33,7 @@ class Element:
 
 
 def read_elements(k: Kinematics) -> dict[int, Element]:
-    """An element of every limb body, by its number in the tables; crosses follow the bars that they carry."""
+    """Elements of all limb bodies by number in the tables; crosses follow the bars that they carry."""
     found: dict[int, Element] = {}
     bodies, names = k.tables.bodies, k.tables.names
     child = {joint.name: joint.child for joint in k.mechanism.joints}
@@ -59,7 +59,7 @@ def read_elements(k: Kinematics) -> dict[int, Element]:
 
 
 def _direction(k: Kinematics, i: int, carried: list[int]) -> Array:
-    """Direction (3,) of a body in its own frame: along what slides out of it, else to its end, else to an axis."""
+    """Direction (3,) of a body in its own frame: along a body that slides out of it, else to its end, else an axis."""
     bodies, closures = k.tables.bodies, k.tables.closures
     for j in carried:
         if bodies[j]["prismatic"]:
@@ -81,7 +81,7 @@ def _direction(k: Kinematics, i: int, carried: list[int]) -> Array:
 
 
 def _lengthens(k: Kinematics, j: int) -> bool:
-    """True where a body that slides out of another one is, at home, ahead along its axis."""
+    """Whether a body that slides out of another one is, at home, ahead along its axis."""
     row = k.tables.bodies[j]
     at_home = float(k.home_joints[k.engine.body_column[j]])
     tip = np.zeros(3)

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of legs and free platform taken apart, `tau = J_P^T (w_P + sum J_vi^T J_i^-T tau_i)`.
+"""Dynamics of legs and free platform apart, `tau = J_P^T (w_P + sum J_vi^T J_i^-T tau_i)`.
 
-Briot and Khalil, "Dynamics of parallel robots", Encyclopedia of Robotics. The loops are opened where the legs meet the
-platform: each leg is a serial chain with all its joints driven, which has an inverse dynamic model tau_i and an inertia
-matrix M_i of its own, and the platform is a free body. What a leg hands on to the platform is its reduced twist
-V_i = J_i qd_i = J_vi V_P. Equation numbers below are the paper's.
+Briot and Khalil, "Dynamics of parallel robots", Encyclopedia of Robotics; equation numbers are the paper's. The loops
+are opened where the legs meet the platform: each leg is a serial chain with all joints driven, with an inverse dynamic
+model tau_i and an inertia matrix M_i of its own, and the platform is a free body. A leg transmits its reduced twist
+V_i = J_i qd_i = J_vi V_P to the platform.
 
-A leg with loops of its own is first brought to independent joints, `qd = H y`: the local constraint embedding of
-Müller, "Dynamics of parallel manipulators with hybrid complex limbs", section 6.3. From there on it is a leg as any
-other, with J H for J and H^T tau for tau. Where a leg hands on more than it has freedoms (an overconstrained robot)
-its inverse is a left inverse, and all left inverses do the same to motions that the robot can make. Bodies that the
-platform carries (an articulated travelling plate; a leg described from its other end) belong to the leg too; they move
-with the platform besides, and weigh on it.
+A leg with loops of its own is brought to independent joints, `qd = H y`: the local constraint embedding of Müller,
+"Dynamics of parallel manipulators with hybrid complex limbs", section 6.3, then J H stands for J and H^T tau for tau.
+Where a leg transmits more than its degrees of freedom (an overconstrained robot) its inverse is a left inverse; all are
+equal on possible motions. Bodies carried by the platform (articulated travelling plate, leg described from its other
+end) belong to the leg, move with the platform and weigh on it.
 
-Plain NumPy, written to be read, and one pose at a time. Only joint positions come from `pkm_kinematics`; no code is
-shared with the kernels, so that each tests the other. A spatial vector (6,) is a twist (velocity of the body's point at
-the base's origin, angular velocity), its rate, or a wrench (force, moment about the base's origin), in base axes.
+Plain NumPy, written to be read, one pose at a time. Only joint positions come from `pkm_kinematics`; it shares no code
+with the kernels, so that each tests the other. A spatial vector (6,) is a twist (velocity of the body's point at the
+base's origin, angular velocity), its rate, or a wrench (force, moment about the base's origin), in base axes.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ TRANSMITTED: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {
 
 
 class LegsError(PkmError):
-    """A pose where the legs are not regular, or out of reach."""
+    """A pose out of reach, or where the legs are not regular."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +64,13 @@ class Leg:
 
     @property
     def serial(self) -> bool:
-        """True for one serial chain, or two that are cut between, which the paper treats; others have loops."""
+        """True for one serial chain, or two cut between them, the paper's case; others have loops."""
         return not self.loops and len(self.closures) == 1
 
 
 @dataclass(frozen=True, eq=False)
 class _Placed:
-    """A leg at a pose. Spatial vectors of the k joints: `unit` (k, 6) twist per unit of its rate."""
+    """A leg at a pose. Spatial vectors of the k joints: `unit` (k, 6) is the twist per unit of the joint's rate."""
 
     leg: Leg
     R: dict[int, Array]  # rotation of each body
@@ -91,7 +90,7 @@ class _Placed:
 
 
 class LegsAndPlatform:
-    """The model of one robot; every robot comes apart."""
+    """The model of any one robot."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
@@ -113,20 +112,10 @@ class LegsAndPlatform:
         wrench: ArrayLike | None = None,
         joints: ArrayLike | None = None,
     ) -> Array:
-        """Actuator efforts for a motion of the platform: the inverse dynamic model (13).
+        """Actuator efforts (n_actuated,) [N m or N] for a motion of the platform: the inverse dynamic model (13).
 
-        Args:
-            pose: of the platform (7,).
-            twist: (6,) [m/s, rad/s], at its origin; at rest where None.
-            acceleration: (6,) [m/s^2, rad/s^2]; zero where None.
-            wrench: on the platform from outside (6,) [N, N m], at its origin.
-            joints: positions (n_joints,) as `Kinematics.inverse` answers them; home's working mode where None.
-
-        Returns:
-            (n_actuated,) [N m or N]; redundant actuators share by minimum norm.
-
-        Raises:
-            LegsError: there is no such configuration.
+        By minimum norm if redundant. Arguments as in `Dynamics.inverse`; `joints` (n_joints,) are those of
+        `Kinematics.inverse`, home's working mode where None.
         """
         at, space = self._placed(pose, joints)
         force = space.T @ self._cartesian(at, pose, twist, acceleration, wrench)
@@ -179,10 +168,7 @@ class LegsAndPlatform:
         return np.asarray(total)
 
     def _leg_model(self, at: _Placed, platform: Array, rate: Array) -> tuple[Array, Array]:
-        """tau_i = idm(q_i, qd_i, qdd_i) (k,), with all joints driven, for the platform's spatial twist and its rate.
-
-        And the wrench (6,) of those of its bodies that hang on the platform.
-        """
+        """tau_i = idm(q_i, qd_i, qdd_i) (k,), all joints driven, and the wrench (6,) of bodies on the platform."""
         qd = at.G @ platform
         V = at.carries @ (at.unit * qd[:, None]) + np.outer(at.hangs, platform)
         # what the rates alone give: with the independent joints at constant rate, then with all
@@ -237,7 +223,7 @@ class LegsAndPlatform:
     # -- loops ------------------------------------------------------------------------------------------------------
 
     def _rows(self, at: _Placed, closures: tuple[int, ...]) -> Array:
-        """Wrenches that joints transmit, block by block: (r, 6 n), to be multiplied with what `_opening` stacks."""
+        """Wrenches transmitted by joints, block by block: (r, 6 n), to be multiplied with what `_opening` stacks."""
         blocks = [self._transmitted(at, c) for c in closures]
         out = np.zeros((sum(map(len, blocks)), 6 * len(blocks)))
         row = 0
@@ -247,7 +233,7 @@ class LegsAndPlatform:
         return out
 
     def _transmitted(self, at: _Placed, c: int) -> Array:
-        """Wrenches (r, 6) that a joint transmits: on them it does no work, whatever its freedoms do."""
+        """Wrenches (r, 6) transmitted by a joint, which do no work on its motion."""
         closure = self.closures[c]
         forces, moments = TRANSMITTED[int(closure["kind"])]
         body = int(closure["predecessor"])
@@ -277,9 +263,8 @@ class LegsAndPlatform:
     def _drift(self, at: _Placed, closures: tuple[int, ...], V: Array, A: Array, platform: Array, rate: Array) -> Array:
         """Second rates (r,) at which closures would open, bodies at twists V (k, 6) with rates A (k, 6).
 
-        A wrench W that is fixed in one of two bodies does no work on V_s - V_p for good if
-        W (A_s - A_p - V_p x V_s) = 0, whichever body it is. In a universal joint, of rates a and b about its axes, the
-        first carries the second: the moment across both sees a b more.
+        A wrench W fixed in either body never does work on V_s - V_p if W (A_s - A_p - V_p x V_s) = 0. In a universal
+        joint, with rates a and b about its axes, the first carries the second: the moment across sees a b more.
         """
         found = []
         for c in closures:
@@ -341,7 +326,7 @@ class LegsAndPlatform:
         return replace(bare, H=H, J=J, Jv=W @ np.vstack([sign * np.eye(6) for sign in signs]))
 
     def _bodies_of(self, leg: Leg, pose: Array, q: Array) -> _Placed:
-        """A leg's bodies and joints, as if it had no loop."""
+        """A leg's bodies and joints, its loops ignored."""
         R = {records.BASE: np.eye(3), records.PLATFORM: transform_from_pose(pose)[:3, :3]}
         p = {records.BASE: np.zeros(3), records.PLATFORM: pose[:3]}
         k = len(leg.joints)
@@ -371,7 +356,7 @@ class LegsAndPlatform:
     # -- reading the tables -----------------------------------------------------------------------------------------
 
     def _leg(self, first: int, stop: int) -> Leg:
-        """The leg that is a limb of the tables, with its independent joints: those that home's loops leave free."""
+        """The leg of a limb of the tables, with its independent joints: those that home's loops leave free."""
         blocks = self.tables.blocks[first:stop]
         joints = tuple(int(i) for b in blocks for i in range(b["start"], b["start"] + b["count"]))
         all_closures = [
@@ -398,19 +383,19 @@ class LegsAndPlatform:
 
 
 def _shift(p: Array) -> Array:
-    """Matrix (6, 6) that takes a twist at the point p to the base's origin."""
+    """Matrix (6, 6) from a twist at the point p to the twist at the base's origin."""
     out = np.eye(6)
     out[:3, 3:] = skew(p)
     return out
 
 
 def _twist_cross(V: Array, W: Array) -> Array:
-    """Rate of the spatial twist W (6,) where it is fixed in a body that moves with V."""
+    """Rate of the spatial twist W (6,) fixed in a body that moves with V."""
     return np.concatenate([np.cross(V[3:], W[:3]) + np.cross(V[:3], W[3:]), np.cross(V[3:], W[3:])])
 
 
 def _wrench_cross(V: Array, F: Array) -> Array:
-    """Rate of the spatial wrench F (6,) where it is fixed in a body that moves with V."""
+    """Rate of the spatial wrench F (6,) fixed in a body that moves with V."""
     return np.concatenate([np.cross(V[3:], F[:3]), np.cross(V[3:], F[3:]) + np.cross(V[:3], F[:3])])
 
 

@@ -4,10 +4,10 @@
     K_a^T tau = S^T (w_P + sum over limbs of J_l^T (...)_l)
 
 Müller, "Dynamics of parallel manipulators with hybrid complex limbs: modular modeling and parallel computing", section
-8.2: given the platform's motion, what a limb adds depends on no other limb, so that all can be evaluated at once, on
-nodes of their own. The rest, the platform and a small linear system, needs all of them. A limb here takes some
-microseconds or less, and to hand it to a thread takes many: with threads one call is slower, not faster. `python -m
-bench.scaling` measures both. Whoever has many motions gives them to `Dynamics.inverse` together, which uses all cores.
+8.2: given the platform's motion, the shares of limbs are independent and can be evaluated in parallel; only the
+platform and a small linear system need them all. A limb here takes some microseconds, handing it to a thread takes
+many: threads slow one call down (measured by `python -m bench.scaling`). For many motions use `Dynamics.inverse`,
+which uses all cores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Share = Callable[[Array, Array, Array], int]  # (motion, jacobian, wrench) -> st
 
 
 class LimbByLimb:
-    """Inverse dynamics of one robot, taken apart. Limbs that share bodies, those of an articulated plate, are one."""
+    """Inverse dynamics of one robot, limb by limb. Limbs that share bodies, those of an articulated plate, are one."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
@@ -46,24 +46,15 @@ class LimbByLimb:
         self._jacobian, self._wrenches = np.zeros((m, 6)), np.zeros((len(both), 6))
 
     def __len__(self) -> int:
-        """Return the number of limbs."""
+        """Number of limbs."""
         return len(self._limbs)
 
     def lean_shares(self, mode: int = 0) -> list[Share]:
-        """One `call(motion, jacobian, wrench) -> status` per limb, for loops that count time.
+        """One `call(motion, jacobian, wrench) -> status` per limb, for time-critical loops; limbs may run in parallel.
 
-        `motion` (25,) as in `Dynamics.lean_inverse`. `wrench` (6,) is written: force [N] and moment [N m] at the
-        platform's origin, base axes, that the platform must exert on the limb to move it. `jacobian` (n_actuated, 6)
-        is written in the rows of the limb's own actuators. Calls of different limbs may run at once.
-
-        Args:
-            mode: working mode of the configuration.
-
-        Returns:
-            The calls, limb by limb.
-
-        Raises:
-            ModeError: the robot has no such mode.
+        `motion` (25,) as in `Dynamics.lean_inverse`. `wrench` (6,) gets the force [N] and moment [N m] at the
+        platform's origin, base axes, with which the platform moves the limb; `jacobian` (n_actuated, 6) the rows of its
+        own actuators.
         """
         return self._shares(self.kinematics.modes.branch(mode))
 
@@ -79,15 +70,10 @@ class LimbByLimb:
         ]
 
     def lean_rest(self, subspace: Array | None = None) -> Callable[[Array, Array, Array, Array, Array], int]:
-        """`call(motion, jacobian, wrenches, wrench, effort) -> status`: efforts from the shares of all limbs.
+        """`call(motion, jacobian, wrenches, wrench, effort) -> status`: efforts from all shares (limbs, 6).
 
-        `wrenches` (limbs, 6), `wrench` (6,) gets their sum with the platform's own, `effort` (n_actuated,) the efforts.
-
-        Args:
-            subspace: basis of the motion space (6, mobility), where it turns with the pose.
-
-        Returns:
-            The call.
+        `wrench` (6,) gets their sum with the platform's. `subspace` (6, mobility) is for configuration-dependent
+        spaces.
         """
         S = read_only(self.kinematics.task.subspace if subspace is None else subspace)
         m = len(self.kinematics.actuated_names)
@@ -104,19 +90,7 @@ class LimbByLimb:
         seed: ArrayLike | None = None,
         pool: Executor | None = None,
     ) -> Efforts:
-        """Efforts for one motion, as `Dynamics.inverse`. One call at a time per object.
-
-        Args:
-            pose: of the platform (7,).
-            twist: (6,) [m/s, rad/s]; at rest where None.
-            acceleration: (6,) [m/s^2, rad/s^2]; zero where None.
-            wrench: on the platform from outside (6,) [N, N m]; none where None.
-            seed: joint positions (n_joints,) that the configuration is nearest to.
-            pool: threads for the limbs; one after the other where None.
-
-        Returns:
-            Efforts (n_actuated,) [N m or N], and status; their condition is not looked at, and NaN.
-        """
+        """`Dynamics.inverse` of one motion without condition, limbs on the threads of `pool`; not thread-safe."""
         k = self.kinematics
         poses, _ = k.engine.poses(pose)
         parts = [np.zeros(6) if x is None else np.asarray(x, dtype=np.float64) for x in (twist, acceleration, wrench)]
@@ -143,7 +117,7 @@ class LimbByLimb:
 
     @cached_property
     def _near(self) -> list[Share]:
-        """Calls that choose the branches nearest to what stands in the workspaces."""
+        """Calls that choose the branches nearest to the joints in the workspaces."""
         return self._shares(NEAREST)
 
     def _at_home(self) -> Array:

@@ -2,8 +2,8 @@
 """Loops as equations of vectors, and their two rates: a gap r, and axes a and b that a joint keeps together.
 
 Özgür, Andreff and Martinet, "Linear dynamic modeling of parallel kinematic manipulators from observable kinematic
-elements", Mechanism and Machine Theory 2013, equations 35 and 37: sums of vectors carried by bodies, linear in the
-bodies' velocities once differentiated. `observed_legs` solves them limb by limb.
+elements", Mechanism and Machine Theory 2013, equations 35 and 37: sums of vectors carried by bodies, whose rates are
+linear in the bodies' velocities. `observed_legs` solves them limb by limb.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def gap(closure: Any, bodies: dict[int, Moving]) -> Array:
 
 
 def opening(closure: Any, bodies: dict[int, Moving]) -> Array:
-    """By how much (rows,) a closure's equations are open."""
+    """Residual (rows,) of a closure's equations."""
     (_, _, Fp), (_, _, Fs) = ends(closure, bodies)
     r, a, b = gap(closure, bodies), Fp[:, 2], Fs[:, 2]
     kind = int(closure["kind"])

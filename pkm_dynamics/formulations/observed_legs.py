@@ -2,20 +2,18 @@
 """Inverse dynamics from observed legs: kinematic elements in space, `A Gamma + b = 0`.
 
 Özgür, Andreff and Martinet, "Linear dynamic modeling of parallel kinematic manipulators from observable kinematic
-elements", Mechanism and Machine Theory 2013. Every body of a limb is an element: a unit vector x that is seen, or a
-length s that an encoder tells. The state is redundant, unit vectors and lengths and their rates, and with it every
-equation is linear and none has an angle or a trigonometric function. A body's orientation follows from its direction
-and the axis that it turns about, which its carrier carries; that of the cross of a universal joint, which nobody sees,
-from the bar that it carries, unless it carries a motor or the bar lies along its axis. A parallelogram makes four
-elements.
+elements", Mechanism and Machine Theory 2013; numbers are the paper's equations. Every body of a limb is an element: an
+observed unit vector x, or an encoder's length s. In this redundant state every equation is linear, without angles or
+trigonometric functions. A body's orientation follows from its direction and the axis it turns about, carried by its
+carrier; that of an unobserved universal cross from the bar it carries, unless it carries a motor or the bar lies along
+its axis. A parallelogram makes four elements.
 
-The loops are equations of vectors, the sum of the elements up to the platform (the paper's 35) and the axes that a
-joint keeps together; once differentiated, they are linear in the rates (37), and solved limb by limb they give the
-motion constraints (55). Forces are projected on the platform's freedoms by the bodies' partial velocities, kinematic
-and dynamic coordinates (49 to 53), which makes (64).
+The loops are sums of element vectors up to the platform (35) and axes that a joint keeps together; their rates are
+linear (37) and give, limb by limb, the motion constraints (55). The bodies' partial velocities, kinematic and dynamic
+coordinates (49 to 53), project the forces on the platform's degrees of freedom: (64).
 
-Elements that the platform carries (an articulated travelling plate) move with it besides. The model shares no code with
-the kernels of the dynamics, so that each tests the other; `of_pose` alone asks the kinematics, for joint positions.
+Elements carried by the platform (articulated travelling plate) also move with it. It shares no code with the kernels,
+so that each tests the other; only `of_pose` asks the kinematics, for joint positions.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ Z = np.array([0.0, 0.0, 1.0])
 
 
 class ObservationError(PkmError):
-    """A state that a robot cannot have, or that tells too little."""
+    """An impossible state of a robot, or one with too little information."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +67,7 @@ class _Limb:
 
 @dataclass(frozen=True, eq=False)
 class _Motion:
-    """The elements of a robot at a state: the bodies, joint rates per twist (k, 6), and the platform's freedoms."""
+    """Elements of a robot at a state: bodies, joint rates per twist (k, 6), and the platform's motion space."""
 
     bodies: dict[int, Moving]
     constraints: list[Array]  # of each limb: M, (k, 6)
@@ -78,7 +76,7 @@ class _Motion:
 
 
 class ObservedLegs:
-    """The element model of one robot; every robot is made of elements."""
+    """The element model of any one robot."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics, self.kinematics = dynamics, dynamics.kinematics
@@ -97,18 +95,7 @@ class ObservedLegs:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def of_pose(self, pose: ArrayLike, twist: ArrayLike | None = None) -> Observed:
-        """What would be seen at a pose, in home's working mode.
-
-        Args:
-            pose: of the platform (7,).
-            twist: (6,) [m/s, rad/s]; at rest where None.
-
-        Returns:
-            The state.
-
-        Raises:
-            ObservationError: a limb does not reach the pose.
-        """
+        """State observed at a pose (7,) and twist (6,) [m/s, rad/s], at rest where None, in home's working mode."""
         pose = np.asarray(pose, dtype=np.float64)
         twist = np.zeros(6) if twist is None else np.asarray(twist, dtype=np.float64)
         k = self.kinematics
@@ -142,21 +129,10 @@ class ObservedLegs:
         lengths: Mapping[str, float] | None = None,
         length_rates: Mapping[str, float] | None = None,
     ) -> Observed:
-        """State from what is seen of the legs, and the encoders of sliders and extensions.
+        """State from observed legs and the encoders of sliders and extensions; the platform by least squares.
 
-        The platform follows from where the limbs end, by least squares.
-
-        Args:
-            directions: of arms and bars (3,), base axes, by link (see `seen`).
-            rates: theirs (3,) [1/s].
-            lengths: positions of sliders and extensions [m], by joint (see `measured`).
-            length_rates: theirs [m/s].
-
-        Returns:
-            The state.
-
-        Raises:
-            ObservationError: something is missing or impossible.
+        `directions` of arms and bars (3,), base axes, with rates [1/s] go by link (see `seen`); `lengths` of sliders
+        and extensions [m], with rates [m/s], by joint (see `measured`).
         """
         n, lengths, length_rates = len(self.names), lengths or {}, length_rates or {}
         x, dx, s, ds = np.zeros((n, 3)), np.zeros((n, 3)), np.zeros(n), np.zeros(n)
@@ -183,23 +159,14 @@ class ObservedLegs:
     # -- dynamics ---------------------------------------------------------------------------------------------------
 
     def inverse(self, state: Observed, acceleration: ArrayLike, wrench: ArrayLike | None = None) -> Array:
-        """Actuator efforts for a platform acceleration at a state.
-
-        Args:
-            state: as observed.
-            acceleration: of the platform (6,) [m/s^2, rad/s^2].
-            wrench: on the platform from outside (6,) [N, N m].
-
-        Returns:
-            (n_actuated,) [N m or N]; redundant actuators share by minimum norm.
-        """
+        """Efforts (n_actuated,) of minimum norm for a platform acceleration (6,) and external wrench (6,)."""
         A, b = self.linear_model(state, acceleration, wrench)
         return np.asarray(-np.linalg.pinv(A) @ b)
 
     def linear_model(
         self, state: Observed, acceleration: ArrayLike, wrench: ArrayLike | None = None
     ) -> tuple[Array, Array]:
-        """A (n, n_actuated) and b (n,) of `A Gamma + b = 0`, in the platform's n freedoms (equation 64)."""
+        """A (n, n_actuated) and b (n,) of `A Gamma + b = 0` in the platform's n degrees of freedom (64)."""
         external = np.zeros(6) if wrench is None else np.asarray(wrench, dtype=np.float64)
         motion = self._motion(state)
         rates = self._move(motion, state.twist)
@@ -266,7 +233,7 @@ class ObservedLegs:
         return found
 
     def _turned(self, e: Element, z: Array, x: Array) -> Array:
-        """Orientation of an element from the axis z that it turns about and its direction, or that of its bar."""
+        """Orientation of an element from its joint axis z and its direction, or that of its bar."""
         seen = e.side * cross(z, x[self._row[e.bar]]) if e.bar >= 0 else x[self._row[e.body]]
         seen, own = seen - z * (z @ seen), e.d - Z * e.d[2]
         square = float(seen @ seen)
@@ -279,7 +246,7 @@ class ObservedLegs:
     def _observed_rates(
         self, limb: _Limb, bodies: dict[int, Moving], x: Array, dx: Array, ds: Array, turning: Array
     ) -> Array:
-        """Joint rates (k,) of a limb from the rates of its unit vectors and lengths; the platform turns with (3,)."""
+        """Joint rates (k,) of a limb from its observed rates and the platform's angular velocity `turning` (3,)."""
         qd = np.zeros(len(limb.bodies))
         for j, i in enumerate(limb.bodies):
             e = self.elements[i]
@@ -303,7 +270,7 @@ class ObservedLegs:
     # -- motion constraints -----------------------------------------------------------------------------------------
 
     def _motion(self, state: Observed) -> _Motion:
-        """Bodies, motion constraints of all limbs, and the platform's freedoms."""
+        """Bodies, motion constraints of all limbs, and the platform's motion space."""
         bodies = self._placed(state.directions, state.lengths, state.pose)
         rows = [self._platform_rows(limb, bodies) for limb in self.limbs]
         J = [self._joint_rows(limb, bodies) for limb in self.limbs]
@@ -317,7 +284,7 @@ class ObservedLegs:
         return _Motion(bodies, [-i @ r for i, r in zip(inverses, rows, strict=True)], inverses, np.asarray(space))
 
     def _move(self, motion: _Motion, twist: Array) -> list[Array]:
-        """Give all bodies their velocities for the platform's twist; joint rates (k,) of each limb."""
+        """Set all bodies' velocities for the platform's twist; returns the joint rates (k,) of each limb."""
         motion.bodies[records.PLATFORM].v, motion.bodies[records.PLATFORM].w = twist[:3], twist[3:]
         rates = [M @ twist for M in motion.constraints]
         for limb, qd in zip(self.limbs, rates, strict=True):
@@ -328,7 +295,7 @@ class ObservedLegs:
         return rates
 
     def _accelerate(self, motion: _Motion, acceleration: Array, rates: list[Array]) -> list[Array]:
-        """Give all bodies their accelerations, velocities given before; second joint rates (k,) of each limb."""
+        """Set all bodies' accelerations, velocities given before; returns the second joint rates (k,) of each limb."""
         bodies = motion.bodies
         bodies[records.PLATFORM].dv, bodies[records.PLATFORM].dw = acceleration[:3], acceleration[3:]
         found = []
@@ -361,7 +328,7 @@ class ObservedLegs:
         return np.vstack([first_rates(c, bodies, lambda i: self._with_platform(i, bodies)) for c in limb.closures])
 
     def _with_platform(self, i: int, bodies: dict[int, Moving]) -> tuple[Array, Array]:
-        """Velocity and angular velocity (3, 6) of a body per twist of the platform, where that carries it."""
+        """Linear and angular velocity (3, 6) per platform twist of a body that the platform carries."""
         V, W = np.zeros((3, 6)), np.zeros((3, 6))
         if self._root[i] == records.PLATFORM:
             V[:, :3] = W[:, 3:] = np.eye(3)
@@ -371,12 +338,12 @@ class ObservedLegs:
     # -- the platform from where the limbs end ------------------------------------------------------------------------
 
     def _fitted(self, x: Array, s: Array) -> Array:
-        """The pose (7,) that fits the limbs' ends best."""
+        """Pose (7,) of best fit to the limbs' ends."""
         hung = any(root == records.PLATFORM for root in self._root[2:])
         return self._fitted_from_home(x, s) if hung else self._fitted_at_once(x, s)
 
     def _fitted_from_home(self, x: Array, s: Array) -> Array:
-        """By Gauss and Newton: where the platform carries elements, the limbs' ends are not points of it."""
+        """By Gauss-Newton: where the platform carries elements, the limbs' ends are not points of it."""
         k = self.kinematics
         pose = np.array(k.home)
         allowed = k.task.subspace if k.constant_space else np.eye(6)
@@ -395,7 +362,7 @@ class ObservedLegs:
         return pose
 
     def _fit_rows(self, bodies: dict[int, Moving], x: Array) -> Array:
-        """Rates of all loop equations per twist of the platform (rows, 6) while what is seen keeps its directions."""
+        """Rates of all loop equations per platform twist (rows, 6) at constant observed directions."""
         still, none = np.zeros_like(x), np.zeros(len(x))
         found = []
         for limb in self.limbs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that count the arithmetic done with them: the cost of a formula, measured by running it."""
+"""Numbers that count their arithmetic: the cost of a formula, measured by running it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Count:
 
 
 class Counted:
-    """A number that counts what is done with it; changing a sign is free."""
+    """A number that counts its operations; a change of sign is free."""
 
     __slots__ = ("count", "value")
 

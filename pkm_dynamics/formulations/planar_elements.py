@@ -2,15 +2,14 @@
 """Inverse dynamics by kinematic elements, `A Gamma + b = 0`, for planar limbs of two bars that meet in a point.
 
 Özgür, Andreff and Martinet, "Linear dynamic modeling of parallel kinematic manipulators from observable kinematic
-elements", Mechanism and Machine Theory 2013. The state is redundant: the unit vectors of the bars and their rates,
-whether they come from encoders or from a camera that observes the legs. No equation of the model has a trigonometric
-function or an angle. Forces on the bars (paper, table 2) are projected by the kinematic coordinates on the motion
-basis xd (equation 53), and by the motion constraints xd = M Xd (41, 43) on the platform: equation 64.
+elements", Mechanism and Machine Theory 2013; numbers are the paper's equations. The redundant state is the unit vectors
+of the bars and their rates, from encoders or a camera; no equation has a trigonometric function or an angle. Forces on
+the bars (table 2) are projected by the kinematic coordinates on the motion basis xd (53), and by the motion constraints
+xd = M Xd (41, 43) on the platform: (64).
 
 This is the suite's one equation with other names: M is K for unit vectors, A^T the inverse Jacobian. It shares no code
-with the kernels, so that the two are each other's test. Vectors are written in the robot's plane, as pairs of numbers:
-`turn` is the cross product with the plane's normal. Every function takes any type of number that adds and multiplies,
-which is how `operation_count` counts.
+with the kernels, so that each tests the other. Vectors are pairs of numbers in the robot's plane; `turn` is the cross
+product with its normal. Functions take any number type with sum and product, which `operation_count` uses.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ PAPER_ADDITIONS, PAPER_MULTIPLICATIONS = 404, 656  # the paper's own count for i
 
 
 class ElementsError(PkmError):
-    """A robot that is not made of planar limbs of two bars, or a state that it cannot have."""
+    """A robot that is not made of planar limbs of two bars, or an impossible state."""
 
 
 def add(u: Pair, v: Pair) -> Pair:
@@ -68,8 +67,7 @@ def turn(v: Pair) -> Pair:
 class Bar:
     """A bar element: length d [m], mass [kg], mass centre along x and across it [m], central inertia [kg m^2].
 
-    `sense` is +1 where the joint that turns the bar has its axis along the plane's normal, -1 against; armature and
-    friction are those of that joint.
+    `sense` is the sign of the joint axis along the plane's normal; armature and friction are those of that joint.
     """
 
     length: Any
@@ -94,7 +92,7 @@ class Limb:
 
 @dataclass(frozen=True)
 class LimbState:
-    """Unit vectors of a limb's two bars and their first rates."""
+    """Unit vectors of a limb's two bars, and their rates."""
 
     p: Pair
     a: Pair
@@ -103,16 +101,7 @@ class LimbState:
 
 
 class PlanarElements:
-    """The kinematic-element model of a robot whose limbs are two bars in a plane, on a platform that translates.
-
-    Redundant actuators share by minimum norm.
-
-    Args:
-        dynamics: of the robot.
-
-    Raises:
-        ElementsError: any other robot.
-    """
+    """The kinematic-element model of planar two-bar limbs with a translating platform; efforts of minimum norm."""
 
     def __init__(self, dynamics: Dynamics) -> None:
         self.dynamics = dynamics
@@ -138,25 +127,14 @@ class PlanarElements:
     # -- state ------------------------------------------------------------------------------------------------------
 
     def state_of_pose(self, pose: ArrayLike, twist: ArrayLike | None = None) -> list[LimbState]:
-        """Unit vectors and rates of all bars at a pose (7,) and twist (6,): the branches of home."""
+        """Unit vectors and rates of all bars at a pose (7,) and twist (6,), on the branches of home."""
         E, dE = self._tip(pose, twist)
         return [self._from_tip(limb, E, dE, side) for limb, side in zip(self.limbs, self.sides, strict=True)]
 
     def state_of_encoders(self, q: ArrayLike, rates: ArrayLike, near: ArrayLike | None = None) -> list[LimbState]:
-        """Unit vectors and rates from encoders.
+        """Unit vectors and rates from encoder positions (n_actuated,) [rad] and rates [rad/s].
 
-        The proximal bars follow at once; the tip is where the circles about the first two elbows meet.
-
-        Args:
-            q: positions (n_actuated,) [rad].
-            rates: theirs (n_actuated,) [rad/s].
-            near: a pose (7,) on whose side the tip is.
-
-        Returns:
-            The state of each limb.
-
-        Raises:
-            ElementsError: the circles do not meet.
+        The tip is where the circles about the first two elbows meet, on the side of the pose `near` (7,).
         """
         position, speed = np.asarray(q, dtype=np.float64), np.asarray(rates, dtype=np.float64)
         p, dp, elbows = [], [], []
@@ -190,20 +168,7 @@ class PlanarElements:
         ]
 
     def state_of_directions(self, directions: ArrayLike, rates: ArrayLike) -> list[LimbState]:
-        """Unit vectors and rates as observed.
-
-        What does not lie in the plane is left out, and the directions are brought to unit length.
-
-        Args:
-            directions: of proximal and distal bars (n_limbs, 2, 3), base axes.
-            rates: theirs (n_limbs, 2, 3) [1/s].
-
-        Returns:
-            The state of each limb.
-
-        Raises:
-            ElementsError: an array has another shape.
-        """
+        """Unit vectors and rates from directions (n_limbs, 2, 3), base axes, projected on the plane and normalised."""
         x = np.asarray(directions, dtype=np.float64) @ self.plane.T
         v = np.asarray(rates, dtype=np.float64) @ self.plane.T
         if x.shape != (len(self.limbs), 2, 2) or v.shape != x.shape:
@@ -214,7 +179,7 @@ class PlanarElements:
         return [LimbState(*((float(a), float(b)) for a, b in limb)) for limb in pairs]
 
     def directions(self, state: Sequence[LimbState]) -> tuple[Array, Array]:
-        """Directions of all bars (n_limbs, 2, 3) in base axes, and their rates: what a camera would see."""
+        """Directions of all bars (n_limbs, 2, 3) in base axes, and their rates, as a camera would observe."""
         x = np.array([[limb.p, limb.a] for limb in state]) @ self.plane
         v = np.array([[limb.dp, limb.da] for limb in state]) @ self.plane
         return x, v
@@ -222,23 +187,14 @@ class PlanarElements:
     # -- dynamics ---------------------------------------------------------------------------------------------------
 
     def inverse(self, state: Sequence[LimbState], acceleration: ArrayLike, wrench: ArrayLike | None = None) -> Array:
-        """Actuator efforts (n_actuated,) [N m] for a platform acceleration (6,) at a state; `wrench` (6,) helps."""
+        """Actuator efforts (n_actuated,) [N m] for a platform acceleration (6,); `wrench` (6,) helps to move it."""
         ddE = self._pair(np.asarray(acceleration, dtype=np.float64)[:3])
         force = (0.0, 0.0) if wrench is None else self._pair(np.asarray(wrench, dtype=np.float64)[:3])
         columns, b = linear_model(self.limbs, state, ddE, self.gravity, self.tip_mass, force, self.dynamics.friction)
         return np.array(solve(columns, b))
 
     def operation_count(self, friction: bool = False) -> tuple[int, int, int]:
-        """Operations from a state to the efforts, counted while they are done.
-
-        The sign of a rate, which Coulomb friction needs, counts nothing.
-
-        Args:
-            friction: whether it is among them.
-
-        Returns:
-            Additions, multiplications and divisions.
-        """
+        """Additions, multiplications and divisions from state to efforts, counted in a run; a sign is free."""
         count = Count()
 
         def counted(value: Any) -> Any:
@@ -268,7 +224,7 @@ class PlanarElements:
         return self._pair(np.asarray(pose, dtype=np.float64)[:3]), self._pair(velocity[:3])
 
     def _home_sides(self) -> list[float]:
-        """On which side of the line from base to tip each elbow is at home."""
+        """Side of the line from base to tip on which each elbow is at home."""
         found = []
         E = self._tip(self.kinematics.home, None)[0]
         q = self.kinematics.inverse(self.kinematics.home).actuated
@@ -280,7 +236,7 @@ class PlanarElements:
 
     @staticmethod
     def _from_tip(limb: Limb, E: Pair, dE: Pair, side: float) -> LimbState:
-        """Bars of a limb whose tip is at E and moves with dE: the elbow is where two circles meet."""
+        """Bars of a limb with its tip at E, moving with dE; the elbow is where two circles meet."""
         reach = sub(E, limb.base)
         square = dot(reach, reach)
         lp, la = limb.proximal.length, limb.distal.length
@@ -328,7 +284,7 @@ class PlanarElements:
 
 
 def _bar(body: Any, end: Array, sense: float) -> Bar:
-    """A bar from a body whose frame has its z axis on the joint, and from the point (3,) where the next joint is."""
+    """A bar from a body with its frame's z axis on the joint, and the point (3,) of the next joint."""
     length = float(np.linalg.norm(end[:2]))
     u = end[:2] / length
     h, m = body["moment"][:2], float(body["mass"])
@@ -390,7 +346,7 @@ def linear_model(
 
 
 def resistance(bar: Bar, rate: Any) -> Any:
-    """Friction torque along the normal of the joint that turns a bar, at a rate about the normal [N m]."""
+    """Friction torque [N m] along the normal of a bar's joint, at a rate about the normal."""
     return bar.viscous * rate + bar.coulomb * smooth_sign(rate)
 
 

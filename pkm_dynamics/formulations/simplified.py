@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lumped-rod model: rods without mass, a third of it on the platform's side and two thirds on the base's.
+"""The lumped-rod model: massless rods with a third of their mass on the platform's side, two thirds on the base's.
 
 Codourey and Burdet, "A body-oriented method for finding a linear form of the dynamic equation of fully parallel
-robots", ICRA 1997, section 4.2, for the Delta: forearms then need no kinematics of their own. A rod is here any body
-with exactly two connections, each a universal or spherical joint, recognised from the graph; so the model also serves
-the Hexa, the Hexaglide or a Quattro. It is an approximation: `lumping_error` says of what size.
+robots", ICRA 1997, section 4.2, for the Delta: forearms then need no kinematics. A rod is here any body with exactly
+two connections, each a universal or spherical joint, recognised from the graph; so the model also serves Hexa,
+Hexaglide and Quattro. It is an approximation; `lumping_error` measures its error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NoRodsError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class End:
-    """One end of a rod: the link that it is joined to, and the joint's centre (3,) in that link's frame."""
+    """One end of a rod: the link joined to it, and the joint's centre (3,) in that link's frame."""
 
     link: str
     point: Array
@@ -51,10 +51,7 @@ class Rod:
 
 @dataclass(frozen=True, eq=False)
 class LumpingError:
-    """Efforts of the lumped model against the full one: root mean square and largest difference (m,) [N m or N].
-
-    `relative` (m,): root mean square of the difference over that of the full efforts.
-    """
+    """Effort errors (m,) of the lumped model: root mean square `rms` and `largest` [N m or N], and `relative` rms."""
 
     rms: Array
     largest: Array
@@ -62,18 +59,7 @@ class LumpingError:
 
 
 def lumped(mechanism: Mechanism, outer_share: float = OUTER_SHARE) -> Mechanism:
-    """The mechanism with massless rods and their masses as points at the rods' ends.
-
-    Args:
-        mechanism: as described.
-        outer_share: of a rod's mass that goes to the platform's side.
-
-    Returns:
-        The simplified one.
-
-    Raises:
-        NoRodsError: there are no rods.
-    """
+    """The mechanism with each rod's mass as points at its ends, `outer_share` of it on the platform's side."""
     rods = find_rods(mechanism)
     if not rods:
         raise NoRodsError(mechanism.name)
@@ -153,7 +139,7 @@ class _Graph:
                 self.loops.setdefault(self.carrier[link], []).append(k)
 
     def ends(self, body: str) -> tuple[End, End] | None:
-        """The two ends of a body that has exactly two connections, both universal or spherical; else None."""
+        """The two ends of a body with exactly two connections, both universal or spherical; else None."""
         below = [self.below[body]] if body in self.below else []
         above, loops = self.above.get(body, []), self.loops.get(body, [])
         if len(below) + len(above) + len(loops) != 2:
@@ -173,7 +159,7 @@ class _Graph:
         return End(loop.predecessor, loop.predecessor_frame[:3, 3])
 
     def _between(self, link: str) -> bool:
-        """True for a massless link that only passes on from one revolute joint to one other."""
+        """Whether a massless link merely connects one revolute joint to one other."""
         return (
             self.mechanism.link_named[link].inertial.massless
             and len(self.bodies.get(link, ())) == 1
@@ -184,7 +170,7 @@ class _Graph:
         )
 
     def _down(self, joint: Joint) -> End | None:
-        """The joint below a body as two or three revolutes through one point, and what carries them."""
+        """The joint below a body as two or three revolutes through one point, with the body at its end."""
         link, centre = joint.parent, None
         while self._between(link):
             lower = self.below[link]
@@ -196,7 +182,7 @@ class _Graph:
         return None if centre is None else End(link, centre)
 
     def _up(self, joint: Joint) -> End | None:
-        """The same for a joint above a body."""
+        """The joint above a body, as in `_down`."""
         link, centre = joint.child, None
         while self._between(link):
             upper = self.above[link][0]
@@ -232,7 +218,7 @@ def _apply(T: Array, point: Array) -> Array:
 
 
 def _on_axis(joint: Joint, point: Array) -> bool:
-    """True where a point (3,) of the joint's own frame lies on its axis."""
+    """Whether a point (3,) of the joint's own frame lies on its axis."""
     return bool(np.linalg.norm(np.cross(joint.axis, point)) < CONCURRENT)
 
 

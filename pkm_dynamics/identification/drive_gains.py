@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drive gains: effort per unit of what a drive reports (its current, or a command), from motions with a known load.
+"""Drive gains: effort per unit of a drive's signal (current or command), from motions with a known load.
 
-Reported signals s = effort / gain alone tell parameters only up to the gain. The same motion with a known payload on
-the platform fixes the scale (Gautier and Briot, "Global identification of joint drive gains and dynamic parameters of
-robots", ASME JDSMC 2014). The equations
+Signals s = effort / gain alone give parameters only up to the gain. The same motion with a known payload fixes the
+scale (Gautier and Briot, "Global identification of joint drive gains and dynamic parameters of robots", ASME JDSMC
+2014). All recordings are fitted at once, with the noise in the signals, to
 
-    s_a = c_a (Psi_base,a beta + Psi_payload,a p_payload),   c_a = 1 / gain_a,
-
-are fitted to all recordings at once, with the noise where it is, in the reported signals.
+    s_a = c_a (Psi_base,a beta + Psi_payload,a p_payload),   c_a = 1 / gain_a.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ class NoKnownLoadError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """Regressors (n, m, n_parameters) of a motion, what the drives reported (n, m), and the payload that was known."""
+    """Regressors (n, m, n_parameters) of a motion, the drives' signals (n, m), and the known payload, if any."""
 
     psi: Array
     signals: Array
@@ -51,21 +49,7 @@ class DriveGains:
 def drive_gains(
     recordings: Sequence[Loaded], base: BaseParameters, parameters: ParameterSet, platform: str
 ) -> DriveGains:
-    """Fit gains and base parameters to recordings, at least one of them with a known payload.
-
-    Args:
-        recordings: with and without payloads.
-        base: parameters of the robot.
-        parameters: all of them.
-        platform: name of its link.
-
-    Returns:
-        Gains with their confidence, and base parameters.
-
-    Raises:
-        NoKnownLoadError: no payload is known, so that only ratios can be found.
-        PkmError: a payload is no body.
-    """
+    """Fit gains and base parameters to recordings; `NoKnownLoadError` without a payload, which leaves only ratios."""
     if not any(r.payload is not None and r.payload.mass > 0.0 for r in recordings):
         raise NoKnownLoadError("drive gains need a recording with a known payload: without, only ratios can be found")
     W = np.concatenate([base.reduce(r.psi) for r in recordings])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exciting trajectories: periodic motions on which every base parameter shows.
 
-The coordinates of the motion are finite Fourier series (Swevers, Ganseman, Tükel, De Schutter and Van Brussel, "Optimal
-robot excitation and identification", IEEE T-RA 1997) that start and end at rest at home; they are the displacements of
-the platform in its motion space, or those of the actuators where that space turns. Their coefficients minimise the
-condition number of the base regressor within the limits.
+The coordinates are finite Fourier series (Swevers, Ganseman, Tükel, De Schutter and Van Brussel, "Optimal robot
+excitation and identification", IEEE T-RA 1997) at rest at home at both ends: displacements of the platform in its
+motion space, or of the actuators where that is configuration-dependent. Their coefficients minimise the condition
+number of the base regressor within the limits.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class ExcitationError(PkmError):
 
 @dataclass(frozen=True)
 class ExcitationLimits:
-    """What a trajectory must keep.
+    """Limits of a trajectory.
 
     `reach`: half the width of the box of displacements from home [m, rad], in the coordinates of the trajectory.
-    `velocity` and `acceleration`: largest rates of these coordinates per second. `share`: the part of the description's
-    joint velocity and effort limits that may be used; joint positions keep their ranges.
+    `velocity` and `acceleration`: largest rates of these coordinates per second. `share`: usable part of the described
+    joint velocity and effort limits; joint positions keep their full ranges.
     """
 
     reach: float = 0.15
@@ -63,7 +63,7 @@ class Excitation:
         return offset + c @ a + s @ b, (c * w) @ b - (s * w) @ a, -((c * w**2) @ a) - (s * w**2) @ b
 
     def motions(self, times: Array) -> Motions:
-        """Platform motions at `times` (n,) [s]. Raises `RecordingError` where an actuator motion has no pose."""
+        """Platform motions at `times` (n,) [s]; `RecordingError` where an actuator motion has no pose."""
         x, u, du = self.coordinates(times)
         if not self.kinematics.constant_space:
             home = np.asarray(self.kinematics.inverse(self.kinematics.home).actuated)
@@ -76,17 +76,10 @@ class Excitation:
 
 
 def turning(r: Array, u: Array, du: Array) -> tuple[Array, Array]:
-    """Angular velocity and acceleration of rotation vectors, in fixed axes.
+    """Angular velocity and acceleration (n, 3) [rad/s, rad/s^2], fixed axes, of rotation vectors r (n, 3) [rad].
 
-    w = u + a r x u + b r x (r x u), a = (1 - cos t)/t^2, b = (t - sin t)/t^3, t = |r|; the rate is its derivative.
-
-    Args:
-        r: rotation vectors (n, 3) [rad].
-        u: rates (n, 3).
-        du: second rates (n, 3).
-
-    Returns:
-        Both (n, 3) [rad/s, rad/s^2].
+    w = u + a r x u + b r x (r x u), a = (1 - cos t)/t^2, b = (t - sin t)/t^3, t = |r|; u and du (n, 3) are the rates
+    and second rates of r, and the acceleration is the derivative of w.
     """
     s = np.sum(r * r, axis=1, keepdims=True)
     small = s < 1e-4
@@ -122,26 +115,10 @@ def find_excitation(
     evaluations: int = 600,
     seed: int = 0,
 ) -> Excitation:
-    """Optimise an exciting trajectory: the best of some random ones, improved by Powell's method.
+    """Exciting trajectory of `period` [s]: the best of some random ones, improved by Powell's method.
 
-    The condition number is that of the base regressor, its columns in units of their size on the first trajectory
-    found.
-
-    Args:
-        dynamics: of the robot.
-        base: parameters that shall show.
-        limits: of the motion.
-        period: of the trajectory [s].
-        harmonics: of its Fourier series.
-        samples: times at which the regressor is evaluated.
-        evaluations: of the condition number, about.
-        seed: of the random ones.
-
-    Returns:
-        The trajectory.
-
-    Raises:
-        ExcitationError: none keeps the limits.
+    The cost is the condition number of the base regressor at `samples` times, its columns in units of their size on the
+    first trajectory found, computed about `evaluations` times. Raises `ExcitationError` where none keeps the limits.
     """
     limits = ExcitationLimits() if limits is None else limits
     search = _Search(dynamics, base, limits, period, harmonics, samples)
@@ -165,7 +142,7 @@ def find_excitation(
 
 
 class _Search:
-    """The cost of a trajectory, from free coefficients."""
+    """Cost of a trajectory as a function of its free coefficients."""
 
     def __init__(
         self,
@@ -202,7 +179,7 @@ class _Search:
         return np.asarray(series / largest)
 
     def cost(self, x: Array) -> float:
-        """Decades of condition number; `UNREACHABLE` and more outside the limits."""
+        """Decades of condition number; at least `UNREACHABLE` outside the limits."""
         if not np.abs(x).max() > 0.0:
             return 2.0 * UNREACHABLE
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Physically feasible parameters: the ones nearest to the measurements that bodies of positive density can have.
+"""Physically feasible parameters: those of positive density that fit the measurements best.
 
 The ten parameters of a body are those of some distribution of positive mass where its pseudo-inertia matrix
 
@@ -7,9 +7,8 @@ The ten parameters of a body are those of some distribution of positive mass whe
      [ h^T,            m ]]
 
 is positive semidefinite (Wensing, Kim and Slotine, "Linear matrix inequalities for physically consistent inertial
-parameter identification", IEEE RA-L 2018). With friction and rotor inertia not negative, the fit is a convex
-programme. What the motion does not tell is taken from prior values, the description's. Needs the solver Clarabel (`pip
-install clarabel`).
+parameter identification", IEEE RA-L 2018). With non-negative friction and rotor inertia the fit is a convex programme.
+Prior values, the description's, fill what the motion does not tell. Needs Clarabel (`pip install clarabel`).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class FeasibilityError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Feasible:
-    """Feasible parameters (n,), the base parameters (r,) that they make, and the rise of the weighted residual."""
+    """Feasible parameters (n,), their base parameters (r,), and weighted residuals, also that of least squares."""
 
     values: Array
     base_values: Array
@@ -58,20 +57,9 @@ def pseudo_inertia(ten: Array) -> Array:
 def feasible_estimate(
     found: Estimate, parameters: ParameterSet, prior: Array | None = None, weight: float = PRIOR
 ) -> Feasible:
-    """Parameters of positive mass distributions that fit the weighted equations of an estimate best.
+    """Parameters (n,) of positive mass distributions that fit the weighted equations of an estimate best.
 
-    Args:
-        found: the estimate.
-        parameters: of the robot.
-        prior: values (n,) for what the equations leave open, the description's by default.
-        weight: how strongly they pull.
-
-    Returns:
-        The parameters (n,), and the base parameters of these.
-
-    Raises:
-        SolverMissingError: Clarabel is not installed.
-        FeasibilityError: it gave no answer.
+    `prior` (n,), the description's by default, pulls with `weight` where the equations leave parameters open.
     """
     try:
         import clarabel
@@ -104,7 +92,7 @@ def feasible_estimate(
 
 
 def _scales(parameters: ParameterSet, prior: Array) -> Array:
-    """Size of every parameter: of a body, from its mass and its radius of gyration; of a joint, its prior or one."""
+    """Size of every parameter: from a body's mass and radius of gyration; of a joint, its prior or one."""
     scale = np.maximum(np.abs(prior), 1e-3)
     for at in parameters.bodies.values():
         mass = max(prior[at], 0.1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a recorded motion to parameters, and how well they predict another one."""
+"""Identification of parameters from a recorded motion, and their validation on another one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOWEST = 0.005  # rad/s or m/s: joints that move slower are near reversal, wher
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """What a recording says: regressors (n, m, n_parameters) of all parameters, and efforts (n, m), filtered alike."""
+    """Equations of a recording: regressors (n, m, n_parameters) and efforts (n, m), filtered alike."""
 
     psi: Array
     efforts: Array
@@ -28,10 +28,9 @@ class Equations:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """How well parameters predict the efforts of a motion that they were not fitted to.
+    """Prediction errors (m,) of the efforts of a motion outside the fit.
 
-    `error` (m,): root mean square of the difference [N m or N]; `relative` (m,): the same over that of the efforts.
-    `described` (m,): the relative error of the description's parameters, for comparison.
+    `error`: root mean square [N m or N]; `relative`: over that of the efforts; `described`: that of the description.
     """
 
     error: Array
@@ -41,7 +40,7 @@ class Validation:
 
 @dataclass(frozen=True, eq=False)
 class Identified:
-    """Result of an identification: base parameters with confidence, and feasible parameters where a solver is there."""
+    """Result of an identification: base parameters with confidence, and feasible ones where a solver is installed."""
 
     dynamics: Dynamics
     base: BaseParameters
@@ -51,21 +50,10 @@ class Identified:
 
 
 def equations(dynamics: Dynamics, recorded: Recorded, cutoff: float = CUTOFF) -> Equations:
-    """Equations of a recording, low-pass filtered on both sides and thinned to twice the filter's rate.
+    """Equations of a recording, low-pass filtered at `cutoff` [Hz] and thinned to twice the filter's rate.
 
-    Regressor and efforts pass through the same filter, which therefore changes nothing in the equations. One period of
-    the cutoff frequency is left out at both ends and, of robots with friction, what moves too slowly to tell its sign.
-
-    Args:
-        dynamics: of the robot.
-        recorded: its motion and efforts.
-        cutoff: of the filter [Hz].
-
-    Returns:
-        The equations.
-
-    Raises:
-        RecordingError: it cannot be used.
+    Regressor and efforts pass the same filter, which therefore leaves the equations valid. One period of the cutoff
+    frequency is left out at both ends and, of robots with friction, motion too slow to tell its sign.
     """
     recorded = uniform(recorded)
     kinematics = dynamics.kinematics
@@ -99,24 +87,7 @@ def identify(
     validate: Recorded | None = None,
     feasible: bool = True,
 ) -> Identified:
-    """Identify a robot from a recording, and predict another recording with the result.
-
-    Args:
-        dynamics: of the robot.
-        recorded: its motion and efforts.
-        cutoff: of the low-pass filter [Hz].
-        base: its base parameters, where they are there already.
-        validate: another recording.
-        feasible: whether to find parameters of positive mass distributions too.
-
-    Returns:
-        The parameters, and how well they predict.
-
-    Raises:
-        RecordingError: a recording cannot be used.
-        ExcitationTooPoorError: some base parameters do not show.
-        SolverMissingError: there is no solver for the feasible estimate.
-    """
+    """Identify a robot from a recording, filtered at `cutoff` [Hz], and validate by another; `base` may be known."""
     base = base_parameters(dynamics) if base is None else base
     system = equations(dynamics, recorded, cutoff)
     found = estimate(system.psi, system.efforts, base)
@@ -129,7 +100,7 @@ def identify(
 
 
 def predict(dynamics: Dynamics, base: BaseParameters, values: Array, system: Equations) -> Validation:
-    """Compare base parameters (r,) with the efforts of other equations."""
+    """Compare predictions by base parameters (r,) with the efforts of other equations."""
     size = np.sqrt(np.mean(system.efforts**2, axis=0))
     error = np.sqrt(np.mean((base.reduce(system.psi) @ values - system.efforts) ** 2, axis=0))
     described = np.sqrt(np.mean((system.psi @ dynamics.parameters.values - system.efforts) ** 2, axis=0))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weighted least squares for base parameters, with confidence intervals.
 
-Every actuator weighs by the noise of its own effort, which a first, unweighted fit tells (Gautier, "Dynamic
-identification of robots with power model", ICRA 1997).
+Every actuator weighs by the noise of its own effort, from a first, unweighted fit (Gautier, "Dynamic identification of
+robots with power model", ICRA 1997).
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Estimate:
     y: Array
 
     def certain(self, percent: float = 10.0) -> np.ndarray:
-        """Which base parameters are known to that relative standard deviation (r,)."""
+        """Mask (r,) of the base parameters within this relative standard deviation."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.deviations < 0.01 * percent * np.abs(self.values)
 
     def text(self) -> str:
-        """A table: group, value, interval."""
+        """Table of group, value and interval."""
         width = max(len(name) for name in self.base.names)
         lines = [f"{'group led by':{width}} {'value':>13} {'+- 95 %':>11} {'%':>8}"]
         for name, value, half in zip(self.base.names, self.values, self.interval, strict=True):
@@ -65,19 +65,7 @@ class Estimate:
 
 
 def estimate(psi: Array, efforts: Array, base: BaseParameters) -> Estimate:
-    """Fit base parameters to efforts.
-
-    Args:
-        psi: regressors of all parameters (n, m, n_parameters), independent rows.
-        efforts: (n, m) [N m or N].
-        base: the base parameters.
-
-    Returns:
-        Their values with confidence.
-
-    Raises:
-        ExcitationTooPoorError: some of them do not show.
-    """
+    """Fit base parameters to efforts (n, m) [N m or N], from regressors of all parameters (n, m, n_parameters)."""
     W3 = base.reduce(psi)
     n, m, r = W3.shape
     first = np.asarray(np.linalg.lstsq(W3.reshape(-1, r), efforts.reshape(-1), rcond=None)[0], dtype=np.float64)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameter files: what an identification found, as YAML; and a mechanism with those parameters.
+"""Parameter files: the result of an identification as YAML, and a mechanism with its parameters.
 
-Bodies are written as in URDF (mass, centre of mass, inertia about it, axes of the link), so that a value can be carried
-into a description by hand; links that are fixed to a body are included in it.
+Bodies are written as in URDF (mass, centre of mass, inertia about it, axes of the link), to be copied into a
+description by hand; links that are fixed to a body are included in it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _number(value: Any) -> float:
 
 
 def document(found: Identified) -> dict[str, Any]:
-    """What is written, as plain dictionaries."""
+    """Content of a parameter file, as plain dictionaries."""
     parameters, estimate = found.dynamics.parameters, found.estimate
     names = found.dynamics.kinematics.actuated_names
     base = [
@@ -103,18 +103,7 @@ def write(found: Identified, path: Path) -> None:
 
 
 def read(path: Path, parameters: ParameterSet) -> Array:
-    """Parameter values of a parameter file, the description's where the file says nothing.
-
-    Args:
-        path: of the file.
-        parameters: of the robot.
-
-    Returns:
-        (n,) in their order.
-
-    Raises:
-        ParameterFileError: it cannot be used.
-    """
+    """Values (n,) of a parameter file, the description's where it has none; `ParameterFileError` if unusable."""
     try:
         text = strict_yaml.read(path.read_text(encoding="utf-8"))
         return _values_of(text, path, parameters)
@@ -125,7 +114,7 @@ def read(path: Path, parameters: ParameterSet) -> Array:
 
 
 def _values_of(text: Any, path: Path, parameters: ParameterSet) -> Array:
-    """Return the values that a file states."""
+    """Values that a file states."""
     if not isinstance(text, dict) or "bodies" not in text:
         raise ParameterFileError(f"{path}: no `bodies`; write the file with a feasible estimate")
     values = np.array(parameters.values)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded motions: a table of actuator positions and efforts over time, and the platform motion that it stands for.
+"""Recorded motions: actuator positions and efforts over time, and the platform motion that follows from them.
 
-A recording is a CSV file with a header. `time` [s], then either `position_<joint>` for every actuated joint or the
-measured platform pose (`measured_x` ... `measured_qw`, as the controller's own recordings have it), and
-`effort_<joint>`. SI units.
+A recording is a CSV file with a header: `time` [s], `position_<joint>` for every actuated joint or the measured
+platform pose (`measured_x` ... `measured_qw`, as in the controller's recordings), and `effort_<joint>`. SI units.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ ORDER = 4  # of the Butterworth filter, which runs forwards and backwards
 
 
 class RecordingError(PkmError):
-    """A recording that cannot be used: says what is wrong with it, and where."""
+    """An unusable recording; says what is wrong, and where."""
 
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """`times` (n,) [s]; `positions` and `efforts` (n, n_actuated); `poses` (n, 7) where they were recorded too."""
+    """`times` (n,) [s]; `positions` and `efforts` (n, n_actuated); `poses` (n, 7) where these were recorded too."""
 
     times: Array
     positions: Array
@@ -39,7 +38,7 @@ class Recorded:
     poses: Array | None = None
 
     def save(self, path: Path, names: tuple[str, ...]) -> None:
-        """Write the recording as a CSV file, `names` being those of the actuated joints."""
+        """Write the recording as a CSV file; `names` are the actuated joints."""
         header = ["time", *(f"position_{name}" for name in names), *(f"effort_{name}" for name in names)]
         table = np.column_stack([self.times, self.positions, self.efforts])
         with whole(path) as part:
@@ -52,18 +51,7 @@ class Recorded:
 
 
 def read(path: Path, kinematics: Kinematics) -> Recorded:
-    """Read a recording of a robot.
-
-    Args:
-        path: of a table with a header.
-        kinematics: of the robot.
-
-    Returns:
-        The recording.
-
-    Raises:
-        RecordingError: it cannot be used.
-    """
+    """Recording of a robot from a CSV file; `RecordingError` if unusable."""
     try:
         with path.open(encoding="utf-8") as file:
             header = [name.strip() for name in file.readline().lstrip("# ").rstrip("\n").split(",")]
@@ -109,13 +97,13 @@ def read(path: Path, kinematics: Kinematics) -> Recorded:
 
 
 def low_pass(values: Array, rate: float, cutoff: float) -> Array:
-    """Values (n, ...) without what is faster than `cutoff` [Hz], forwards and backwards, so without delay."""
+    """Values (n, ...) without frequencies above `cutoff` [Hz]; forwards and backwards, so without delay."""
     sections = scipy.signal.butter(ORDER, cutoff, fs=rate, output="sos")
     return np.asarray(scipy.signal.sosfiltfilt(sections, values, axis=0))
 
 
 def uniform(recorded: Recorded) -> Recorded:
-    """The recording at equal steps of time: as it is where they are equal to one percent, else interpolated."""
+    """The recording at equal time steps: as it is where they are equal to one percent, else interpolated."""
     steps = np.diff(recorded.times)
     if np.ptp(steps) < 0.01 * steps.mean():
         return recorded
@@ -131,19 +119,7 @@ def uniform(recorded: Recorded) -> Recorded:
 
 
 def motions_of(kinematics: Kinematics, recorded: Recorded, cutoff: float) -> Motions:
-    """Platform motion of a recording, its positions filtered and differentiated by a spline.
-
-    Args:
-        kinematics: of the robot.
-        recorded: at a uniform rate.
-        cutoff: of the filter [Hz], below half that rate.
-
-    Returns:
-        The motions.
-
-    Raises:
-        RecordingError: the cutoff is outside these bounds, or a sample has no pose.
-    """
+    """Platform motion of a uniform recording, filtered at `cutoff` [Hz], below half its rate, and splined."""
     if not 0.0 < cutoff < 0.5 * recorded.rate:
         raise RecordingError(f"cutoff {cutoff:g} Hz is outside (0, {0.5 * recorded.rate:g}) Hz, half the sampling rate")
     q = low_pass(recorded.positions, recorded.rate, cutoff)
@@ -154,21 +130,7 @@ def motions_of(kinematics: Kinematics, recorded: Recorded, cutoff: float) -> Mot
 
 
 def platform_motions(kinematics: Kinematics, q: Array, rates: Array, second: Array, start: Array) -> Motions:
-    """Platform motions from those of the actuators.
-
-    Args:
-        kinematics: of the robot.
-        q: actuator positions (n, n_actuated).
-        rates: theirs (n, n_actuated) [1/s].
-        second: second rates (n, n_actuated) [1/s^2].
-        start: a pose (7,) near the first.
-
-    Returns:
-        The motions.
-
-    Raises:
-        RecordingError: forward kinematics has no answer.
-    """
+    """Platform motions from actuator positions (n, n_actuated), rates and second rates; `start` (7,) near the first."""
     n = len(q)
     poses = np.empty((n, 7))
     near, seed = start, None

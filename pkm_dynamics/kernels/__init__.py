@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled kernels of the dynamics, on the tables and workspaces of `pkm_kinematics`."""
+"""Compiled kernels of the dynamics, on the tables and workspaces of `pkm_kinematics`; arrays are float64, SI units."""

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Energy of the whole robot, every body counted once, and the power that its joints take."""
+"""Energy of the whole robot, every body counted once, and the power lost in its joints.
+
+`out` (3,): kinetic energy, potential energy [J], power lost in friction [W]. Potential energy is zero with every centre
+of mass at the height of the base's origin. `motion` (25,): pose (7), twist (6), the rest ignored.
+"""
 
 from math import tanh
 
@@ -16,10 +20,7 @@ from pkm_kinematics.kernels.vectors import add, cross, dot, get, scale, symmetri
 
 @compiled
 def energy_here(bodies, state, out):
-    """Kinetic and potential energy [J] and power lost in friction [W], `out` (3,), at positions and rates in the state.
-
-    Potential energy is zero with every centre of mass at the height of the base's origin.
-    """
+    """Energies and lost power at the positions and rates in the state."""
     weightless = get(state[BASE].dv)  # minus gravity
     kinetic = 0.0
     potential = 0.0
@@ -43,10 +44,7 @@ def energy_here(bodies, state, out):
 
 @compiled
 def energy(model, data, branch, motion, out):
-    """Energies and lost power `out` (3,) as in `energy_here` at a pose and twist, the first 13 of `motion`.
-
-    Returns a status.
-    """
+    """Energies and lost power at a pose and twist. Returns a status."""
     bodies, state = model.bodies, data.state
     status = solve_motion(model, data, branch, motion)
     if status != CONVERGED:
@@ -57,7 +55,7 @@ def energy(model, data, branch, motion, out):
 
 @compiled
 def energy_many(model, data, choice, motions, out, status):
-    """Energies and lost power (k, 3) for motions (k, 25) with status (k,)."""
+    """Energies and lost power (k, 3) for motions (k, 25), with status (k,)."""
     for k in range(motions.shape[0]):
         if status[k] != CONVERGED:
             continue

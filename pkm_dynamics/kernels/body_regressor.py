@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The linear form: what each unknown parameter contributes to the actuator efforts.
+"""The linear form: contribution of each unknown parameter to the actuator efforts.
 
     K_a^T tau = K^T Y(q, qd, qdd) p
 
-Y is built body by body (Codourey and Burdet, "A body-oriented method for finding a linear form of the dynamic equation
-of fully parallel robots", ICRA 1997, equations 28 and 34: `J_A^T Omega_i`), about the body's origin in base axes; J_A
-is the body's share of K. Parameters of a body are its mass, first moments and inertias about its origin, in the axes
-of its link.
+Y (n, n_parameters) is built body by body (Codourey and Burdet, "A body-oriented method for finding a linear form of the
+dynamic equation of fully parallel robots", ICRA 1997, equations 28 and 34: `J_A^T Omega_i`), about the body's origin in
+base axes; J_A is the body's share of K. Parameters of a body are its mass, first moments and inertias about its origin,
+in the axes of its link. `form` is a `LinearForm`; `motion` (25,) and `branch` as in `inverse_dynamics`.
 """
 
 from math import tanh
@@ -29,7 +29,7 @@ NOTHING = (0.0, 0.0, 0.0)
 
 
 class LinearForm(NamedTuple):
-    """Which parameters there are, and scratch."""
+    """Layout of the parameters, and scratch."""
 
     layout: Any  # (n_bodies, 4) first column of a body's inertial parameters, then those of its joint's armature,
     # viscous and Coulomb friction; -1 where there is none
@@ -91,10 +91,7 @@ def put_work(jacobian, force, torque, Y, at):
 
 @compiled
 def body_columns(me, axes, jacobian, Y, at):
-    """Ten columns of Y from `at` on: m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of one body.
-
-    The wrench at the origin is that of `inertia_wrench`, taken apart; weight is in `dv`.
-    """
+    """Ten columns of Y from `at` on, m, mx, my, mz, Ixx, Ixy, Ixz, Iyy, Iyz, Izz of a body; weight is in `dv`."""
     w, dw, dv = get(me.w), get(me.dw), get(me.dv)
     put_work(jacobian, dv, NOTHING, Y, at)
     for k in range(3):
@@ -124,7 +121,7 @@ def joint_column(me, value, Y, at):
 
 @compiled
 def columns_here(bodies, state, subspace, form):
-    """Y (n, n_parameters) for the motion in the state, with K in its columns."""
+    """Y for the motion in the state, whose columns hold K."""
     layout, axes, jacobians, Y = form.layout, form.axes, form.jacobians, form.Y
     body_jacobians(bodies, state, subspace, jacobians)
     for i in range(PLATFORM, bodies.shape[0]):
@@ -141,10 +138,7 @@ def columns_here(bodies, state, subspace, form):
 
 @compiled
 def regressor(model, data, branch, form, motion, out):
-    """Psi (m, n_parameters) at one platform motion (25,), `effort = out @ p`. Returns a status.
-
-    `motion` and `branch` as in `inverse_dynamics`, the external wrench left out; `form` is a `LinearForm`.
-    """
+    """Psi (m, n_parameters), `effort = Psi @ p`, at one motion; ignores the external wrench. Returns a status."""
     bodies, subspace, state, system = model.bodies, model.subspace, data.state, data.system
     m, n = out.shape[0], subspace.shape[1]
     status = solve_motion(model, data, branch, motion)
@@ -180,10 +174,7 @@ def regressor(model, data, branch, form, motion, out):
 
 @compiled
 def regressor_many(model, data, choice, form, motions, out, status):
-    """Psi (k, m, n_parameters) for motions (k, 25) with status (k,).
-
-    Motions whose status is not CONVERGED before are passed over.
-    """
+    """Psi (k, m, n_parameters) for motions (k, 25); skips those whose status (k,) is not CONVERGED."""
     for k in range(motions.shape[0]):
         if status[k] != CONVERGED:
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lean dynamics of robots with limbs solved by iteration: these keep the working mode of the call before."""
+"""Lean dynamics of robots with limbs solved by iteration, warm-started in the working mode of the call before."""
 
 from pkm_dynamics.kernels.direct_dynamics import direct_dynamics
 from pkm_dynamics.kernels.integration_step import advance
@@ -11,7 +11,7 @@ from pkm_kinematics.kernels.position.positions import CONVERGED, DIVERGED
 
 @compiled
 def carried_inverse_dynamics(model, data, branch, motion, effort):
-    """As `inverse_dynamics`, or DIVERGED where a limb does not follow from the last pose."""
+    """Like `inverse_dynamics`; DIVERGED where a limb cannot be tracked from the last pose."""
     if not approach(model, data, branch, motion):
         return DIVERGED
     return arrive(model, data, motion, inverse_dynamics(model, data, branch, motion, effort))
@@ -19,7 +19,7 @@ def carried_inverse_dynamics(model, data, branch, motion, effort):
 
 @compiled
 def carried_direct_dynamics(model, data, branch, motion, effort, out):
-    """As `direct_dynamics`, or DIVERGED where a limb does not follow from the last pose."""
+    """Like `direct_dynamics`; DIVERGED where a limb cannot be tracked from the last pose."""
     if not approach(model, data, branch, motion):
         return DIVERGED
     return arrive(model, data, motion, direct_dynamics(model, data, branch, motion, effort, out))
@@ -27,7 +27,7 @@ def carried_direct_dynamics(model, data, branch, motion, effort, out):
 
 @compiled
 def carried_step(model, data, branch, dt, motion, effort, out):
-    """As `semi_implicit_step`, by `carried_direct_dynamics`."""
+    """Like `semi_implicit_step`, by `carried_direct_dynamics`."""
     status = carried_direct_dynamics(model, data, branch, motion, effort, out)
     if status == CONVERGED:
         advance(motion, out, dt)

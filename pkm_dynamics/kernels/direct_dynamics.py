@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Direct dynamics: platform acceleration for actuator efforts.
+"""Direct dynamics: platform acceleration `out` (6,) for actuator efforts `effort` (m,).
 
     (K^T M K) ud = K_a^T tau + S^T w - K^T h,   acceleration = S ud + bias
 
-with u the platform's velocity in its motion space S, w an external wrench, and h what inertia, weight and friction take
-at ud = 0 (Briot and Khalil: `M_rob Vdot + c = J_inv^T tau`; Müller, section 6.5).
+with u the platform's velocity in its motion space S, w an external wrench, and h inertia, weight and friction
+at ud = 0 (Briot and Khalil: `M_rob Vdot + c = J_inv^T tau`; Müller, section 6.5). `motion` (25,) as in
+`inverse_dynamics`, its acceleration being the bias, that of a constant u: zero in a constant motion space.
 """
 
 from pkm_dynamics.kernels.inverse_dynamics import task_force_here
@@ -28,11 +29,7 @@ def add_actuators(bodies, state, effort, b):
 
 @compiled
 def acceleration_here(model, data, external, bias, effort, out):
-    """Platform acceleration `out` (6,) for the positions and velocities in the state, accelerations solved for `bias`.
-
-    Afterwards `system[3, 0]` holds the acceleration in the motion space, and the columns of the state K.
-    Returns a status.
-    """
+    """Acceleration at the motion in the state; leaves ud in `system[3, 0]`, K in the columns. Returns a status."""
     bodies, subspace, state, system = model.bodies, model.subspace, data.state, data.system
     n = subspace.shape[1]
     M = system[1, :n, :n]
@@ -54,11 +51,7 @@ def acceleration_here(model, data, external, bias, effort, out):
 
 @compiled
 def direct_dynamics(model, data, branch, motion, effort, out):
-    """Lean direct dynamics, inverse kinematics included: platform acceleration (6,) for efforts (m,). Returns a status.
-
-    `motion` (25,) as in `inverse_dynamics`; the acceleration in `motion` is the platform's while its
-    velocity in the motion space is constant: zero in a motion space that does not turn.
-    """
+    """Lean direct dynamics, inverse kinematics included. Returns a status."""
     status = solve_motion(model, data, branch, motion)
     if status != CONVERGED:
         return status

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inverse dynamics: actuator efforts for a platform motion."""
+"""Inverse dynamics: actuator efforts `effort` (m,) for a platform motion.
+
+`motion` (25,): pose (7), twist (6), acceleration (6), external wrench (6), base axes; finite, with a unit quaternion,
+inside the motion space. `branch` as in `solve_positions`.
+"""
 
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
 from pkm_kinematics.kernels.compiled import compiled
@@ -22,10 +26,10 @@ def task_force(platform, subspace, out):
 
 @compiled
 def distribute(model, K, inverse, weights, b, effort):
-    """Efforts (m,) with K^T effort = b for K (m, n): unique for m = n, of minimum norm for m > n.
+    """Efforts with K^T effort = b for K (m, n): unique for m = n, of minimum norm for m > n.
 
-    Returns the reciprocal condition of K; where it is not that of a regular matrix, at a type 2 singularity, the
-    efforts are left alone. K and b are overwritten; `inverse` (n, n) and `weights` (n,) are scratch.
+    Returns the reciprocal condition of K; if not regular (type 2 singularity), the efforts are unchanged. K and b are
+    overwritten; `inverse` (n, n) and `weights` (n,) are scratch.
     """
     m, n = K.shape
     make_uniform(model, K, b)
@@ -38,7 +42,7 @@ def distribute(model, K, inverse, weights, b, effort):
 
 @compiled
 def task_force_here(model, data, external, out):
-    """Force `out` (n,) in the motion space that makes the motion in the state, whatever the drives are."""
+    """Force `out` (n,) in the motion space that makes the motion in the state, whatever the drives."""
     limb_wrenches(model.bodies, data.state)
     platform_wrench(model.bodies, data.state, external)
     project(model, data)
@@ -47,10 +51,7 @@ def task_force_here(model, data, external, out):
 
 @compiled
 def efforts_here(model, data, external, effort):
-    """Efforts for the motion in the state, positions, velocities and accelerations solved before.
-
-    Returns a status, and the reciprocal condition of the drives' Jacobian.
-    """
+    """Efforts for the solved motion in the state. Returns a status and the reciprocal condition of the drives."""
     subspace, system = model.subspace, data.system
     m, n = effort.shape[0], subspace.shape[1]
     K = system[0, :m, :n]
@@ -65,7 +66,7 @@ def efforts_here(model, data, external, effort):
 
 @compiled
 def conditioned_inverse_dynamics(model, data, branch, motion, effort):
-    """As `inverse_dynamics`; returns a status, and the reciprocal condition of the drives' Jacobian, 0 without one."""
+    """`inverse_dynamics` that also returns the reciprocal condition of the drives' Jacobian, 0 without a solution."""
     status = solve_motion(model, data, branch, motion)
     if status != CONVERGED:
         return status, 0.0
@@ -74,10 +75,6 @@ def conditioned_inverse_dynamics(model, data, branch, motion, effort):
 
 @compiled
 def inverse_dynamics(model, data, branch, motion, effort):
-    """Lean inverse dynamics, inverse kinematics included: efforts (m,) for one platform motion. Returns a status.
-
-    `motion` (25,): pose (7), twist (6), acceleration (6), external wrench (6); finite, with a unit quaternion, inside
-    the motion space. `branch` as in `solve_positions`.
-    """
+    """Lean inverse dynamics, inverse kinematics included. Returns a status."""
     status, _ = conditioned_inverse_dynamics(model, data, branch, motion, effort)
     return status

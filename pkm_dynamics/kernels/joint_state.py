@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies placed by joint positions as they are, without solving the closures: for states that are integrated."""
+"""Bodies placed by joint positions without solving the closures, for states that are integrated."""
 
 from pkm_kinematics.kernels.compiled import compiled
 from pkm_kinematics.kernels.position.placement import place_platform

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The share of one limb, and of the platform, in the equations of motion of the robot."""
+"""Shares of one limb and of the platform in the robot's equations of motion.
+
+`jacobian` (n_actuated, 6): inverse Jacobian, of which a limb writes the rows of its own actuators. `motion` (25,) as
+in `inverse_dynamics`; a limb reads the first 19.
+"""
 
 from pkm_dynamics.kernels.inverse_dynamics import distribute, task_force
 from pkm_dynamics.kernels.wrenches import limb_wrenches, platform_wrench, project
@@ -23,11 +27,7 @@ def put_wrench(platform, out):
 
 @compiled
 def limb_share(model, data, branch, motion, jacobian, out):
-    """Wrench `out` (6,) on the platform that moves one limb, alone in the tables, and its rows of the inverse Jacobian.
-
-    `motion` (19,) or longer, as in `solve_motion`; `jacobian` (n_actuated, 6) is written at the limb's own actuators.
-    Returns a status.
-    """
+    """Wrench `out` (6,) on the platform that moves one limb, alone in the tables. Returns a status."""
     bodies, state = model.bodies, data.state
     status = solve_motion(model, data, branch, motion)
     if status != CONVERGED:
@@ -42,10 +42,7 @@ def limb_share(model, data, branch, motion, jacobian, out):
 
 @compiled
 def efforts_from_shares(model, data, motion, jacobian, shares, wrench, effort):
-    """Efforts (m,) from the shares (k, 6) of all limbs: the platform's own is added, and all are projected at once.
-
-    `bodies` and `state` need hold no more than base and platform; `wrench` (6,) gets the sum. Returns a status.
-    """
+    """Efforts (m,) from the shares (k, 6) of all limbs and the platform's own, sum `wrench` (6,). Returns a status."""
     bodies, subspace, state, system = model.bodies, model.subspace, data.state, data.system
     m, n = effort.shape[0], subspace.shape[1]
     platform = state[PLATFORM]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mass matrix of the whole robot in the platform's motion space, `K^T M K`, every body counted once.
+"""Mass matrix M (n, n) of the whole robot in the platform's motion space, `K^T M K`, every body counted once.
 
 Limb by limb: composite rigid bodies from the tips down give the limb's joint-space mass matrix, which K projects.
 """
@@ -13,7 +13,7 @@ NOTHING = (0.0, 0.0, 0.0)
 
 @compiled
 def start_composites(bodies, state):
-    """Reset every composite to its own body; first and second moments in base axes are in the state already."""
+    """Reset every composite to its own body; the state already holds first and second moments in base axes."""
     for i in range(PLATFORM, bodies.shape[0]):
         me = state[i]
         me.mass = bodies[i].mass
@@ -25,7 +25,7 @@ def start_composites(bodies, state):
 
 @compiled
 def load_parent(me, parent):
-    """Add a composite to that of the body that carries it, moved to its origin."""
+    """Add a composite to that of the body that carries it, about the latter's origin."""
     r = sub(get(me.p), get(parent.p))
     h = get(me.moment)
     m = me.mass
@@ -45,7 +45,7 @@ def load_parent(me, parent):
 
 @compiled
 def unit_wrench(body, me):
-    """Wrench at the joint (force, torque) that accelerates its composite at one unit of the joint's acceleration."""
+    """Wrench (force, torque) at the joint for a unit joint acceleration of its composite."""
     axis = (me.R[0, 2], me.R[1, 2], me.R[2, 2])
     h = get(me.moment)
     if body.prismatic == 1:
@@ -69,10 +69,7 @@ def project_platform(subspace, force, torque, out):
 
 @compiled
 def mass_matrix(bodies, state, subspace, M):
-    """Lower triangle and diagonal of M (n, n), n the dimension of the motion space.
-
-    Expects first and second moments of all massive bodies in base axes in the state, and K in its columns.
-    """
+    """Lower triangle of M, from K in the columns of the state and all bodies' moments in base axes."""
     n = subspace.shape[1]
     start_composites(bodies, state)
     for r in range(n):
@@ -119,7 +116,7 @@ def mass_matrix(bodies, state, subspace, M):
 
 @compiled
 def add_platform(platform, subspace, out, M):
-    """Add S^T I S of the platform and what it carries; `out` (n,) is scratch."""
+    """Add S^T I S of the platform and its payload; `out` (n,) is scratch."""
     h = get(platform.moment)
     for r in range(subspace.shape[1]):
         v = (subspace[0, r], subspace[1, r], subspace[2, r])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamics of many states in one call."""
+"""Dynamics of many states in one call: motions (k, 25), status (k,); rows whose status is not CONVERGED are skipped."""
 
 from math import cos, sin
 
@@ -17,10 +17,7 @@ from pkm_kinematics.kernels.records import CLOSED_FORM
 
 @compiled
 def check_motions(motions, scale, projector, status):
-    """Status (k,) of motions (k, 25) as input: finite, with a quaternion of nearly unit length, which is made exact.
-
-    Twists and accelerations must lie in the space that `projector` projects on, as `is_off_space` has it.
-    """
+    """Status as input: finite, quaternion nearly unit (then normalised), rates in the space of `projector`."""
     for k in range(motions.shape[0]):
         motion = motions[k]
         status[k] = CONVERGED if all_finite(motion) and check_pose(motion, motion) else INVALID_INPUT
@@ -33,10 +30,10 @@ def check_motions(motions, scale, projector, status):
 
 @compiled
 def seed_joints(model, data, choice, k):
-    """Write the joint positions from which motion k is solved into the state, which the nearest branch is nearest to.
+    """Write the seed of motion k into the state; the branch nearest to it is taken.
 
-    Only what they look at is written: all joints of blocks solved by iteration, and where no working mode is asked for
-    the driven joint of those in closed form.
+    Only joints that a solver reads: all of blocks solved by iteration, and, without a working mode, the driven joint of
+    those in closed form.
     """
     bodies, blocks, state = model.bodies, model.blocks, data.state
     seed = choice.seeds[k if choice.seeds.shape[0] > 1 else 0]
@@ -58,10 +55,7 @@ def seed_joints(model, data, choice, k):
 
 @compiled
 def inverse_dynamics_many(model, data, choice, motions, condition, efforts, status):
-    """Efforts (k, m) for motions (k, 25) with status (k,), and the reciprocal condition (k,) of the drives' Jacobian.
-
-    Motions whose status is not CONVERGED before are passed over.
-    """
+    """Efforts (k, m), and the reciprocal condition (k,) of the drives' Jacobian."""
     for k in range(motions.shape[0]):
         if status[k] != CONVERGED:
             continue
@@ -73,7 +67,7 @@ def inverse_dynamics_many(model, data, choice, motions, condition, efforts, stat
 
 @compiled
 def task_forces_many(model, data, choice, motions, forces, status):
-    """Forces (k, n) in the motion space for motions (k, 25), the drives apart; else as `inverse_dynamics_many`."""
+    """Forces (k, n) in the motion space, without the drives."""
     for k in range(motions.shape[0]):
         if status[k] != CONVERGED:
             continue
@@ -87,7 +81,7 @@ def task_forces_many(model, data, choice, motions, forces, status):
 
 @compiled
 def direct_dynamics_many(model, data, choice, motions, efforts, out, status):
-    """Platform accelerations (k, 6) for motions (k, 25) and efforts (k, m), else as `inverse_dynamics_many`."""
+    """Platform accelerations (k, 6) for efforts (k, m)."""
     for k in range(motions.shape[0]):
         if status[k] != CONVERGED:
             continue

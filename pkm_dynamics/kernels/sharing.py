@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How redundant actuators share a task within bounds: of all efforts that do the same work, those of least norm.
+"""Redundant actuators sharing a task within bounds: least norm among all efforts that do the same work.
 
-The efforts that do the same work are start + N z, N an orthonormal basis of the null space of the actuators' Jacobian.
-In z they are the point of a polyhedron nearest to one that is given, which the dual method of Goldfarb and Idnani ("A
-numerically stable dual method for solving strictly convex quadratic programs", Mathematical Programming 1983) finds
-from that point on: it takes in the bound that is broken most and lets go of those that no longer hold, so it needs no
-point within the bounds to begin with, and says where there is none.
+These are start + N z, N (m, m - rank) an orthonormal basis of the null space of the Jacobian J (k, m), whose rows span
+the actuators' possible velocities in uniform units. In z they are the point of a polyhedron nearest to a given one, by
+the dual method of Goldfarb and Idnani ("A numerically stable dual method for solving strictly convex quadratic
+programs", Mathematical Programming 1983): it starts from that point, adds the most violated bound, drops those that no
+longer hold, needs no feasible start and detects infeasibility. Efforts and bounds are (m,), infinite where none;
+equal bounds prescribe an effort.
 """
 
 from pkm_kinematics.kernels.compiled import compiled
@@ -19,16 +20,15 @@ _MOST = 200  # changes of the working set: more is a circle
 
 
 def room(m, rows):
-    """Shape of the scratch that `share_within` needs for m actuators, and as many rows of J."""
+    """Shape of the scratch of `share_within` for m actuators, and as many rows of J."""
     return 3 * m + 9, max(m + 1, rows)
 
 
 @compiled
 def null_space(J, rank, A, inverse, weights, N):
-    """Fill N (m, m - rank) with an orthonormal basis of the efforts that do no work, J (k, m) as in `share_within`.
+    """Fill N; useless unless the reciprocal condition of J, which it returns, is that of a regular matrix.
 
-    Returns the reciprocal condition of the rows of J that span the others; where that is not of a regular matrix, N is
-    of no use. A (m, k), `inverse` (rank, rank) and `weights` (rank,) are scratch.
+    A (m, k), `inverse` (rank, rank) and `weights` (rank,) are scratch.
     """
     k, m = J.shape
     for r in range(k):
@@ -44,10 +44,7 @@ def null_space(J, rank, A, inverse, weights, N):
 
 @compiled
 def nearest_within(rows, start, lower, upper, z, working):
-    """z (r,) nearest to zero with lower <= start + rows z <= upper, each (m,), rows (m, r). Returns a status.
-
-    `working` (r + 6, r + 1) is scratch. Bounds may be infinite; where lower equals upper the effort is prescribed.
-    """
+    """z (r,) nearest to zero with lower <= start + rows z <= upper, scratch (r + 6, r + 1). Returns a status."""
     m, r = rows.shape
     gram, step, normal, direction = working[:r, :r], working[r], working[r + 1], working[r + 2]
     weight, active, side = working[r + 3], working[r + 4], working[r + 5]
@@ -136,12 +133,7 @@ def nearest_within(rows, start, lower, upper, z, working):
 
 @compiled
 def share_within(J, rank, lower, upper, effort, scratch):
-    """Replace `effort` (m,) by the efforts of least norm within bounds (m,) among all that do the same work.
-
-    J (k, m): rows span what the actuators' velocities can be, as those of the forward Jacobian do; `rank` of it. Its
-    rows are of uniform units.
-    `scratch` is of the shape that `room` says. Returns a status; the efforts are as they were unless it is SHARED.
-    """
+    """Replace `effort` by the least norm within bounds at the same work. Returns a status; unchanged unless SHARED."""
     k, m = J.shape
     r = m - rank
     N, inverse, weights = scratch[m : 2 * m, :r], scratch[2 * m : 2 * m + rank, :rank], scratch[2 * m + rank, :rank]
@@ -170,7 +162,7 @@ def share_within(J, rank, lower, upper, effort, scratch):
 
 @compiled
 def share_rows(jacobians, rank, lower, upper, efforts, status, scratch):
-    """`share_within` for rows: Jacobians (n, k, m) and efforts (n, m); those of status 0 get the answer as `status`."""
+    """`share_within` for rows: Jacobians (n, k, m) and efforts (n, m) of status 0, which becomes that of the answer."""
     for row in range(efforts.shape[0]):
         if status[row] == 0:
             status[row] = share_within(jacobians[row], rank, lower, upper, efforts[row], scratch)
@@ -178,10 +170,9 @@ def share_rows(jacobians, rank, lower, upper, efforts, status, scratch):
 
 @compiled
 def clip_within(J, lower, upper, effort, wanted, sweeps):
-    """Efforts (m,) within bounds whose work misses that of `wanted` (m,) least, by coordinate descent from `effort`.
+    """Efforts within bounds whose work is nearest to that of `wanted` (m,), by coordinate descent.
 
-    J (k, m) as in `share_within`, its rows of comparable size. Where bounds leave no efforts that do the work, these
-    come nearest to it: to clip each alone would push and pull against each other.
+    For bounds that leave no efforts of the same work: clipping each alone would make actuators work against each other.
     """
     k, m = J.shape
     for i in range(m):

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inertia and weight of every body as wrenches and joint efforts, and their projection on the platform.
 
-Together with the projection of `pkm_kinematics` these are the right-hand side of the suite's one equation,
-
-    K_a^T tau = K^T rnea(q, qd, qdd).
-
-`rnea` is the Newton-Euler recursion in base axes about each body's origin (Codourey and Burdet, equations 19 to 32);
-K^T is applied limb by limb (Briot and Khalil: `tau = J_P^T (w_P + sum J_vi^T J_i^-T tau_i)`; Müller, section 6.5).
+With the projection of `pkm_kinematics` these are the right-hand side of `K_a^T tau = K^T rnea(q, qd, qdd)`. `rnea` is
+the Newton-Euler recursion in base axes about each body's origin (Codourey and Burdet, equations 19 to 32); K^T is
+applied limb by limb (Briot and Khalil: `tau = J_P^T (w_P + sum J_vi^T J_i^-T tau_i)`; Müller, section 6.5).
 """
 
 from math import tanh
@@ -28,7 +25,7 @@ def spread_inertia(body, me):
 
 @compiled
 def inertia_wrench(body, me):
-    """Add a body's inertia and weight to its wrench: what moves it as the state says (weight is in `dv`).
+    """Add a body's inertia and weight to its wrench, at the motion in the state (weight is in `dv`).
 
     force = m dv + dw x h + w x (w x h); torque = h x dv + I dw + w x (I w), with h the first moment, about the origin.
     """
@@ -45,7 +42,7 @@ def inertia_wrench(body, me):
 
 @compiled
 def joint_effort(body, me):
-    """Effort that a joint's own rotor inertia and friction take, N m or N."""
+    """Effort of a joint's own rotor inertia and friction [N m or N]."""
     effort = body.armature * me.qdd
     if body.viscous != 0.0 or body.coulomb != 0.0:
         effort += body.viscous * me.qd + body.coulomb * tanh(me.qd / COULOMB_SPEED)
@@ -54,7 +51,7 @@ def joint_effort(body, me):
 
 @compiled
 def limb_wrenches(bodies, state):
-    """Start every limb body's wrench and joint effort with its own inertia, weight and friction."""
+    """Set every limb body's wrench and joint effort to its own inertia, weight and friction."""
     for i in range(2, bodies.shape[0]):
         me = state[i]
         body = bodies[i]
@@ -67,7 +64,7 @@ def limb_wrenches(bodies, state):
 
 @compiled
 def platform_wrench(bodies, state, external):
-    """Start the platform's wrench with its inertia and weight, less the external wrench (6,) that helps to move it."""
+    """Set the platform's wrench to its inertia and weight, less the external wrench (6,) that helps to move it."""
     me = state[PLATFORM]
     clear_wrench(me)
     spread_inertia(bodies[PLATFORM], me)
@@ -79,7 +76,7 @@ def platform_wrench(bodies, state, external):
 
 @compiled
 def project(model, data):
-    """Bring all wrenches and efforts to the platform: its wrench becomes K^T f. Blocks inverted before."""
+    """Project all wrenches and efforts on the platform, whose wrench becomes K^T f; needs inverted blocks."""
     bodies, closures, blocks, state, rows, work = (
         model.bodies,
         model.closures,

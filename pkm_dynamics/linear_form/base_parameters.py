@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base parameters: the groups of parameters that the actuator efforts depend on, and no others can be identified.
+"""Base parameters: the groups of parameters on which the actuator efforts depend, the only identifiable ones.
 
-Where columns of Psi are linear combinations of others at every motion, their parameters act as one. The rank comes
+Columns of Psi that are linear combinations of others at every motion have parameters that act as one. The rank comes
 from a QR decomposition with column pivoting of Psi stacked over random motions (Gautier, "Numerical calculation of the
-base inertial parameters of robots", ICRA 1990). Which member of a group leads it is a matter of taste: here the
-platform and then each limb from base to tip, so that a limb's outer bodies are added to its inner ones.
+base inertial parameters of robots", ICRA 1990). The leader of a group is a choice: here the platform and then each limb
+from base to tip, so that a limb's outer bodies are added to its inner ones.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RECOGNISED = 1e-7  # relative error with which a coefficient counts as a product
 
 
 class RankError(PkmError):
-    """The number of base parameters is not clear: the singular values fall without a gap."""
+    """The number of base parameters is unclear: the singular values fall without a gap."""
 
     def __init__(self, rank: int, gap: float, greedy: int) -> None:
         self.rank, self.gap, self.greedy = rank, gap, greedy
@@ -41,11 +41,11 @@ class RankError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class BaseParameters:
-    """How parameters (n,) group into base parameters (r,).
+    """Grouping of parameters (n,) into base parameters (r,).
 
     `base = grouping @ p` with `grouping` (r, n); `Psi @ p = Psi[..., leading] @ base`. Base parameter k is named after
-    its leading parameter, whose coefficient is one. `unseen` are the parameters that no effort depends on. `gap` is
-    the ratio of the first discarded diagonal entry of R to the last kept one: the smaller, the clearer the rank.
+    its leading parameter, whose coefficient is one. `unseen` are the parameters without effect. `gap` is the ratio of
+    the first discarded diagonal entry of R to the last one of the rank: the smaller, the clearer the rank.
     """
 
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ class BaseParameters:
     gap: float
 
     def __len__(self) -> int:
-        """Return the number of base parameters."""
+        """Number of base parameters."""
         return len(self.names)
 
     def values(self, p: Array) -> Array:
@@ -77,19 +77,9 @@ class BaseParameters:
 
 
 def base_parameters(dynamics: Dynamics, motions: Motions | None = None, seed: int = 0) -> BaseParameters:
-    """Base parameters of a robot, of its friction too unless `dynamics.friction` is off.
+    """Base parameters, friction included unless `dynamics.friction` is off; `RankError` where the rank is unclear.
 
-    Args:
-        dynamics: of the robot.
-        motions: where the regressor is evaluated; random ones around home by default, three equations per parameter.
-        seed: of these.
-
-    Returns:
-        Their grouping.
-
-    Raises:
-        RankError: how many there are cannot be told.
-        NoMotionError: the robot is singular wherever one looks.
+    `motions` default to random ones around home, three equations per parameter.
     """
     parameters = dynamics.parameters
     if motions is None:
@@ -101,19 +91,7 @@ def base_parameters(dynamics: Dynamics, motions: Motions | None = None, seed: in
 
 
 def grouped(W: Array, names: Sequence[str], lengths: Sequence[float] = ()) -> BaseParameters:
-    """Base parameters from stacked regressors; an earlier column leads a group that a later one belongs to.
-
-    Args:
-        W: the regressors (k, n).
-        names: of the parameters.
-        lengths: in whose products the rules are written [m].
-
-    Returns:
-        Their grouping.
-
-    Raises:
-        RankError: how many there are cannot be told.
-    """
+    """Base parameters from stacked regressors W (k, n), earlier columns leading; rules in products of `lengths` [m]."""
     size = np.linalg.norm(W, axis=0)
     seen = np.flatnonzero(size > 1e-10 * size.max(initial=0.0))
     scaled = W[:, seen] / size[seen]
@@ -138,7 +116,7 @@ def grouped(W: Array, names: Sequence[str], lengths: Sequence[float] = ()) -> Ba
 
 
 def _leading(columns: Array) -> NDArray[np.int64]:
-    """Indices of the columns (unit length) that are not combinations of earlier ones, by Gram-Schmidt done twice."""
+    """Indices of the unit columns that are not combinations of earlier ones, by Gram-Schmidt done twice."""
     basis = np.empty((columns.shape[0], 0))
     found = []
     for k in range(columns.shape[1]):
@@ -153,7 +131,7 @@ def _leading(columns: Array) -> NDArray[np.int64]:
 
 
 def lengths_of(mechanism: Mechanism) -> tuple[float, ...]:
-    """Distances [m] between successive joints: what the coefficients of groups are made of."""
+    """Distances [m] between successive joints, the factors in the coefficients of groups."""
     points = [joint.origin[:3, 3] for joint in mechanism.joints]
     points += [frame[:3, 3] for loop in mechanism.loops for frame in (loop.predecessor_frame, loop.successor_frame)]
     found: list[float] = []
@@ -165,7 +143,7 @@ def lengths_of(mechanism: Mechanism) -> tuple[float, ...]:
 
 
 class _Words:
-    """Coefficients as products of the lengths of a robot, where they are: 0.1764 is read as 0.42^2."""
+    """Coefficients as products of the lengths of a robot where possible: 0.1764 becomes 0.42^2."""
 
     def __init__(self, lengths: Sequence[float]) -> None:
         self.known: list[tuple[float, str]] = [(1.0, "")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mechanism with other masses: links' inertials replaced, in the description's text too."""
+"""A mechanism with other masses: its links' inertials replaced, in the description's text too."""
 
 from __future__ import annotations
 
@@ -15,19 +15,7 @@ from pkm_dynamics.linear_form.regressor import ParameterSet
 
 
 def with_inertials(mechanism: Mechanism, inertials: Mapping[str, Inertial]) -> Mechanism:
-    """The same mechanism with other inertials of some links; all else is as in the description.
-
-    Args:
-        mechanism: as described.
-        inertials: by name of the link.
-
-    Returns:
-        The other mechanism.
-
-    Raises:
-        PkmError: the mechanism has no such link.
-        DescriptionError: no body can have such an inertial.
-    """
+    """The same mechanism with other inertials of some links by name; `DescriptionError` for an impossible one."""
     root = ET.fromstring(mechanism.urdf)
     links = {link.get("name"): link for link in root.iter("link") if link.get("name")}
     for name, inertial in inertials.items():
@@ -41,18 +29,7 @@ def with_inertials(mechanism: Mechanism, inertials: Mapping[str, Inertial]) -> M
 
 
 def with_parameters(mechanism: Mechanism, parameters: ParameterSet, values: Array) -> Mechanism:
-    """The same mechanism with the bodies of parameter values; the links fixed to a body give it their masses.
-
-    Rotor inertia and friction stay those of the description.
-
-    Args:
-        mechanism: as described.
-        parameters: of the robot.
-        values: theirs (n,).
-
-    Returns:
-        The other mechanism.
-    """
+    """The mechanism with the inertials of values (n,), fixed links included; rotors and friction as described."""
     carrier: dict[str, str] = {}
     for joint in mechanism.joints:
         if joint.type.dof == 0:

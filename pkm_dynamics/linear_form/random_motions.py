@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random motions of any robot around its home, for ranks and checks that need states in general position."""
+"""Random motions of any robot around its home, for ranks and checks that need general states."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REGULAR = 0.02  # ratio of singular values of the Jacobian, and of a limb's equa
 
 
 class NoMotionError(PkmError):
-    """A robot that is singular, or cannot move, wherever one looks near its home."""
+    """A robot that is singular, or cannot move, all around its home."""
 
     def __init__(self, robot: str) -> None:
         self.robot = robot
@@ -28,7 +28,7 @@ class NoMotionError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class Motions:
-    """n motions: poses (n, 7), twists and accelerations (n, 6), and the size of the box that the poses came from."""
+    """n motions: poses (n, 7), twists and accelerations (n, 6), and the size of the box of the poses."""
 
     pose: Array
     twist: Array
@@ -43,19 +43,7 @@ def displaced(pose: Array, step: Array) -> Array:
 
 
 def random_motions(kinematics: Kinematics, n: int, seed: int = 0) -> Motions:
-    """Motions inside limits and away from singularities; rates are of the size of the box per 0.1 s.
-
-    Args:
-        kinematics: of the robot.
-        n: how many.
-        seed: of the random numbers.
-
-    Returns:
-        The motions.
-
-    Raises:
-        NoMotionError: the robot is singular wherever one looks.
-    """
+    """n motions inside limits and away from singularities, with rates of the size of the box per 0.1 s."""
     rng = np.random.default_rng(seed)
     size = WIDEST
     while np.count_nonzero(regular(kinematics, _draw(kinematics, rng, 60, size), size)) < 30:
@@ -88,7 +76,7 @@ def _draw(kinematics: Kinematics, rng: np.random.Generator, n: int, size: float)
 
 
 def regular(kinematics: Kinematics, poses: Array, size: float) -> np.ndarray:
-    """Which of the poses (n, 7) are reached within limits and away from singularities (n,)."""
+    """Mask (n,) of the poses (n, 7) within limits and away from singularities."""
     good = np.isfinite(poses).all(axis=1)
     answer = kinematics.motion(poses, np.zeros(6))
     good &= answer.ok & (answer.limb_regularity > REGULAR)

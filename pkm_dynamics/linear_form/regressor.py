@@ -3,10 +3,10 @@
 
 After Codourey and Burdet, "A body-oriented method for finding a linear form of the dynamic equation of fully parallel
 robots", ICRA 1997. Parameters are in SI units. Per body: `<link>.m`, `.mx .my .mz` (mass times centre of mass) and
-`.Ixx .Ixy .Ixz .Iyy .Iyz .Izz` (inertia about the origin of the link's frame), all in the axes of the link's frame in
-the description, the links that are fixed to it included. Then per joint: `<joint>.armature` (rotor inertia felt at an
-actuated joint), `.viscous` and `.coulomb` (friction). Links that the description calls massless, such as the cross of
-a universal joint, have no parameters; the platform always has.
+`.Ixx .Ixy .Ixz .Iyy .Iyz .Izz` (inertia about the origin of the link's frame), in the axes of that frame, the links
+fixed to it included. Then per joint: `<joint>.armature` (rotor inertia felt at an actuated joint), `.viscous` and
+`.coulomb` (friction). Massless links, such as the cross of a universal joint, have no parameters; the platform always
+has.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _UPPER = np.triu_indices(3)
 
 @dataclass(frozen=True, eq=False)
 class ParameterSet:
-    """The parameters of a robot: names, values of the description, and where the kernels find them.
+    """Parameters of a robot: names, values of the description, and their places in the kernels' tables.
 
-    `layout` (n_bodies, 4) and `axes` (n_bodies, 3, 3) as in `kernels.body_regressor.columns_here`; `bodies` gives the
-    link names of the bodies with inertial parameters and their first column.
+    `layout` (n_bodies, 4) and `axes` (n_bodies, 3, 3) as in `kernels.body_regressor.LinearForm`; `bodies` maps the link
+    names of bodies with inertial parameters to their first column.
     """
 
     names: tuple[str, ...]
@@ -46,12 +46,12 @@ class ParameterSet:
     bodies: dict[str, int]
 
     def __len__(self) -> int:
-        """Return the number of parameters."""
+        """Number of parameters."""
         return len(self.names)
 
     @property
     def friction(self) -> NDArray[np.bool_]:
-        """Which parameters are friction coefficients."""
+        """Mask of the friction coefficients."""
         return np.array([name.endswith((".viscous", ".coulomb")) for name in self.names])
 
     def inertial_of(self, values: Array, link: str) -> Inertial:
@@ -116,7 +116,7 @@ def parameters_of(kinematics: Kinematics, *, friction: bool = True) -> Parameter
 
 
 def payload_parameters(parameters: ParameterSet, platform: str, payload: Inertial) -> Array:
-    """What a payload in the platform's frame adds to all parameters (n,)."""
+    """Additions (n,) to all parameters by a payload in the platform's frame."""
     payload = checked_payload(payload)
     com, m = payload.com, payload.mass
     about = payload.inertia + m * (com @ com * np.eye(3) - np.outer(com, com))
@@ -127,7 +127,7 @@ def payload_parameters(parameters: ParameterSet, platform: str, payload: Inertia
 
 
 def _carriers(mechanism: Mechanism, order: tuple[str, ...]) -> tuple[dict[int, str], dict[int, Array]]:
-    """Link that each body is, by the body's index in `order`, and the axes of its frame in the body's frame."""
+    """Link of each body, by the body's index in `order`, and the axes of the link's frame in the body's frame."""
     graph = build_graph(mechanism)
     index = {name: k for k, name in enumerate(order)}
     links = {records.PLATFORM: mechanism.platform_link}
@@ -143,15 +143,7 @@ def _carriers(mechanism: Mechanism, order: tuple[str, ...]) -> tuple[dict[int, s
 
 
 def regressor(problem: Problem, parameters: ParameterSet) -> tuple[Array, NDArray[np.int64]]:
-    """Psi of a problem. Redundant actuators share by minimum norm, as in `Dynamics.inverse`.
-
-    Args:
-        problem: the motions.
-        parameters: of the robot.
-
-    Returns:
-        (..., n_actuated, n_parameters), NaN where not CONVERGED, and the status (...,).
-    """
+    """Psi (..., n_actuated, n_parameters), by minimum norm if redundant, NaN where not CONVERGED; status (...,)."""
     m, n, width = problem.robot.n_actuated, problem.robot.kinematics.mobility, len(parameters)
     out = np.full((len(problem), m, width), np.nan)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dynamics as a ROS node: two services, and efforts as references, or observed legs, come."""
+"""The dynamics as a ROS node: two services, and efforts published for each reference or observation of the legs."""
 
 from __future__ import annotations
 
@@ -37,12 +37,10 @@ _NOTES_EVERY = 0.1  # s, the working mode that the robot is in
 
 
 class DynamicsNode(Node):
-    """Publishes the actuator efforts of the reference motion as it passes, in the working mode that the robot is in.
+    """Publishes the actuator efforts of the reference motion in the robot's working mode, and answers the services.
 
-    Answers requests as well.
-
-    Where legs are observed, it also publishes the efforts that the platform needs in the observed state for the
-    acceleration of the last reference; for none where no reference comes.
+    Where legs are observed, it also publishes the efforts for the acceleration of the last reference in the observed
+    state, zero acceleration where no reference comes.
     """
 
     def __init__(self) -> None:
@@ -85,11 +83,11 @@ class DynamicsNode(Node):
         self._dynamics = dynamics  # now the thread may begin
 
     def _busy(self) -> str:
-        """Why no other robot can be taken now."""
+        """Reason why the robot cannot be changed now."""
         return "" if self._silent() else "references come; clean up the hardware first"
 
     def destroy_node(self) -> None:
-        """End the thread that follows the reference before its publishers go."""
+        """End the reference thread before its publishers go."""
         self._following.end()
         super().destroy_node()
 
@@ -129,7 +127,7 @@ class DynamicsNode(Node):
         self._published += 1
 
     def _note_mode(self) -> None:
-        """Look now and then which working mode the robot is in: to read the message costs as much as the efforts."""
+        """Read the robot's working mode occasionally: reading the message costs as much as the efforts."""
         if (now := time.monotonic()) - self._mode_noted < _NOTES_EVERY:
             return
         state = self._robot_states.take()
@@ -152,7 +150,7 @@ class DynamicsNode(Node):
         self._observed_out.publish(_efforts_message(names, message.header.stamp, effort))
 
     def _silent(self) -> bool:
-        """Whether no reference comes."""
+        """Whether references have stopped."""
         return bool(self._heard.seconds > self.get_parameter("stale_after").value)
 
     def _report(self) -> diagnostics.Report:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services of the dynamics: a request message in, one call into the library, a response message out."""
+"""Services of the dynamics: a request message in, one call of the library, a response message out."""
 
 from __future__ import annotations
 
@@ -37,16 +37,7 @@ def inverse_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
 
 
 def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
-    """Answer DirectDynamics.
-
-    Args:
-        dynamics: of the robot.
-        request: the service's.
-        response: the service's, written.
-
-    Raises:
-        RequestError: there is not one set of efforts per motion, or one lacks a joint.
-    """
+    """Answer DirectDynamics; `RequestError` unless there is one set of efforts per motion, with all joints."""
     if len(request.efforts) != len(request.motions):
         raise RequestError(f"{len(request.efforts)} efforts for {len(request.motions)} motions")
     pose, twist, _, wrench = _motions(dynamics, request)
@@ -64,19 +55,7 @@ def direct_dynamics(dynamics: Dynamics, request: Any, response: Any) -> None:
 
 
 def observed_state(legs: ObservedLegs, message: Any) -> Observed:
-    """The state that an ObservedLegs message shows.
-
-    Args:
-        legs: of the robot.
-        message: whose directions are in the base frame.
-
-    Returns:
-        The state.
-
-    Raises:
-        RequestError: the frame is another, or there are not as many values as names.
-        ObservationError: something is missing or impossible.
-    """
+    """State of the legs from an ObservedLegs message, which must be in the base frame (`RequestError`)."""
     messages.check_frame(message.header, legs.kinematics.mechanism.base_link)
     for names, fields in (("links", ("directions", "rates")), ("joints", ("positions", "velocities"))):
         for field in fields:
@@ -92,17 +71,7 @@ def observed_state(legs: ObservedLegs, message: Any) -> Observed:
 
 
 def payload_of(message: Any) -> Inertial | None:
-    """The payload of a request.
-
-    Args:
-        message: its inertia, in the platform's frame.
-
-    Returns:
-        The payload, or None where the message is all zeros.
-
-    Raises:
-        RequestError: it is not a body.
-    """
+    """Payload of an inertia message in the platform's frame, None if all zeros; `RequestError` if it is no body."""
     mass, com, inertia = messages.inertia_of(message)
     if mass == 0.0 and not inertia.any():
         return None
@@ -113,7 +82,7 @@ def payload_of(message: Any) -> Inertial | None:
 
 
 def _motions(dynamics: Dynamics, request: Any) -> tuple[Array, Array, Array, Array]:
-    """Return poses (n, 7), twists, accelerations and wrenches (n, 6) of a request."""
+    """Poses (n, 7), twists, accelerations and wrenches (n, 6) of a request."""
     messages.check_frame(request.header, dynamics.mechanism.base_link)
     motions: Sequence[Any] = request.motions
     messages.check_count(len(motions), "motions")
@@ -126,7 +95,7 @@ def _motions(dynamics: Dynamics, request: Any) -> tuple[Array, Array, Array, Arr
 
 
 def _statuses(dynamics: Dynamics, pose: Array, codes: NDArray[np.int64]) -> tuple[list[SolveStatus], list[float]]:
-    """Return a status with its reason, and the loop closure error, for each pose."""
+    """A status with its reason, and the loop closure error, for each pose."""
     where = dynamics.kinematics.inverse(pose)
     statuses = []
     for k, code in enumerate(codes):
@@ -141,7 +110,7 @@ def _statuses(dynamics: Dynamics, pose: Array, codes: NDArray[np.int64]) -> tupl
 
 
 def _summary(statuses: list[SolveStatus]) -> SolveStatus:
-    """Return the first status that is not CONVERGED, with its place where there are several."""
+    """The first status that is not CONVERGED, with its index where there are several."""
     for k, status in enumerate(statuses):
         if status.code != Status.CONVERGED:
             return messages.status(status.code, f"motion {k}: {status.reason}" if len(statuses) > 1 else status.reason)

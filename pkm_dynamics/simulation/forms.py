@@ -6,9 +6,9 @@ with hybrid complex limbs: modular modeling and parallel computing", section 8.1
     joint     (131 to 134)  state: pose, all joints, and twist; qd = K V is integrated beside the twist
     actuator  (8.1.3)       state: actuated positions and velocities; the platform by the forward kinematics
 
-The paper's task coordinates have singularities of the orientation; here it is a quaternion, whose length is restored
-after every step. Drift from the constraints is removed there too: the joint form closes its loops by the inverse
-kinematics, and where the motion space turns with the pose, pose and twist go to the nearest possible ones.
+The paper's orientation coordinates have singularities; here it is a quaternion, normalised after every step. Drift is
+removed there too: the joint form closes its loops by the inverse kinematics, and in a configuration-dependent motion
+space pose and twist go to the nearest possible ones.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Load = Callable[[float, Array, Array], tuple[Array, Array]]
 
 
 class NoMotionHereError(PkmError):
-    """A state at which the equations of motion have no answer."""
+    """A state at which the equations of motion have no solution."""
 
     def __init__(self, status: int, reason: str) -> None:
         self.status = Status(status)
@@ -47,7 +47,7 @@ class NoMotionHereError(PkmError):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Pose (7,), twist (6,) and all joints (n_joints,) of one instant."""
+    """Pose (7,), twist (6,) and all joint positions (n_joints,) at one instant."""
 
     pose: Array
     twist: Array
@@ -55,17 +55,17 @@ class State:
 
 
 def unit(pose: Array) -> Array:
-    """A pose (7,) with its quaternion made a unit again."""
+    """A pose (7,) with its quaternion normalised."""
     return np.concatenate([pose[:3], pose[3:] / np.linalg.norm(pose[3:])])
 
 
 def pose_rate(pose: Array, twist: Array) -> Array:
-    """Rate (7,) of a pose that moves with a twist (6,): the origin's velocity, and half the product w q."""
+    """Rate (7,) of a pose for a twist (6,): the origin's velocity, and the quaternion product w q / 2."""
     return np.concatenate([twist[:3], 0.5 * multiply(np.array([*twist[3:], 0.0]), pose[3:])])
 
 
 class Form:
-    """What the three forms share: the robot, its loads, and how a state becomes a possible one."""
+    """Common parts of the three forms: robot, loads, and removal of drift from a state."""
 
     def __init__(self, dynamics: Dynamics, load: Load, payload: Inertial | None) -> None:
         self.dynamics, self.load, self.payload = dynamics, load, payload
@@ -80,19 +80,7 @@ class Form:
         self.out = np.zeros(6)
 
     def possible(self, pose: Array, twist: Array, joints: Array) -> State:
-        """The possible state nearest to one that has drifted.
-
-        Args:
-            pose: of the platform (7,).
-            twist: (6,) [m/s, rad/s].
-            joints: positions (n_joints,).
-
-        Returns:
-            The state.
-
-        Raises:
-            NoMotionHereError: there is none near.
-        """
+        """Possible state nearest to one that has drifted; `NoMotionHereError` where there is none near."""
         k = self.kinematics
         if self.constant:
             answer = k.inverse(pose, joints)
@@ -107,34 +95,14 @@ class Form:
         return State(found.pose, inside(S, twist, k.engine.characteristic_length), found.joints)
 
     def place(self, pose: Array, q: Array) -> None:
-        """Put all bodies in place, loops as they are.
-
-        Args:
-            pose: of the platform (7,).
-            q: positions of the limbs' joints (n_bodies - 2,).
-
-        Raises:
-            NoMotionHereError: a limb is singular there.
-        """
+        """Place all bodies, loops left open, joints (n_bodies - 2,); `NoMotionHereError` where a limb is singular."""
         self.q[2:] = q
         regularity, _ = place_joints(self.model, self.data, pose, self.q)
         if not is_regular(regularity):
             raise NoMotionHereError(Status.SINGULAR, "a limb is singular")
 
     def accelerate(self, t: float, pose: Array, twist: Array) -> Array:
-        """The platform's acceleration with all bodies in place; the workspace then holds the joints' rates.
-
-        Args:
-            t: time, for the loads [s].
-            pose: of the platform (7,).
-            twist: (6,) [m/s, rad/s].
-
-        Returns:
-            (6,) [m/s^2, rad/s^2], overwritten by the next call.
-
-        Raises:
-            NoMotionHereError: the equations of motion have no answer.
-        """
+        """Platform acceleration (6,) at placed bodies, overwritten by the next call; joint rates in the workspace."""
         model, bias = self.model, np.zeros(6)
         if not self.constant:
             S, bias = self.kinematics.engine.space_in(model, self.data, pose, twist)
@@ -149,14 +117,14 @@ class Form:
 
 
 def inside(S: Array, twist: Array, length: float) -> Array:
-    """The twist in the motion space S (6, n) nearest to a given one, rotations times `length`."""
+    """Twist in the motion space S (6, n) nearest to a given one, rotations weighted by `length`."""
     scale = scaling(length)
     u = np.linalg.lstsq(S * scale[:, None], twist * scale, rcond=None)[0]
     return np.asarray(S @ u)
 
 
 class TaskForm(Form):
-    """State (7 + n,): pose, and velocity in the motion space; the whole twist where the motion space turns."""
+    """State (7 + n,): pose, and velocity in the motion space; the whole twist where that is configuration-dependent."""
 
     def __init__(self, dynamics: Dynamics, load: Load, payload: Inertial | None) -> None:
         super().__init__(dynamics, load, payload)
@@ -171,7 +139,7 @@ class TaskForm(Form):
             )
 
     def start(self, state: State) -> Array:
-        """The state vector of a state."""
+        """State vector of a state."""
         self._remember(state.joints)
         return np.concatenate([state.pose, self.dual @ state.twist])
 
@@ -180,18 +148,7 @@ class TaskForm(Form):
         seed_joints(self.model, self.data, near(joints, 1), 0)
 
     def rates(self, t: float, y: Array) -> Array:
-        """Rate of the state vector.
-
-        Args:
-            t: time [s].
-            y: the state vector.
-
-        Returns:
-            Of the same size.
-
-        Raises:
-            NoMotionHereError: the equations of motion have no answer.
-        """
+        """Rate of the state vector at time `t` [s]; `NoMotionHereError` where the equations have no solution."""
         pose, twist = unit(y[:7]), self.S @ y[7:]
         if not self.constant:
             state = self.possible(pose, twist, self.joints)
@@ -204,19 +161,16 @@ class TaskForm(Form):
         return np.concatenate([pose_rate(pose, twist), self.dual @ self.out])
 
     def settle(self, y: Array) -> tuple[Array, State]:
-        """The state vector without drift, and the state, after an accepted step."""
+        """State vector without drift, and the state, after an accepted step."""
         state = self.possible(unit(y[:7]), self.S @ y[7:], self.joints)
         return self.start(state), state
 
 
 class JointForm(Form):
-    """State (7 + n_bodies - 2 + n,): pose, limb joints, and velocity as in the task form.
-
-    Within a step the dynamics are those of the joints as integrated: no position is solved.
-    """
+    """State (7 + n_bodies - 2 + n,): pose, integrated limb joints, velocity as in the task form."""
 
     def start(self, state: State) -> Array:
-        """The state vector of a state."""
+        """State vector of a state."""
         self.joints: Array = state.joints
         return np.concatenate([state.pose, state.joints[self.columns], self.dual @ state.twist])
 
@@ -230,7 +184,7 @@ class JointForm(Form):
         return np.concatenate([pose_rate(pose, twist), qd, self.dual @ acceleration])
 
     def semi_implicit(self, y: Array, rate: Array, h: float) -> Array:
-        """The state vector after `h` seconds: velocities by the rate at y (Euler), positions by the new velocities."""
+        """State vector after `h` [s]: velocities by the rate at y (Euler), positions by the new velocities."""
         at = 7 + len(self.columns)
         later = y.copy()
         later[at:] += h * rate[at:]
@@ -239,14 +193,14 @@ class JointForm(Form):
         return later
 
     def parts(self, y: Array) -> tuple[Array, Array, Array]:
-        """Pose (7,), twist (6,) and joints (n_joints,) of a state vector, not freed of drift."""
+        """Pose (7,), twist (6,) and joints (n_joints,) of a state vector, drift included."""
         at = 7 + len(self.columns)
         joints = self.joints.copy()
         joints[self.columns] = y[7:at]
         return unit(y[:7]), self.S @ y[at:], joints
 
     def settle(self, y: Array) -> tuple[Array, State]:
-        """The state vector with its loops closed, and the state, after an accepted step."""
+        """State vector with closed loops, and the state, after an accepted step."""
         state = self.possible(*self.parts(y))
         return self.start(state), state
 
@@ -259,7 +213,7 @@ class ActuatorForm(Form):
         self.driven = np.flatnonzero(self.bodies["actuator"] >= 0)
 
     def start(self, state: State) -> Array:
-        """The state vector of a state."""
+        """State vector of a state."""
         self.last = state
         return np.concatenate([state.joints[self.kinematics.engine.actuated_column], self._speeds(state)])
 
@@ -290,7 +244,7 @@ class ActuatorForm(Form):
         return np.concatenate([y[m:], seconds])
 
     def settle(self, y: Array) -> tuple[Array, State]:
-        """The state vector, redundant actuators made to agree, and the state, after an accepted step."""
+        """State vector with redundant actuators made consistent, and the state, after an accepted step."""
         self.last = self._state(y)
         if len(y) == 2 * self.kinematics.mobility:
             return y, self.last

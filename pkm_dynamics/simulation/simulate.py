@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Motion of a robot under given efforts and wrenches, to a chosen accuracy.
 
-The embedded Runge-Kutta method of order 8 of Hairer, Norsett and Wanner (`scipy.integrate.DOP853`) chooses its steps;
-after each of them the state is freed of drift (see `forms`). For simulation in real time there is
-`Dynamics.lean_step`.
+By the embedded Runge-Kutta method of order 8 of Hairer, Norsett and Wanner (`scipy.integrate.DOP853`) with adaptive
+steps, each followed by the removal of drift (see `forms`). For real time there is `Dynamics.lean_step`.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ SHORTEST = 1e-9  # s: a step that still has no answer at this length ends the si
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulated(Introduced):
-    """A motion at the times asked for: NaN, with the reason as status, from where it could not go on.
+    """A motion at the times asked for: NaN, with the reason as status, after its early end.
 
     `slowest_actuation` is the margin to type 2 singularities, `Kinematics.singularity(...).type2`; `least_margin` its
-    smallest value after any step, at `least_margin_time` [s]. `notices` says in words where the motion passed near
-    such a singularity or through one, and why it ended early.
+    smallest value after any step, at `least_margin_time` [s]. `notices` says where the motion passed near or through
+    such a singularity, and why it ended early.
     """
 
     time: Array  # (k,) s
@@ -64,7 +63,7 @@ class Simulated(Introduced):
 
     @property
     def ok(self) -> NDArray[np.bool_]:
-        """Which times were reached."""
+        """Mask of the times reached."""
         return self.status == Status.CONVERGED
 
 
@@ -81,23 +80,19 @@ def simulate(
     seed: ArrayLike | None = None,
     mode: int | None = None,
 ) -> Simulated:
-    """Motion of a robot under efforts and wrenches.
+    """Motion of a robot under efforts and wrenches, at `times`.
 
     Args:
-        dynamics: of the robot.
-        pose: where the platform starts (7,).
-        twist: with which it starts (6,) [m/s, rad/s], in base axes.
+        pose: platform pose (7,) at the start, base frame.
+        twist: (6,) [m/s, rad/s] at the start, in base axes.
         times: (k,) [s], increasing; the motion starts at the first.
-        load: `load(time, pose, twist)` gives the actuator efforts (n_actuated,) and the external wrench (6,); none
-            where None.
-        form: what is integrated; all three give the same motion.
-        tolerance: of the error of a step, relative and absolute, in SI units.
-        payload: what the platform carries, in its frame.
+        load: `load(time, pose, twist)` returns actuator efforts (n_actuated,) and external wrench (6,); zero where
+            None.
+        form: the integrated coordinates; all three give the same motion.
+        tolerance: error of a step, relative and absolute, in SI units.
+        payload: body on the platform, in the platform's frame.
         seed: joint positions (n_joints,) that the configuration at the start is nearest to.
         mode: working mode at the start.
-
-    Returns:
-        The motion at `times`.
 
     Raises:
         PkmError: the motion cannot start there, the times do not increase, there is no such form, or the load is not a
@@ -136,7 +131,7 @@ def _checked(times: ArrayLike) -> Array:
 
 
 def _loads(load: LoadFunction | None, n_actuated: int) -> Load:
-    """The user's function, with arrays for what it answers; one that answers with zeros where there is none."""
+    """The user's function with its answers as arrays; zeros where there is none."""
     idle = np.zeros(n_actuated), np.zeros(6)
     expected = f"expected a pair, the efforts of shape ({n_actuated},) and the external wrench of shape (6,)"
 
@@ -161,7 +156,7 @@ def _in_words(given: Any) -> str:
 
 
 class _Run:
-    """The integration, from one time that was asked for to the next."""
+    """The integration from one output time to the next."""
 
     def __init__(self, equations: AnyForm, state: State, log: _Log, tolerance: float) -> None:
         self.equations, self.state, self.log = equations, state, log
@@ -173,16 +168,16 @@ class _Run:
 
     @property
     def time(self) -> float:
-        """How far it has come [s]."""
+        """Time reached [s]."""
         return float(self._solver.t)
 
     @property
     def evaluations(self) -> int:
-        """Of the equations of motion."""
+        """Evaluations of the equations of motion."""
         return self._solver.nfev
 
     def reach(self, t: float) -> NoMotionHereError | None:
-        """Go on to time t [s], or to where the motion ends, with the reason."""
+        """Go on to time t [s]; returns the reason where the motion ends before."""
         solver = self._solver
         solver.t_bound, solver.status = t, "running"
         while solver.status == "running":
@@ -195,7 +190,7 @@ class _Run:
         return None
 
     def _step(self) -> NoMotionHereError | None:
-        """Make a step and remove its drift; where that fails, stay there, with the reason and a shorter step to try."""
+        """Make a step and remove its drift; on failure stay, return the reason and leave a shorter step to try."""
         solver = self._solver
         before = solver.t, solver.y, solver.f, solver.h_abs
         try:
@@ -214,7 +209,7 @@ class _Run:
 
 
 class _Log:
-    """What a simulation reports, while it runs."""
+    """Record of a running simulation."""
 
     def __init__(self, dynamics: Dynamics, clock: Array) -> None:
         self.kinematics = dynamics.kinematics
@@ -251,7 +246,7 @@ class _Log:
         self.inside, self.sign = inside, sign
 
     def _orientation(self, state: State) -> float:
-        """The sense of the motion space's basis, against the basis before: the sign of a determinant depends on it."""
+        """Orientation of the motion space's basis against the one before: the sign of a determinant depends on it."""
         k = self.kinematics
         if k.constant_space:
             return 1.0
@@ -262,17 +257,17 @@ class _Log:
         return self.sense
 
     def keep(self, i: int, state: State) -> None:
-        """Note a state that was asked for."""
+        """Record a state at an output time."""
         self.pose[i], self.twist[i], self.joints[i] = state.pose, state.twist, state.joints
         self.margins[i] = self.margin
 
     def end(self, i: int, t: float, error: NoMotionHereError) -> None:
-        """Note that the motion cannot go on."""
+        """Record the end of the motion."""
         self.status[i:] = int(error.status)
         self.notices.append(f"{t:.6g} s: ended, {error}")
 
     def result(self, steps: int, evaluations: int) -> Simulated:
-        """All of it."""
+        """The whole record."""
         return Simulated(
             time=self.time,
             pose=self.pose,

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Subscriptions that a loop or a timer of the node asks for messages, instead of the executor calling back for each.
+"""Subscriptions polled by a loop or a timer of the node, without callbacks of the executor.
 
-For a stream of a thousand messages a second of which a node wants the newest now and then, or all of them at leisure,
-this saves nearly all of the cost: a callback takes the executor a tenth of a millisecond and more, a look some
-microseconds.
+For streams of a thousand messages a second of which a node wants the newest, or all of them later: a callback costs the
+executor a tenth of a millisecond and more, a poll some microseconds.
 """
 
 from __future__ import annotations
@@ -36,13 +35,7 @@ class Unserved(CallbackGroup):
 class PolledSubscription:
     """A subscription without a callback. May be polled from one thread other than the executor's.
 
-    Args:
-        node: that subscribes.
-        message_type: of the topic.
-        topic: its name.
-        qos: quality of service that is asked for.
-        raw: messages stay as they came, as bytes, for who records now and reads later (`deserialize_message`).
-        sources: that are told at each look how many publish.
+    With `raw` messages stay bytes (`deserialize_message`). `sources` get the number of publishers at each poll.
     """
 
     def __init__(
@@ -62,12 +55,12 @@ class PolledSubscription:
         self._sources = sources
 
     def take(self) -> Any | None:
-        """Return the oldest message that waits in the queue, or None."""
+        """The oldest message in the queue, or None."""
         taken = self.take_timed()
         return None if taken is None else taken[0]
 
     def take_timed(self) -> tuple[Any, float] | None:
-        """Return the oldest message that waits and when it was published [s, system clock of the sender], or None."""
+        """The oldest message in the queue and its publication time [s, system clock of the sender], or None."""
         with self._subscription.handle:
             if self._sources is not None:
                 self._sources.heed(self._subscription.handle.get_publisher_count())
@@ -75,14 +68,9 @@ class PolledSubscription:
         return None if taken is None else (taken[0], 1e-9 * taken[1]["source_timestamp"])
 
     def take_all(self, most: int = 500, until: float = math.inf) -> list[tuple[Any, float]]:
-        """Return what waits, as `take_timed` does: on a busy computer messages come as fast as they go.
+        """Waiting messages as by `take_timed`, oldest first, until one published after `until` [s, system clock].
 
-        Args:
-            most: messages to take.
-            until: what was published after this time [s, system clock] is the last to be taken.
-
-        Returns:
-            Messages, oldest first, and when they were published.
+        At most `most`: on a busy computer messages come as fast as they are taken.
         """
         messages: list[tuple[Any, float]] = []
         while len(messages) < most and (message := self.take_timed()) is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes publish a topic that one alone may publish: a machine has one controller, and one set of readings."""
+"""Publishers of a topic that one node alone may publish: a machine has one controller, and one set of readings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,13 @@ _NAMELESS = "_NODE_NAME_UNKNOWN_"  # of a node whose publisher is known before i
 
 
 class Sources:
-    """The publishers of a topic, looked at when their number changes, and whenever `look` is called.
+    """The publishers of a topic, checked when their number changes, and at `look`.
 
-    Nodes of the same name count once for as long as one of them may be what is left of a node that was killed, and that
-    the other was started for.
+    Nodes of the same name count once while one of them may be the remainder of a killed node that the other replaces.
 
-    `problem` says that there are several, and is empty where there are not. Messages of ROS 2 do not tell who sent
-    them, so none of them can be trusted then. It is `sure` unless the only other is a publisher whose node has had no
-    name for some seconds, which may be that of a node started anew.
-
-    Args:
-        node: that looks.
-        topic: name, as the node gives it to its own subscription.
-        what: comes on the topic, in words.
+    `problem` names several publishers, and is empty otherwise: ROS 2 messages do not tell their sender, so none can be
+    trusted then. It is not `sure` in the first seconds of a nameless only other node, which may be restarting. `what`
+    says in words what comes on the topic.
     """
 
     def __init__(self, node: Node, topic: str, what: str) -> None:
@@ -39,19 +33,16 @@ class Sources:
         self.sure = False
 
     def heed(self, count: int) -> None:
-        """Look where the number of publishers is another than it was, which costs next to nothing to ask.
+        """Look again if `count`, the number of publishers by the node's subscription, has changed: a cheap check.
 
         An event of the middleware would wake the node's executor with every message.
-
-        Args:
-            count: of the publishers that the node's own subscription has found.
         """
         if count != self._count:
             self._count = count
             self.look()
 
     def look(self) -> str:
-        """Look who publishes now; return the problem."""
+        """Check the publishers now; returns the problem."""
         found = self._node.get_publishers_info_by_topic(self._topic)
         now = time.monotonic()
         self._known = {gid: self._known.get(gid, now) for gid in (bytes(one.endpoint_gid) for one in found)}

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiled dynamics of the whole graph, whose coordinates are the actuators."""
+"""Compiled dynamics of the whole graph, with the actuators as coordinates."""

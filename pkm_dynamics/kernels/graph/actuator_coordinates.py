@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The equations of motion of the whole graph, whose actuated joints are the coordinates u: qd = N(q) u.
+"""Equations of motion of the whole graph, with the actuator velocities u (n,) as coordinates: qd = N(q) u.
 
     (N^T M N) ud = tau - N^T rnea(q, qd, Nd u)
 
-N and the tables are those of `pkm_kinematics/kernels/rates/graph_motion.py`.
+N and the tables are those of `pkm_kinematics/kernels/rates/graph_motion.py`. `ud` (n,) are the actuators'
+accelerations, `effort` (n,) their efforts, q (n_bodies,) the joint positions.
 """
 
 from math import isfinite
@@ -20,7 +21,7 @@ from pkm_kinematics.kernels.records import BASE
 
 @compiled
 def graph_efforts(model, data, effort):
-    """Efforts (n,) of the actuators that make the motion in the state."""
+    """Actuator efforts that make the motion in the state."""
     bodies, block, state = model.bodies, model.blocks[0], data.state
     clear_wrench(state[BASE])
     limb_wrenches(bodies, state)
@@ -33,7 +34,7 @@ def graph_efforts(model, data, effort):
 
 @compiled
 def efforts_here(model, data, u, ud, effort):
-    """Efforts (n,) that give actuators moving at u the accelerations ud, both (n,). Returns a status."""
+    """Efforts for actuators moving at u with accelerations ud. Returns a status."""
     status = motion_here(model, data, u, ud)
     if status == CONVERGED:
         graph_efforts(model, data, effort)
@@ -42,9 +43,9 @@ def efforts_here(model, data, u, ud, effort):
 
 @compiled
 def accelerations_here(model, data, u, effort, ud):
-    """Accelerations ud (n,) of actuators moving at u under efforts (n,). Returns a status.
+    """Accelerations of actuators moving at u under efforts. Returns a status.
 
-    Afterwards the state holds the velocities of all joints; its accelerations are those while u is constant.
+    Leaves in the state the velocities of all joints, and their accelerations at constant u.
     """
     n = u.shape[0]
     M = data.system[1, :n, :n]
@@ -61,11 +62,10 @@ def accelerations_here(model, data, u, effort, ud):
 
 @compiled
 def step_actuators(model, data, runge_kutta, effort, h, q, u, scratch):
-    """Advance joint positions q (n_bodies,) and actuator velocities u (n,) by h [s] under constant efforts (n,).
+    """Advance q and u by `h` [s] under constant efforts. Returns a status; unless CONVERGED, q and u are unchanged.
 
-    The classical method of Runge and Kutta of order four, else semi-implicit Euler. All joints are integrated; after
-    the step their loops are closed. Returns a status, and q and u are left alone where that is not CONVERGED.
-    `scratch` is (6, n_bodies or more). Afterwards the state holds positions and velocities of all bodies.
+    Classical Runge-Kutta of order four, else semi-implicit Euler, with all joints integrated and the loops then closed;
+    all bodies' positions and velocities are in the state. `scratch` is (6, n_bodies or more).
     """
     state, block = data.state, model.blocks[0]
     n, start, stop = u.shape[0], block.start, block.start + block.count

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lean dynamics where the motion space turns with the pose: limbs give the configuration, the whole graph the rest.
+"""Lean dynamics in a configuration-dependent motion space: the limbs give the configuration, the whole graph the rest.
 
-The platform's twist and acceleration are carried to the actuators, which are the coordinates of the graph: those of
-them that come nearest, rotations weighed with the characteristic length, as `Engine.nearest_accelerations` has it.
+The platform's twist and acceleration are mapped to the actuators, the coordinates of the graph: to the nearest
+possible ones, rotations weighted by the characteristic length, as in `Engine.nearest_accelerations`. `motion` (25,) as
+in `inverse_dynamics`, its positions solved in `limb_data`; `effort` (n,), `out` (6,).
 """
 
 from math import atan2, sqrt
@@ -27,7 +28,7 @@ U, UD, WANTED, NONE, WEIGHTS = range(5)  # scratch vectors, rows of `Data.system
 
 
 class LimbsInGraph(NamedTuple):
-    """Which bodies of the whole graph are those of the limbs, and where the platform's branch begins."""
+    """Bodies of the whole graph that belong to the limbs, and the start of the platform's branch."""
 
     graph: Any  # (k,)
     limb: Any  # (k,) the same bodies in the tables of the limbs
@@ -36,7 +37,7 @@ class LimbsInGraph(NamedTuple):
 
 
 class TurningRobot(NamedTuple):
-    """A robot as its limbs, which are solved for a pose, and as one graph, for the rest."""
+    """A robot as its limbs, solved for a pose, and as one graph for the rest."""
 
     limbs: Any  # Model
     limb_data: Any  # Data: configuration at the pose
@@ -49,7 +50,7 @@ class TurningRobot(NamedTuple):
 
 @compiled
 def take_limbs(robot):
-    """Put the graph's joints where those of the limbs are, and the platform's branch where the platform is."""
+    """Copy the limbs' joints into the graph, and bring the platform's branch to the platform."""
     limbs, limb_data, joins = robot.limbs, robot.limb_data, robot.joins
     state, platform = robot.data.state, limb_data.state[PLATFORM]
     for k in range(joins.graph.shape[0]):
@@ -86,7 +87,7 @@ def turned_back(H, R, k):
 
 @compiled
 def factorise_rates(robot):
-    """Make ready for `nearest_rates` at the Jacobian in `robot.found`; returns its reciprocal condition.
+    """Prepare `nearest_rates` at the Jacobian in `robot.found`; returns its reciprocal condition.
 
     Rotations count at the characteristic length, those of the drives too. 0 where drives move and the platform rests.
     """
@@ -113,7 +114,7 @@ def drive_unit(robot, a):
 
 @compiled
 def nearest_rates(robot, wanted, rates):
-    """Actuator rates (n,) whose platform rates come nearest to `wanted` (6,), which is overwritten."""
+    """Actuator rates (n,) whose platform rates are nearest to `wanted` (6,), which is overwritten."""
     data, length, n = robot.data, robot.limbs.task[0].length, rates.shape[0]
     for k in range(3, 6):
         wanted[k] *= length
@@ -124,7 +125,7 @@ def nearest_rates(robot, wanted, rates):
 
 @compiled
 def platform_acceleration(robot, out):
-    """Acceleration (6,) of the platform, the accelerations of all bodies known."""
+    """Acceleration of the platform from the known accelerations of all bodies."""
     me, tail = robot.data.state[robot.places.carrier], robot.places.tail
     arm = rotate(me.R, (tail[0, 3], tail[1, 3], tail[2, 3]))
     w = get(me.w)
@@ -136,10 +137,7 @@ def platform_acceleration(robot, out):
 
 @compiled
 def start_on_graph(robot, motion):
-    """Columns of the graph and actuator velocities for a platform `motion` (25,), limbs solved. Returns a status.
-
-    `robot.found` has the Jacobian then, and row U of the scratch vectors the velocities.
-    """
+    """Columns of the graph, Jacobian (`robot.found`) and actuator velocities (scratch row U). Returns a status."""
     take_limbs(robot)
     data, J = robot.data, robot.found.jacobian
     n = J.shape[1]
@@ -158,7 +156,7 @@ def start_on_graph(robot, motion):
 
 @compiled
 def turning_inverse(robot, motion, effort):
-    """Efforts (n,) for a platform motion (25,) whose positions are solved in `limb_data`. Returns a status."""
+    """Efforts for a platform motion. Returns a status."""
     model, data, J = robot.graph, robot.data, robot.found.jacobian
     n = effort.shape[0]
     status = start_on_graph(robot, motion)
@@ -184,10 +182,7 @@ def turning_inverse(robot, motion, effort):
 
 @compiled
 def turning_direct(robot, motion, effort, out):
-    """Platform acceleration `out` (6,) under efforts (n,), else as `turning_inverse`. Returns a status.
-
-    Row U of the scratch vectors holds the actuators' velocities then, and row UD their accelerations.
-    """
+    """Platform acceleration under efforts; the actuators' u and ud stay in scratch rows U and UD. Returns a status."""
     data, J = robot.data, robot.found.jacobian
     n = effort.shape[0]
     status = start_on_graph(robot, motion)
@@ -210,7 +205,7 @@ def turning_direct(robot, motion, effort, out):
 
 @compiled
 def turning_step(robot, dt, motion, effort, out):
-    """Advance pose and twist in `motion` (25,) by `dt` [s]: semi-implicit Euler in the actuators. Returns a status."""
+    """Advance pose and twist in `motion` by `dt` [s]: semi-implicit Euler in the actuators. Returns a status."""
     model, data, found, n = robot.graph, robot.data, robot.found, effort.shape[0]
     status = turning_direct(robot, motion, effort, out)
     if status != CONVERGED:
