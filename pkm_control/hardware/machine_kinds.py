@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which machines there are besides the simulated one: plain data, for whoever offers them to a user.
+"""The kinds of machines besides the simulated one, as plain data for the user interfaces.
 
-Drivers are imported when they are asked for: each needs its own libraries.
+Drivers are imported on demand: each needs its own libraries.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ SIMULATED, LOOPBACK = "simulated", "loopback"
 
 @dataclass(frozen=True)
 class Kind:
-    """The module of a driver, whose `drives(file, mechanism, home)` makes it; what it needs, and how to get that.
+    """The module of a driver, whose `drives(file, mechanism, home)` makes it; its libraries and how to get them.
 
-    Where `ends` is set, the module's `ends(file, mechanism)` says how far the device lets the joints go.
+    Where `ends` is set, the module's `ends(file, mechanism)` gives the joint limits of the device.
     """
 
     module: str

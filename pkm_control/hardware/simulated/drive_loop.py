@@ -18,15 +18,14 @@ _SHORTEST = 0.5  # of the time between two commands: the least that a way takes
 
 
 class DriveLoop:
-    """Cascade of a position and a velocity loop, as well-tuned servo drives that know what they move have it.
+    """Cascade of a position and a velocity loop, as in well-tuned servo drives that know their load.
 
     The mass matrix scales the gains, so that the bandwidth is that of the velocity loop in every direction; the
-    position loop has a quarter of it, which makes the pair critically damped. As drives do that are sent positions at
-    a fixed rate, it interpolates: it goes from one to the next in the time between two of them, so that it is where it
-    is told to be when the next one comes (taken as steps, positions of 100 Hz would saturate the drives). What time a
-    command is for follows from the reading that it answers: one that comes later than others after its reading has less
-    time left, so that jitter on the way here is no motion. The rate of that way, low-passed at the bandwidth, is fed
-    forward.
+    position loop has a quarter of it, which makes the pair critically damped. As drives do that receive positions at a
+    fixed rate, it interpolates from one to the next in the time between two of them, so that it arrives when the next
+    one comes (taken as steps, positions of 100 Hz would saturate the drives). A command's time follows from the reading
+    that it answers: one that comes later than others after its reading has less time left, so that jitter on the way
+    causes no motion. The rate of the interpolation, low-passed at the bandwidth, is fed forward.
 
     Args:
         mass: mass matrix in the actuators (n, n) [kg m^2, kg m, kg].
@@ -48,10 +47,9 @@ class DriveLoop:
         self._feedforward = np.zeros(len(self.mass))
 
     def take(self, command: Array, of: float, time: float) -> None:
-        """Go to a position from now on, in as much time as commands come apart.
+        """Go to a position (n,) [rad or m] from now on, in the time between two commands.
 
         Args:
-            command: (n,) [rad or m].
             of: machine time of the reading that it answers [s].
             time: of the machine [s].
         """
@@ -75,33 +73,20 @@ class DriveLoop:
 
     @property
     def setpoint(self) -> Array | None:
-        """Where the drives are told to be now (n,) [rad or m]; None before the first command."""
+        """The interpolated command (n,) [rad or m]; None before the first command."""
         return None if self._way is None else self._way.at()
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
-        """Efforts that follow velocity commands.
+        """Efforts (n,) [N m or N] that follow velocity commands (n,) [rad/s or m/s].
 
-        Args:
-            command: wanted velocities (n,) [rad/s or m/s].
-            velocities: present ones (n,).
-            gravity: efforts (n,) that carry the load.
-
-        Returns:
-            (n,) [N m or N].
+        `velocities` (n,) are measured; the efforts `gravity` (n,) carry the load.
         """
         return gravity + self.bandwidth * self.mass @ (command - velocities)
 
     def position(self, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
-        """Efforts that follow position commands; where there is none yet, those that stay.
+        """Efforts (n,) [N m or N] for the next dt [s] that follow position commands, or hold before the first.
 
-        Args:
-            positions: present ones (n,) [rad or m].
-            velocities: present ones (n,) [rad/s or m/s].
-            gravity: efforts (n,) that carry the load.
-            dt: time that they are given for [s].
-
-        Returns:
-            (n,) [N m or N].
+        `positions` (n,) [rad or m] and `velocities` (n,) are measured; the efforts `gravity` (n,) carry the load.
         """
         if self._way is None:
             self._way = _Way.rest(positions)
@@ -115,10 +100,10 @@ class DriveLoop:
 
 @dataclass
 class _Way:
-    """From one commanded position to the next: the cubic that goes on with the rate that there is.
+    """Cubic from one commanded position to the next, which begins with the present rate.
 
-    It ends with the rate that the last chord and its bend foretell, as far as the chord before was bent that way, too:
-    a stop does not lead back. It goes on with that rate for a while where the next command is late. Positions (n,) [rad
+    It ends with the rate that the last chord and its bend predict, as far as the chord before was bent that way, too: a
+    stop does not lead back. It goes on with that rate for a while where the next command is late. Positions (n,) [rad
     or m], rates `rate`, `last` and `chord` (n,) a second, `bend` (n,) a second squared; times [s].
     """
 
@@ -141,10 +126,9 @@ class _Way:
         return cls(np.array(place), still, np.array(place), still, still, still, 1.0, np.array(place))
 
     def on(self, goal: Array, gap: float, between: float, early: float) -> _Way:
-        """The way from here to a goal.
+        """The way from here to a goal (n,) [rad or m].
 
         Args:
-            goal: (n,) [rad or m].
             gap: between the readings that it and the last one answer [s].
             between: two commands, usually [s].
             early: how much sooner after its reading it came than others do [s].

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an encoder makes of a position: noise and quantisation."""
+"""Noise and quantisation of an encoder."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ Array = NDArray[np.float64]
 
 
 class Encoder:
-    """Rounds positions to steps and adds Gaussian noise, reproducibly.
+    """Rounds positions to steps and adds Gaussian noise, reproducibly by `seed`.
+
+    Each number may be one for all actuators or one per actuator (n,).
 
     Args:
-        resolution: size of one step [rad or m at the joint], 0 for none; a number, or one for each actuator (n,).
-        position_noise: standard deviation [rad or m], likewise.
-        velocity_noise: standard deviation [rad/s or m/s], likewise.
-        seed: of the noise.
+        resolution: size of one step [rad or m at the joint], 0 for none.
+        position_noise: standard deviation [rad or m].
+        velocity_noise: standard deviation [rad/s or m/s].
 
     Raises:
         ValueError: a number is negative.
@@ -38,15 +39,7 @@ class Encoder:
         self._perfect = not (np.any(resolution) or np.any(position_noise) or np.any(velocity_noise))
 
     def read(self, positions: Array, velocities: Array) -> tuple[Array, Array]:
-        """Positions and velocities as measured.
-
-        Args:
-            positions: true ones (n,) [rad or m].
-            velocities: true ones (n,) [rad/s or m/s].
-
-        Returns:
-            Positions (n,) and velocities (n,).
-        """
+        """Measured positions and velocities for the true ones, each (n,) [rad or m, rad/s or m/s]."""
         if self._perfect:
             return positions, velocities
         measured = positions + self.position_noise * self._random.standard_normal(positions.shape)
