@@ -21,7 +21,7 @@ _PATIENCE = 10.0  # s, for the answer
 
 
 class Request:
-    """Something that the loop is asked to do, and what came of it."""
+    """A request to the loop, and its result."""
 
     def __init__(self, request: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self._request, self._arguments = request, arguments
@@ -39,7 +39,7 @@ class Request:
 
 
 def situation_of(loop: ControlLoop, wake: float) -> Situation:
-    """Say what the last period of a loop saw and did; in its own thread."""
+    """The situation of a loop's last period; in its own thread."""
     assert loop.last is not None
     follower, machine = loop.follower, loop.machine
     return Situation(
@@ -61,15 +61,14 @@ def situation_of(loop: ControlLoop, wake: float) -> Situation:
 
 
 class LoopThread(RunningLoop):
-    """Runs a loop's periods in a thread; an exception that gets out of a period turns the drives off.
+    """Runs a loop's periods in a thread; an exception that gets out of a period disables the drives.
 
     What threads share is a slot that is replaced and a queue that is taken from: no lock.
 
     Args:
-        loop: which is configured; it is the thread's from now on.
+        loop: configured; it belongs to the thread from now on.
         pace: waits for the next period; how many have passed.
         after: called after each period.
-        scheduling: of the thread.
     """
 
     def __init__(
@@ -109,7 +108,7 @@ class LoopThread(RunningLoop):
         return self.loop.follower.jog
 
     def belt(self, name: str) -> BeltState:
-        """Where a belt is now."""
+        """The present state of a belt."""
         follower = self.loop.follower
         return follower.belts[name].state(follower.time)
 
@@ -124,7 +123,7 @@ class LoopThread(RunningLoop):
         return not self._ended and self.failure is None
 
     def ask(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Have the loop do something between two periods, and wait until it is done."""
+        """Run a request in the loop between two periods, and wait until it is done."""
         asked = Request(request, arguments)
         self._requests.append(asked)
         until = time.monotonic() + _PATIENCE
@@ -139,18 +138,13 @@ class LoopThread(RunningLoop):
         return asked.answer
 
     def tell(self, request: Callable[..., Any], *arguments: Any) -> None:
-        """Have the loop do something between two periods."""
+        """Run a request in the loop between two periods."""
         self._requests.append(Request(request, arguments))
 
     def end(self, patience: float, reason: str = "the loop has ended") -> str:
-        """End the loop, drives off.
+        """End the loop, drives off; a warning where a drive may still be on.
 
-        Args:
-            patience: s, for the period that is under way.
-            reason: why, for a motion that runs.
-
-        Returns:
-            A warning where a drive could not be told.
+        Waits `patience` [s] for the present period; `reason` is for a motion that runs.
         """
         self._ended = True
         if self._thread.is_alive():

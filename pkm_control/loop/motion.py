@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion that is being followed, and what is to be done in one period."""
+"""A motion that is being followed, and the action of one period."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _NUMBERS = itertools.count(1)
 
 @dataclass
 class Motion:
-    """A trajectory that is being followed from `start` [s, on the clock of the readings], and what became of it.
+    """A trajectory that is being followed from `start` [s, on the clock of the readings], and its outcome.
 
-    `number` is its own among all motions of the process that made it.
+    `number` is unique among all motions of the process that made it.
     """
 
     trajectory: PointTrajectory
@@ -57,12 +57,7 @@ class Motion:
     largest: Array = field(default_factory=lambda: np.zeros(2))
 
     def note(self, position_error: float, rotation_error: float) -> None:
-        """Add the errors of one period.
-
-        Args:
-            position_error: m.
-            rotation_error: rad.
-        """
+        """Add the position error [m] and rotation error [rad] of one period."""
         self.position_error, self.rotation_error = position_error, rotation_error
         self.samples += 1
         for k, error in enumerate((position_error, rotation_error)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often the machine's readings come, by their own clock: gains are those that this rate carries."""
+"""The rate of the machine's readings, by their own clock: gains suit this rate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class ReadingRate:
     """Counts readings over half a second each.
 
     Args:
-        asked: rate at which they should come [Hz].
+        asked: wanted rate [Hz].
         silence: interval that is a silence, not a slow rate [s].
     """
 
@@ -24,11 +24,7 @@ class ReadingRate:
         self.settled = False  # whether a whole window has been counted
 
     def note(self, stamp: float) -> None:
-        """Count a reading.
-
-        Args:
-            stamp: of the reading [s]; after a silence, or a step of the clock, counting begins anew.
-        """
+        """Count a reading by its stamp [s]; after a silence, or a step of the clock, counting begins anew."""
         if not 0.0 < stamp - self._last < self._silence:
             self._began, self._readings = stamp, 0
         else:
