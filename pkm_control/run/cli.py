@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pkm`: one word for what is to be done, and the options of that.
+"""The command `pkm`: a subcommand and its options.
 
-Each command is the `main` of a module, imported when it is asked for: a command starts as fast as it can. The module's
-`parser` tells its options.
+Each subcommand is the `main` of a module, imported on demand so that it starts fast. The module's `parser` has its
+options.
 """
 
 from __future__ import annotations
@@ -46,14 +46,7 @@ COMMANDS = {  # word: module, and what it does
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    Args:
-        arguments: its word, then its options; those of this process without.
-
-    Returns:
-        Its exit code; 2 where there is no such command.
-    """
+    """Run a subcommand with its options, by default those of this process; the exit code, 2 for an unknown one."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
@@ -74,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def usage() -> str:
-    """What there is to choose from, as a text."""
+    """The list of subcommands, as a text."""
     width = max(len(word) for word in COMMANDS)
     lines = [f"  {word:<{width}}  {what}" for word, (_, what) in COMMANDS.items()]
     return "\n".join(["usage: pkm COMMAND [options]", "", *lines, "", "pkm COMMAND --help tells its options."])

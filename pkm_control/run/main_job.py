@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job in one process: a control loop does a motion again and again, as the ROS nodes do."""
+"""The main job in one process: a control loop repeats a motion, as the ROS nodes do."""
 
 from __future__ import annotations
 
@@ -86,15 +86,10 @@ def planned(
     """The plan of a motion for a robot; the same object each time, as `shared_mechanism`'s.
 
     Args:
-        mechanism: the robot.
         motion: its name or the path of its file.
-        reserve: part of actuator velocity and effort that is left to the controller.
-        machine_file: path of the file whose limits hold as well; empty: none.
-        tool_file: path of the file of its tools; empty: none.
-        keep_out_file: path of the file of places that the motion keeps out of; empty: none.
-
-    Returns:
-        The plan.
+        reserve: share of actuator velocity and effort that is left to the controller.
+        machine_file: whose limits hold as well. Files are paths, empty for none.
+        keep_out_file: keep-out volumes of the motion.
 
     Raises:
         PkmError: the motion cannot be read or run.
@@ -114,21 +109,14 @@ def simulated_loop(
     machine: Machine | None = None,
     space: KeepOuts | None = None,
 ) -> ControlLoop:
-    """A control loop of a robot, by default with the simulated machine and computed torque.
+    """A control loop of a robot, by default with the simulated machine and computed torque, to be configured.
 
     Args:
-        mechanism: the robot.
-        rate: of controller and machine [Hz].
-        dynamics: of the mechanism, where there is one already.
+        rate: of controller and machine [Hz]; ValueError where no machine can have it.
+        dynamics: of the mechanism, where it exists already.
         controller: of that dynamics.
         machine: whose limits hold.
-        space: places that the tool keeps out of.
-
-    Returns:
-        The loop, whose machine is not configured.
-
-    Raises:
-        ValueError: no rate that a machine can have.
+        space: keep-out volumes of the tool.
     """
     dynamics = dynamics or Dynamics(Kinematics(mechanism))
     machine = machine or SimulatedMachine(dynamics, ActuatorLimits.of(mechanism))
@@ -137,13 +125,10 @@ def simulated_loop(
 
 
 def switch_on(loop: ControlLoop) -> None:
-    """Contact a machine that stands at home, enable its drives, and have the platform held.
-
-    Args:
-        loop: of the machine.
+    """Connect a machine that stands at home, enable its drives, and hold the platform.
 
     Raises:
-        PkmError: it cannot be contacted, enabled or held, with the reason; its drives are off then.
+        PkmError: that fails, with the reason; its drives are off then.
     """
     for problem in (loop.configure(), loop.enable()):
         if problem:
@@ -152,14 +137,10 @@ def switch_on(loop: ControlLoop) -> None:
 
 
 def hold(loop: ControlLoop, realtime: bool = False) -> None:
-    """Run periods until the platform of a machine that is enabled is held.
-
-    Args:
-        loop: of the machine.
-        realtime: each period takes its time on the clock.
+    """Run periods, `realtime` or not, until the platform of an enabled machine is held.
 
     Raises:
-        PkmError: it is not brought to rest within `_COMES_TO_REST`, with the reason; the drives are off then.
+        PkmError: it is not at rest within `_COMES_TO_REST`, with the reason; the drives are off then.
     """
     fixed = FixedRateLoop(loop.rate)
     fixed.restart()
@@ -183,23 +164,18 @@ def run_motion(
     stopped: Callable[[], bool] | None = None,
     recorded: bool = True,
 ) -> Recording:
-    """Run a trajectory on a robot that is switched on and held.
+    """Run a trajectory on a robot that is switched on and held. A fault ends the run with the drives off.
 
-    In real time, what the loop missed is simulated time too: the machine moves on while the controller sleeps, for at
-    most `CATCH_UP`. A computer that stalls for longer stalls the simulated machine as well, rather than let it run away
+    In real time, missed deadlines are simulated time too: the machine moves on while the controller sleeps, for at most
+    `CATCH_UP`. A computer that stalls for longer stalls the simulated machine as well, rather than let it run away
     under efforts that no machine would hold so long.
 
     Args:
-        loop: of the robot, which holds it.
         trajectory: one cycle.
-        cycles: how many.
         realtime: each period takes its time on the clock.
-        watch: sees every period.
-        stopped: ends the run early where it says so: the platform comes to rest on its path.
+        watch: called with every period.
+        stopped: true ends the run early: the platform comes to rest on its path.
         recorded: keep every period.
-
-    Returns:
-        What happened. A fault ends the run with the drives off, and is in there.
     """
     dt, follower = 1.0 / loop.rate, loop.follower
     path = _points(trajectory, cycles)
@@ -245,7 +221,7 @@ def run_motion(
 
 
 def _device_fault(loop: ControlLoop, fixed: FixedRateLoop, realtime: bool) -> str:
-    """Why a real machine gives no readings, in its driver's words, which come a little later; empty: nothing came."""
+    """Why a real machine gives no readings, by its driver, whose message comes a little later; empty: none came."""
     left = round(_LATER * loop.rate) if realtime and loop.machine.real else 0
     while not loop.machine.fault and loop.follower.mode is Mode.STOPPED and left > 0:
         left -= 1
@@ -254,6 +230,6 @@ def _device_fault(loop: ControlLoop, fixed: FixedRateLoop, realtime: bool) -> st
 
 
 def _points(trajectory: Trajectory, cycles: int) -> PointTrajectory:
-    """Return a planned motion as the follower takes it."""
+    """A planned motion as the follower takes it."""
     points = MotionPoints.of(trajectory, cycles)
     return PointTrajectory(points.times, points.poses, points.twists, points.accelerations, cycles)

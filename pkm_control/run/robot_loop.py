@@ -73,24 +73,17 @@ class ControllerSettings:
         return 1.0 / self.rate
 
     def usable_frequency(self, asked: float, damping: float, rate: float) -> float:
-        """As much of a natural frequency that is asked for [rad/s] as readings at a rate [Hz] carry."""
+        """The natural frequency [rad/s], at most `asked`, that readings at a rate [Hz] permit."""
         if self.law == POSITION:  # which has no gains
             return asked
         return min(asked, highest_natural_frequency(1.0 / rate, damping, 0.5 + self.delay))
 
 
 def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
-    """Make a machine.
-
-    Args:
-        mechanism: the robot.
-        settings: of the machine.
-
-    Returns:
-        The machine, unconfigured.
+    """Make a machine, unconfigured.
 
     Raises:
-        PkmError: there is none like that, with the reason.
+        PkmError: it cannot be built, with the reason.
     """
     if settings.kind != SIMULATED:
         file = read_machine_file(settings.file) if settings.file else None
@@ -112,17 +105,10 @@ def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
 
 
 def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> TrajectoryFollower:
-    """Make a controller with its guard.
-
-    Args:
-        mechanism: the robot.
-        settings: of the controller.
-
-    Returns:
-        What leads them.
+    """Make a controller with its guard and follower.
 
     Raises:
-        PkmError: it cannot be controlled like that, with the reason.
+        PkmError: the robot cannot be controlled like that, with the reason.
     """
     dynamics = shared_dynamics(mechanism)
     limits = limits_by_file(mechanism, settings.machine_file)
@@ -156,14 +142,9 @@ def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> Trajec
 
 
 def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
-    """Turn the drives of a machine off whose own process has died, through a driver of this one.
+    """Disable the drives of a machine whose own process has died, through a driver of this one.
 
-    Args:
-        mechanism: the robot.
-        settings: of the machine.
-
-    Returns:
-        A warning where they could not be told; empty where they say that they are off.
+    Returns a warning where they may still be on; empty where they confirm that they are off.
     """
     if settings.kind == SIMULATED:
         return ""
@@ -183,18 +164,10 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
 
 
 def build_robot_loop(text: str, machine: MachineSettings, controller: ControllerSettings) -> ControlLoop:
-    """Make the loop of a robot.
-
-    Args:
-        text: of its description (URDF+).
-        machine: its settings.
-        controller: its settings.
-
-    Returns:
-        The loop, whose machine is unconfigured.
+    """Make the loop of a robot's description (URDF+), its machine unconfigured.
 
     Raises:
-        PkmError: they cannot be built, with the reason.
+        PkmError: it cannot be built, with the reason.
     """
     mechanism = shared_mechanism(text)
     return ControlLoop(build_machine(mechanism, machine), build_follower(mechanism, controller), controller.rate)

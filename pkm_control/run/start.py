@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runner as launch files start it: who ends it while it still loads its libraries ends it well.
+"""The runner as launch files start it, which also handles Ctrl-C while libraries are imported.
 
-Python answers Ctrl-C during imports with an error. Nothing runs yet, so there is nothing to be put in order.
+Python answers Ctrl-C during imports with an error. Nothing runs yet, so nothing needs cleaning up.
 """
 
 import os
