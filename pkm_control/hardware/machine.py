@@ -32,7 +32,8 @@ class Machine(ABC):
     Order of calls: `configure`, `activate`, then in each period `read`, `write` and `step` for the time that passes,
     finally `deactivate` and `cleanup`; `shut_down` is the last call of every way out. No failure of a machine is
     raised: it becomes a `fault` with a reason, drives are off, and readings stay the last good ones. `reset` leaves the
-    fault. Only errors of the caller are raised: a call that the life cycle forbids, a command of the wrong shape.
+    fault. Only errors of the caller are raised: LifecycleError for a call that the life cycle forbids (`configure` and
+    `cleanup` while active, `activate` unless inactive), ValueError for a command of the wrong shape.
 
     Drives are off until `activate`, and whatever ends that, a fault or a call, leaves them off until its next call.
 
@@ -59,11 +60,7 @@ class Machine(ABC):
 
     @abstractmethod
     def configure(self) -> None:
-        """Connect: inactive, brakes closed, readable, without fault; or a fault.
-
-        Raises:
-            LifecycleError: the machine is active.
-        """
+        """Connect: inactive, brakes closed, readable, without fault; or a fault."""
 
     @property
     def untold(self) -> str:
@@ -73,11 +70,7 @@ class Machine(ABC):
     @abstractmethod
     def activate(self) -> None:
         """Open the brakes and enable the drives; they hold until the first `write`, or give no effort in effort mode.
-
         Where they become `unwanted` before all of them are on, they are disabled again and the machine stays inactive.
-
-        Raises:
-            LifecycleError: the machine is not inactive.
         """
 
     @abstractmethod
@@ -85,11 +78,7 @@ class Machine(ABC):
         """Disable the drives and close the brakes."""
 
     def cleanup(self) -> None:
-        """Return to unconfigured.
-
-        Raises:
-            LifecycleError: the machine is active.
-        """
+        """Return to unconfigured."""
         if self.lifecycle is Lifecycle.ACTIVE:
             raise LifecycleError("cleanup", "active", "deactivate first")
         self.lifecycle = Lifecycle.UNCONFIGURED
@@ -155,23 +144,15 @@ class Machine(ABC):
 
     @abstractmethod
     def write(self, command: Array, answers: float | None = None) -> None:
-        """Set the command that the drives follow from now on.
+        """Set the command (n_actuated,), in the units of the command mode, that the drives follow from now on.
 
-        Args:
-            command: (n_actuated,) in the units of the command mode.
-            answers: machine time of the reading that it answers [s], where known: it dates commands that jitter.
-
-        Raises:
-            ValueError: it has another shape or is not finite; the command before stays.
+        `answers`: machine time of the reading that it answers [s], where known; it dates commands that jitter.
+        ValueError where the command has another shape or is not finite: the one before stays.
         """
 
     @abstractmethod
     def step(self, dt: float) -> None:
-        """Let dt [s] pass under the last command; a real machine exchanges command and reading with its device.
-
-        Raises:
-            ValueError: dt is not greater than zero.
-        """
+        """Let dt [s] > 0 pass under the last command; a real machine exchanges command and reading with its device."""
 
     # What motions do besides moving it
 

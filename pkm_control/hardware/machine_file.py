@@ -31,9 +31,8 @@ _TURN = 2.0 * math.pi
 
 @dataclass(frozen=True, eq=False)
 class MachineFile:
-    """A file as read, common to every kind of machine; `section` and `actuators` go to the driver.
-
-    `limits` has what the file states of each actuator: lower, upper, velocity, acceleration; infinite where unstated.
+    """A file as read, common to every kind of machine; `section` and `actuators` go to the driver. `limits` has what
+    the file states of each actuator: lower, upper, velocity, acceleration; infinite where unstated.
     """
 
     source: str
@@ -45,11 +44,7 @@ class MachineFile:
     limits: Mapping[str, tuple[float, float, float, float]]
 
     def of(self, mechanism: Mechanism) -> tuple[Section, ...]:
-        """The section of each actuator (n_actuated,), in the robot's order.
-
-        Raises:
-            MachineFileError: actuators are missing, or there is one that the robot does not have.
-        """
+        """The section of each actuator, in the robot's order; MachineFileError: one is missing, or not the robot's."""
         names = mechanism.actuated_joints
         for name in names:
             if name not in self.actuators:
@@ -62,11 +57,7 @@ class MachineFile:
         return tuple(self.actuators[name] for name in names)
 
     def lowered(self, limits: ActuatorLimits) -> ActuatorLimits:
-        """The tighter of the description's limits and the file's.
-
-        Raises:
-            MachineFileError: a limit of the file is wider than the description's and looks like one in another unit.
-        """
+        """The tighter of the description's limits and the file's; MachineFileError for a wider one in a wrong unit."""
         if not self.limits:
             return limits
         lower, upper, velocity, acceleration = np.array([self.limits[name] for name in limits.names]).T
@@ -104,11 +95,7 @@ class MachineFile:
 
 
 def read_machine_file(path: str | Path) -> MachineFile:
-    """Read the part of a machine's file that every kind has; drivers read the rest.
-
-    Raises:
-        MachineFileError: it cannot be read or used.
-    """
+    """Read the part of a machine's file that every kind has (MachineFileError if unusable); drivers read the rest."""
     source, values = read_yaml(path)
     top = Section(source, "", values)
     kind = top.text("machine", choices=tuple(KINDS))
@@ -124,13 +111,8 @@ def read_machine_file(path: str | Path) -> MachineFile:
 
 
 def check_kind(kind: str, file: MachineFile | None) -> None:
-    """Refuse a kind of machine (one of `KINDS`) that its file or this installation does not allow.
-
-    A loopback needs no file, and takes that of any kind.
-
-    Raises:
-        MachineFileError: the file is missing, or of another kind.
-        NotInstalledError: a library is missing.
+    """Refuse a kind of machine (one of `KINDS`) with a missing or wrong file (MachineFileError) or library. A loopback
+    needs no file, and takes that of any kind. NotInstalledError: a library is missing.
     """
     if file is None and kind != LOOPBACK:
         remedy = "docs/hardware.md shows how to write it"
@@ -154,10 +136,8 @@ def _limits_of(section: Section) -> tuple[float, float, float, float]:
 def scale_of(sections: Sequence[Section], units: Sequence[float], zero: Sequence[float]) -> Scale:
     """The scale of a device; MachineFileError where a sign or an offset makes no sense.
 
-    Args:
-        sections: of the actuators, with `sign` and `offset`: the joint's position at the device's zero.
-        units: of the device for each rad or m of the joint, greater than zero.
-        zero: of the device, in its units.
+    `sections` have `sign` and `offset`: the joint's position at the device's zero. `units` of the device for each rad
+    or m of the joint are positive, `zero` is in its units.
     """
     signs = [section.sign("sign") for section in sections]
     offsets = [section.number("offset", 0.0) for section in sections]
@@ -165,11 +145,7 @@ def scale_of(sections: Sequence[Section], units: Sequence[float], zero: Sequence
 
 
 def homing_of(sections: Sequence[Section]) -> tuple[AxisHoming, ...]:
-    """Homing of the actuators that have a section `homing`, in the order of their key `order`.
-
-    Raises:
-        MachineFileError: a key is wrong or missing.
-    """
+    """Homing of the actuators that have a section `homing`, in the order of their key `order`."""
     axes: list[tuple[int, AxisHoming]] = []
     for i, actuator in enumerate(sections):
         values = actuator.mapping("homing")

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of machines besides the simulated one, as plain data for the user interfaces.
-
-Drivers are imported on demand: each needs its own libraries.
-"""
+"""The kinds of machines besides the simulated one, as plain data: drivers and their libraries are imported on demand."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ SIMULATED, LOOPBACK = "simulated", "loopback"
 
 @dataclass(frozen=True)
 class Kind:
-    """The module of a driver, whose `drives(file, mechanism, home)` makes it; its libraries and how to get them.
-
-    Where `ends` is set, the module's `ends(file, mechanism)` gives the joint limits of the device.
+    """The module of a driver, whose `drives(file, mechanism, home)` makes it; its libraries and how to get them. Where
+    `ends` is set, the module's `ends(file, mechanism)` gives the joint limits of the device.
     """
 
     module: str

@@ -20,11 +20,7 @@ _LOOPBACK_TIMEOUT = 0.5  # s
 
 
 def limits_of(mechanism: Mechanism, file: MachineFile | None = None) -> ActuatorLimits:
-    """Limits of the actuators: the tightest of the description's, the file's and the device's.
-
-    Raises:
-        MachineFileError: the file is that of another robot, or has an error.
-    """
+    """Limits of the actuators: the tightest of the description's, the file's and the device's."""
     limits = ActuatorLimits.of(mechanism)
     if file is None or not file.actuators:
         return limits
@@ -43,14 +39,7 @@ def limits_by_file(mechanism: Mechanism, path: str) -> ActuatorLimits:
 
 
 def make_drives(kind: str, kinematics: Kinematics, file: MachineFile | None) -> Drives:
-    """Driver and scale by kind (one of `KINDS`) and file; no device is opened.
-
-    A loopback needs no file, and takes that of any kind.
-
-    Raises:
-        MachineFileError: the file is missing, of another kind, or has an error.
-        NotInstalledError: a library is missing.
-    """
+    """Driver and scale by kind (one of `KINDS`) and file, as `check_kind` permits them; no device is opened."""
     check_kind(kind, file)
     home = np.array(kinematics.inverse(kinematics.home).actuated, dtype=np.float64)
     drives: Drives = importlib.import_module(KINDS[kind].module).drives(file, kinematics.mechanism, home)

@@ -78,12 +78,8 @@ class ControlLoop:
         delay: float = 0.0,
         space: KeepOuts | None = None,
     ) -> ControlLoop:
-        """A loop around a law, with a guard that falls back on gravity.
-
-        Args:
-            rate: of machine and law [Hz]; ValueError unless greater than zero.
-            delay: from a reading to the beginning of the time in which its command acts [periods].
-            space: keep-out volumes of the tool.
+        """A loop around a law, with a guard that falls back on gravity; `rate` of machine and law [Hz] > 0. `delay`
+        [periods]: from a reading to the beginning of the time in which its command acts; `space`: keep-out volumes.
         """
         if not (math.isfinite(rate) and rate > 0.0):
             raise ValueError(f"rate is {rate} Hz; give a number greater than zero")
@@ -160,10 +156,7 @@ class ControlLoop:
         return self.machine.fault
 
     def shut_down(self, reason: str = "the robot was switched off") -> str:
-        """Disable the drives and close the line in any state; a warning where a drive may still be on.
-
-        `reason` is for a motion that runs.
-        """
+        """Disable the drives and close the line in any state; a warning where a drive may still be on."""
         self.follower.end(Outcome.STATE_LOST, reason)
         return self.machine.shut_down()
 

@@ -143,10 +143,8 @@ class TrajectoryFollower:
         self._overtime = 0.0
 
     def drives_off(self, reason: str) -> None:
-        """End at once what moves, because the drives do not follow any more.
-
-        A change of the working mode is halted: the robot is between two modes, and is held there once drives are on,
-        until somebody chooses one of them.
+        """End at once what moves, because the drives do not follow any more. A change of the working mode is halted:
+        the robot is between two modes, and is held there once drives are on, until somebody chooses one of them.
         """
         self.end(Outcome.STATE_LOST, reason)
         if self._change is not None:
@@ -460,8 +458,7 @@ class TrajectoryFollower:
         """The command for a reading, and the reason where it is not the controller's own.
 
         Args:
-            time: of the reading [s], on the readings' clock.
-            now: of its arrival [s], on the caller's clock.
+            time: of the reading [s], on the readings' clock; `now`: of its arrival [s], on the caller's clock.
             positions: of the actuators (n_actuated,) [rad or m].
             velocities: of the actuators (n_actuated,) [rad/s or m/s].
         """

@@ -81,9 +81,8 @@ _Planning = Generator[None, None, tuple[_Knot, PointTrajectory | None]]
 
 
 class Jog:
-    """The reference of one machine that an operator jogs, within `check`.
-
-    `blocked` says why a motion was stopped at a border, and is empty otherwise.
+    """The reference of one machine that an operator jogs, within `check`. `blocked` says why a motion was stopped at a
+    border, and is empty otherwise.
     """
 
     def __init__(self, check: CurveCheck) -> None:
@@ -159,14 +158,8 @@ class Jog:
         return best
 
     def steer(self, twist: Array, now: float) -> None:
-        """Move at a twist, as far as the platform's degrees of freedom and the limits of jogging allow.
-
-        Args:
-            twist: (6,) [m/s, rad/s], base axes.
-            now: s; it holds for `RENEWAL` from then on.
-
-        Raises:
-            PkmError: it is not finite.
+        """Move at a twist (6,) [m/s, rad/s], base axes, for `RENEWAL` from `now` [s] on; PkmError: not finite. The
+        platform's degrees of freedom and the limits of jogging apply.
         """
         if not np.isfinite(twist).all():
             raise PkmError("the twist is not finite")
@@ -189,12 +182,8 @@ class Jog:
         self._share, self._stopped_way, self.blocked = 1.0, None, ""
 
     def nearest(self, pose: Array, start: Array) -> Array:
-        """The reachable pose nearest to `pose` (7,); for a far one, the last on the straight line from `start` (7,).
-
-        The pose itself, or the nearest that closes the loops, base frame; the motion there may end earlier, at a limit.
-
-        Raises:
-            PkmError: the pose is not usable, or nothing on the way to it is nearer.
+        """The reachable pose nearest to `pose` (7,), base frame, on the straight line from `start` (7,) if it is far.
+        It closes the loops; the motion there may end earlier, at a limit. PkmError: unusable, or nothing is nearer.
         """
         pose = with_unit_quaternions(pose[None])[0]
         if not np.isfinite(pose).all() or abs(np.linalg.norm(pose[3:]) - 1.0) > 1e-6:
@@ -262,7 +251,6 @@ class Jog:
 
     def way_in(self, pose: Array) -> Array | None:
         """The first good pose (7,) towards home, from one (7,) outside the joints' ranges or too near a singularity.
-
         None where there is none or no way there.
         """
         line = self._line(pose, np.array(self.kinematics.home))
@@ -379,9 +367,8 @@ class Jog:
         return self._by_actuators(here, here.place + ways[0], rates[0], changes[0])
 
     def _way_to_rest(self, knot: _Knot, pace: float = BANDWIDTH) -> _Way | None:
-        """How the motion comes to rest from a knot, the last sample at rest; None where it cannot.
-
-        It is what `_resting` runs: rates that decay in the filter.
+        """How the motion comes to rest from a knot, the last sample at rest; None where it cannot. It is what
+        `_resting` runs: rates that decay in the filter.
         """
         ticks = self._tick * _STOPS
         times = np.append(ticks[ticks < 8.5 / BANDWIDTH] * (BANDWIDTH / pace), math.inf)

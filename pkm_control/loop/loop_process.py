@@ -130,16 +130,10 @@ class LoopProcess(RunningLoop):
         priority: int,
         last_resort: Callable[[], str] = lambda: "",
     ) -> None:
-        """Build a loop in the other process, however long that takes.
+        """Build a loop in the other process by `build(*arguments)`, a function of a module; PkmError: impossible.
 
-        Args:
-            build: a function of a module that makes the loop of `arguments`.
-            planning: see the class.
-            priority: SCHED_FIFO priority of the loop while it runs, where permitted; 0: ordinary.
-            last_resort: disables the drives from this process, where the loop's has died; returns a warning or nothing.
-
-        Raises:
-            PkmError: it cannot be built.
+        `priority`: SCHED_FIFO priority of the loop while it runs, where permitted; 0: ordinary. `last_resort` disables
+        the drives from this process, where the loop's has died; it returns a warning or nothing.
         """
         self._last_resort = last_resort
         if self._reader is None:
@@ -172,10 +166,8 @@ class LoopProcess(RunningLoop):
         return warning
 
     def emergency_stop(self) -> str:
-        """Disable the drives at once, even while they are being enabled, until a reset.
-
-        Where the loop is silent, its process is ended, and the drives are disabled from here. Returns why they may be
-        on; empty where they are off.
+        """Disable the drives at once, even while they are being enabled, until a reset. Where the loop is silent, its
+        process is ended, and the drives are disabled from here. Returns why they may be on; empty where they are off.
         """
         self._marks.ask_stop()
         try:

@@ -63,12 +63,9 @@ def situation_of(loop: ControlLoop, wake: float) -> Situation:
 class LoopThread(RunningLoop):
     """Runs a loop's periods in a thread; an exception that gets out of a period disables the drives.
 
-    What threads share is a slot that is replaced and a queue that is taken from: no lock.
-
-    Args:
-        loop: configured; it belongs to the thread from now on.
-        pace: waits for the next period; how many have passed.
-        after: called after each period.
+    What threads share is a slot that is replaced and a queue that is taken from: no lock. The loop is configured, and
+    belongs to the thread from now on. `pace` waits for the next period and returns how many have passed; `after` is
+    called after each.
     """
 
     def __init__(
@@ -142,9 +139,8 @@ class LoopThread(RunningLoop):
         self._requests.append(Request(request, arguments))
 
     def end(self, patience: float, reason: str = "the loop has ended") -> str:
-        """End the loop, drives off; a warning where a drive may still be on.
-
-        Waits `patience` [s] for the present period; `reason` is for a motion that runs.
+        """End the loop, drives off; a warning where a drive may still be on. Waits `patience` [s] for the present
+        period; `reason` is for a motion that runs.
         """
         self._ended = True
         if self._thread.is_alive():

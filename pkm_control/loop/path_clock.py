@@ -73,12 +73,7 @@ class PathClock:
         self.time += 0.5 * (before + self.rate) * h
 
     def reference(self, trajectory: PointTrajectory, lead: float, ahead: float = 0.0) -> Reference:
-        """The reference at the present rate.
-
-        Args:
-            lead: how much later than pose and twist the acceleration is taken [s].
-            ahead: how far the law looks along the motion [s].
-        """
+        """The present reference, its acceleration `lead` [s] later; the law looks `ahead` [s] along the motion."""
         at = trajectory.between(self.time, self.time + lead * self.rate)
         soon = trajectory.at(self.time + max(self.rate + 0.5 * self.slope * ahead, 0.0) * ahead).pose if ahead else None
         if self.rate == 1.0 and self.slope == 0.0:

@@ -22,11 +22,7 @@ class RecoveryError(PkmError):
 
 
 def way_back(running: RunningLoop) -> Array | None:
-    """The nearest good pose (7,) on the way home for a platform outside its limits, None where it is within.
-
-    Raises:
-        RecoveryError: there is no way.
-    """
+    """The nearest good pose (7,) on the way home; None where the platform is within limits. RecoveryError: no way."""
     now = running.situation
     if now.mode in (Mode.WAITING, Mode.STOPPED):
         raise RecoveryError("there is no usable reading, and without one no motion")
@@ -49,13 +45,8 @@ def go_back(follower: TrajectoryFollower, pose: Array) -> str:
 
 
 def plan_change(running: RunningLoop, label: str) -> ModeWay | None:
-    """Plan a change to another working mode at the held pose, which takes up to some seconds.
-
-    None where the robot is in that mode already. `label` is that of `Kinematics.mode_label`.
-
-    Raises:
-        RecoveryError: there is no such mode, or the platform is not held.
-        PkmError: it cannot be changed, with the reason.
+    """Plan a change to another working mode at the held pose, which takes up to some seconds; None: already there.
+    `label` is that of `Kinematics.mode_label`. RecoveryError: no such mode, or not held; PkmError: the reason why not.
     """
     check, now = running.check, running.situation
     k = check.kinematics
@@ -71,11 +62,7 @@ def plan_change(running: RunningLoop, label: str) -> ModeWay | None:
 
 
 def change_on(follower: TrajectoryFollower, way: ModeWay) -> ModeChange:
-    """The change along a way from `plan_change`, for `TrajectoryFollower.begin_change`.
-
-    Raises:
-        PkmError: the robot is singular where the way begins.
-    """
+    """The change along a way from `plan_change`, for `TrajectoryFollower.begin_change`; PkmError: a singular begin."""
     check, pose = follower.check, way.pose
     ends = tuple(InMode.of(follower.controller, one, pose, check.space) for one in (check.mode, way.mode))
     return ModeChange(way, (ends[0], ends[1]), follower.controller)

@@ -64,10 +64,8 @@ class Situation:
 
 
 class RunningLoop(ABC):
-    """The other end of a loop that runs in a thread or a process of its own.
-
-    `check` and `jog` are for planning: they know the present working mode and payload, and are copies where the loop is
-    in another process.
+    """The other end of a loop that runs in a thread or a process of its own. `check` and `jog` are for planning: they
+    know the present working mode and payload, and are copies where the loop is in another process.
     """
 
     conveyors: Mapping[str, Conveyor]
@@ -98,11 +96,8 @@ class RunningLoop(ABC):
 
     @abstractmethod
     def ask(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a function of `requests`, with its arguments after the loop, between two periods; wait for its result.
-
-        Raises:
-            PkmError: as the request does.
-            LoopEndedError: nobody answers.
+        """Run a function of `requests`, with its arguments after the loop, between two periods; wait for its result. It
+        raises the errors of the request, and LoopEndedError where nobody answers.
         """
 
     @abstractmethod

@@ -46,9 +46,8 @@ def ask_for_short_slices() -> bool:
 
 
 def lock_memory() -> bool:
-    """Lock this process' memory, where permitted: a loop that waits for a page waits for a disk.
-
-    False where the limit of locked memory (`ulimit -l`) is less than all.
+    """Lock this process' memory, where permitted: a loop that waits for a page waits for a disk. False where the limit
+    of locked memory (`ulimit -l`) is less than all.
     """
     try:
         import resource  # there on Unix alone
@@ -71,10 +70,7 @@ class Watchdog:
 
     It is an ordinary thread that sleeps for short times. Where it wakes late by more than `STARVED` and the other has
     run for most of that time, that one goes back to ordinary scheduling, and `say` gets a line, in this thread.
-
-    Args:
-        number: id of the thread, or of the process.
-        clock: of its processor time; that of the process of this id where none is given.
+    `number` is the id of the thread or process, `clock` that of its processor time (of that process by default).
     """
 
     def __init__(self, number: int, say: Callable[[str], None], clock: int | None = None) -> None:
@@ -120,12 +116,10 @@ def make_ordinary(number: int) -> None:
 
 
 class LoopScheduling:
-    """Gives the thread of a loop a real-time priority, under a watchdog.
+    """Gives the thread of a loop a real-time priority (SCHED_FIFO; 0: ordinary scheduling), under a watchdog.
 
-    Args:
-        priority: SCHED_FIFO priority; 0: ordinary scheduling.
-        say: takes one line for the log, from the loop's thread or the watchdog's.
-        alone: the loop is the only thread of its process, and another process watches it.
+    `say` takes log lines, from the loop's thread or the watchdog's. `alone`: the loop is the only thread of its
+    process, and another process watches it.
     """
 
     def __init__(self, priority: int, say: Callable[[str], None], alone: bool = False) -> None:

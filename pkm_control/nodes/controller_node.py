@@ -64,10 +64,7 @@ _TELL_EVERY = 0.1  # s, goals how they go
 
 
 class ControllerNode(Node):
-    """The ROS interface of a control loop, which holds the platform while no motion is given.
-
-    `shared` is its loop together with the hardware node; None where it is alone.
-    """
+    """The ROS interface of a control loop, which holds the platform while no motion is given."""
 
     def __init__(self, shared: SharedLoop | None = None) -> None:
         super().__init__("controller")

@@ -32,10 +32,8 @@ _SHARE = 0.7  # of a period, after which the next reading is looked for
 class ControllerThread:
     """Answers each measured state as it comes, and silence when none comes.
 
-    Args:
-        controls: get the loop.
-        priority: SCHED_FIFO priority of the thread; 0: ordinary scheduling.
-        publish: called after each period, with the stamp of its reading.
+    `controls` get the loop; `priority`: SCHED_FIFO priority of the thread, 0: ordinary; `publish` is called after each
+    period, with the stamp of its reading.
     """
 
     def __init__(
@@ -78,10 +76,7 @@ class ControllerThread:
         sensor_frame: str,
         command: Callable[[Any, Array], None],
     ) -> None:
-        """Begin with a robot, in place of the one before; `sensor_frame` is that of the force-torque sensor.
-
-        `command` publishes a command with a stamp.
-        """
+        """Begin with a robot, in place of the one before; `command` publishes a command with a stamp."""
         rehearse(build_follower(mechanism, settings), shared_dynamics(mechanism).kinematics)
         follower = build_follower(mechanism, settings)
         self.end("a new robot description has come")

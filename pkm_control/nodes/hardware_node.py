@@ -142,10 +142,7 @@ class _PowerOfLoop:
 
 
 class HardwareNode(LifecycleNode):
-    """Publishes the state of a machine, and enables and disables its drives.
-
-    `shared` is its loop together with the controller node; None where it is alone.
-    """
+    """Publishes the state of a machine, and enables and disables its drives."""
 
     def __init__(self, shared: SharedLoop | None = None) -> None:
         super().__init__("hardware")

@@ -111,11 +111,8 @@ def outputs_message(outputs: Mapping[str, float], events: int, time: float) -> O
 
 
 def require_readable(message: PlatformTrajectory | MultiDOFJointTrajectory, base_link: str) -> None:
-    """Refuse quickly what cannot be a motion.
-
-    Raises:
-        RequestError: a frame other than `base_link`.
-        PointTrajectoryError: no points, or more than can be judged in seconds.
+    """Refuse quickly what cannot be a motion: RequestError for a frame other than `base_link`. PointTrajectoryError: no
+    points, or more than can be judged in seconds.
     """
     messages.check_frame(message.header, base_link)
     if not message.points:
@@ -153,10 +150,7 @@ def points_of_multi_dof(message: MultiDOFJointTrajectory, platform_link: str) ->
     """The points of a readable trajectory in the base frame whose one joint has the name `platform_link`.
 
     Without velocities the points lie on one smooth curve, at rest at both ends; with velocities and without
-    accelerations these are zero at the points.
-
-    Raises:
-        PointTrajectoryError: other joints, or a point with too few or too many values; says which.
+    accelerations these are zero at the points. PointTrajectoryError: other joints, or too few or too many values.
     """
     names = list(message.joint_names)
     if names != [platform_link]:

@@ -20,9 +20,8 @@ _AGAIN = 0.1  # s, after an error
 
 
 class StopThread:
-    """Serves a service and a topic until `end`, which is to come before the node is destroyed.
-
-    Any message on `topic` is a stop. `stop` does it without waiting; `answer` takes the service's request and response.
+    """Serves a service and a topic, on which any message is a stop, until `end`, which must precede the node's
+    destruction. `stop` does it without waiting; `answer` takes the service's request and response.
     """
 
     def __init__(

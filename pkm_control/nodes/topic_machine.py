@@ -54,7 +54,6 @@ class MachineTopics:
 
 class TopicMachine(Machine):
     """Reads what is published, and publishes what is written; its time is the clock's, that of readings their stamps.
-
     `publish` takes the stamp of the reading that is answered, and the command.
     """
 

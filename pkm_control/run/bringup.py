@@ -31,9 +31,8 @@ Parameter = bool | int | float | str | list[str]  # of a node
 
 @dataclass(frozen=True)
 class Knob:
-    """A launch argument: `choices` are the only allowed texts, if any; `span` bounds a number.
-
-    `group`: its heading in `pkm run --help`.
+    """A launch argument: `choices` are the only allowed texts, if any; `span` bounds a number; `group` is its heading
+    in `pkm run --help`.
     """
 
     name: str
@@ -356,9 +355,8 @@ def nodes(values: Values) -> list[NodeSpec]:
 
 
 def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
-    """The parameters of a node, each of the type of its knob's default; ValueError: a value of another type.
-
-    The node that leads the run also gets the names of the others, to wait for.
+    """The parameters of a node, each of the type of its knob's default; ValueError: a value of another type. The node
+    that leads the run also gets the names of the others, to wait for.
     """
     default = {knob.name: typed_value(knob.default) for knob in KNOBS}
     typed: dict[str, Parameter] = {}
@@ -389,11 +387,8 @@ def motion_of(values: Values) -> str:
 def check(values: Values) -> None:
     """Refuse values that no run can have, before anything is started; the robot's file is read by `description`.
 
-    Raises:
-        ValueError: a knob that is none of its choices, no number, or out of its span; nothing to do; a report that
-            cannot be written, a host that cannot be listened on.
-        MotionFileError: there is no such motion file.
-        MachineFileError: the machine's file cannot be used.
+    ValueError: a knob that is none of its choices, no number, or out of its span; nothing to do; a report that cannot
+    be written, a host that cannot be listened on. MotionFileError, MachineFileError: a file that cannot be used.
     """
     for knob in KNOBS:
         text = values[knob.name]
@@ -446,9 +441,7 @@ def _check_machine(values: Values) -> None:
 
 def description(values: Values) -> str:
     """The robot's URDF+ text: files are expanded here, before the nodes start, which take plain text alone.
-
-    Raises:
-        DescriptionError: there is no such robot, its file cannot be expanded, or no frame can have the prefix.
+    DescriptionError: there is no such robot, its file cannot be expanded, or no frame can have the prefix.
     """
     text = expand(values["robot"], xacro_arguments(values["xacro_args"]))[0]
     return prefix_frames(text, values["frame_prefix"])

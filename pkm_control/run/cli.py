@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pkm`: a subcommand and its options.
-
-Each subcommand is the `main` of a module, imported on demand so that it starts fast. The module's `parser` has its
-options.
-"""
+"""The command `pkm`: each subcommand is the `main` and `parser` of a module, imported on demand so that it starts fast."""
 
 from __future__ import annotations
 

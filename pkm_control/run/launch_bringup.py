@@ -69,9 +69,8 @@ KNOBS = (
 
 
 def bring_up(**defaults: str) -> LaunchDescription:
-    """The launch description of a robot: every knob an argument, whose default may be changed here by name.
-
-    The browser page is off by default, since RViz shows the robot; it needs `pip install viser trimesh`.
+    """The launch description of a robot: every knob an argument, whose default may be changed here by name. The browser
+    page is off by default, since RViz shows the robot; it needs `pip install viser trimesh`.
     """
     default = {**{knob.name: knob.default for knob in KNOBS}, "page": "false", **defaults}
     arguments = [
@@ -186,7 +185,6 @@ def _wanted(values: bringup.Values) -> list[str]:
 
 def _controller_manager(values: bringup.Values) -> list[Any]:
     """The controller manager, the spawners that load its controllers, and the node that activates the wanted ones.
-
     Where the machine publishes, the watch activates them while it does, and deactivates them when it does not.
     """
     if not _installed("controller_manager"):

@@ -83,16 +83,10 @@ def planned(
     tool_file: str = "",
     keep_out_file: str = "",
 ) -> Plan:
-    """The plan of a motion for a robot; the same object each time, as `shared_mechanism`'s.
+    """The plan of a motion, by its name or the path of its file; the same object each time, as `shared_mechanism`'s.
 
-    Args:
-        motion: its name or the path of its file.
-        reserve: share of actuator velocity and effort that is left to the controller.
-        machine_file: whose limits hold as well. Files are paths, empty for none.
-        keep_out_file: keep-out volumes of the motion.
-
-    Raises:
-        PkmError: the motion cannot be read or run.
+    `reserve` is the share of actuator velocity and effort that is left to the controller. The limits of `machine_file`
+    hold as well. Files are paths, empty for none.
     """
     dynamics = shared_dynamics(mechanism)
     limits, space = limits_by_file(mechanism, machine_file), read_keep_outs(keep_out_file)
@@ -109,15 +103,7 @@ def simulated_loop(
     machine: Machine | None = None,
     space: KeepOuts | None = None,
 ) -> ControlLoop:
-    """A control loop of a robot, by default with the simulated machine and computed torque, to be configured.
-
-    Args:
-        rate: of controller and machine [Hz]; ValueError where no machine can have it.
-        dynamics: of the mechanism, where it exists already.
-        controller: of that dynamics.
-        machine: whose limits hold.
-        space: keep-out volumes of the tool.
-    """
+    """A control loop at `rate` [Hz], by default with the simulated machine and computed torque, to be configured."""
     dynamics = dynamics or Dynamics(Kinematics(mechanism))
     machine = machine or SimulatedMachine(dynamics, ActuatorLimits.of(mechanism))
     controller = controller or ComputedTorque(dynamics.kinematics, dynamics, machine.limits)
@@ -125,11 +111,7 @@ def simulated_loop(
 
 
 def switch_on(loop: ControlLoop) -> None:
-    """Connect a machine that stands at home, enable its drives, and hold the platform.
-
-    Raises:
-        PkmError: that fails, with the reason; its drives are off then.
-    """
+    """Connect a machine that stands at home, enable its drives, hold the platform; PkmError: drives are off then."""
     for problem in (loop.configure(), loop.enable()):
         if problem:
             raise PkmError(problem)
@@ -137,11 +119,7 @@ def switch_on(loop: ControlLoop) -> None:
 
 
 def hold(loop: ControlLoop, realtime: bool = False) -> None:
-    """Run periods, `realtime` or not, until the platform of an enabled machine is held.
-
-    Raises:
-        PkmError: it is not at rest within `_COMES_TO_REST`, with the reason; the drives are off then.
-    """
+    """Run periods until the platform is held; PkmError, drives off, where it is not within `_COMES_TO_REST`."""
     fixed = FixedRateLoop(loop.rate)
     fixed.restart()
     for k in range(STALE_PERIODS + round(_COMES_TO_REST * loop.rate)):
@@ -164,18 +142,12 @@ def run_motion(
     stopped: Callable[[], bool] | None = None,
     recorded: bool = True,
 ) -> Recording:
-    """Run a trajectory on a robot that is switched on and held. A fault ends the run with the drives off.
+    """Run a trajectory, one cycle, on a robot that is switched on and held. A fault ends the run with the drives off.
 
     In real time, missed deadlines are simulated time too: the machine moves on while the controller sleeps, for at most
     `CATCH_UP`. A computer that stalls for longer stalls the simulated machine as well, rather than let it run away
-    under efforts that no machine would hold so long.
-
-    Args:
-        trajectory: one cycle.
-        realtime: each period takes its time on the clock.
-        watch: called with every period.
-        stopped: true ends the run early: the platform comes to rest on its path.
-        recorded: keep every period.
+    under efforts that no machine would hold so long. `watch` is called with every period; `stopped` ends the run early
+    where it is true: the platform comes to rest on its path. Periods are kept where `recorded`.
     """
     dt, follower = 1.0 / loop.rate, loop.follower
     path = _points(trajectory, cycles)

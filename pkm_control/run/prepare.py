@@ -106,11 +106,7 @@ def _mark(*what: str) -> Path | None:
 
 
 def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
-    """Make what the nodes need and what does not depend on ROS, and import their modules.
-
-    Raises:
-        PkmError: the motion cannot be used.
-    """
+    """Make what the nodes need and what does not depend on ROS, and import their modules; PkmError: unusable motion."""
     load(dynamics, specs, values)
     with making("importing the nodes"):
         for spec in specs:

@@ -80,11 +80,7 @@ class ControllerSettings:
 
 
 def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
-    """Make a machine, unconfigured.
-
-    Raises:
-        PkmError: it cannot be built, with the reason.
-    """
+    """Make a machine, unconfigured; a PkmError says why it cannot be built."""
     if settings.kind != SIMULATED:
         file = read_machine_file(settings.file) if settings.file else None
         return make_machine(settings.kind, shared_dynamics(mechanism).kinematics, file)
@@ -105,11 +101,7 @@ def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
 
 
 def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> TrajectoryFollower:
-    """Make a controller with its guard and follower.
-
-    Raises:
-        PkmError: the robot cannot be controlled like that, with the reason.
-    """
+    """Make a controller with its guard and follower; a PkmError says why the robot cannot be controlled like that."""
     dynamics = shared_dynamics(mechanism)
     limits = limits_by_file(mechanism, settings.machine_file)
     period, damping = settings.period, settings.damping
@@ -142,9 +134,8 @@ def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> Trajec
 
 
 def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
-    """Disable the drives of a machine whose own process has died, through a driver of this one.
-
-    Returns a warning where they may still be on; empty where they confirm that they are off.
+    """Disable the drives of a machine whose own process has died, through a driver of this one. Returns a warning where
+    they may still be on; empty where they confirm that they are off.
     """
     if settings.kind == SIMULATED:
         return ""
@@ -164,10 +155,6 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
 
 
 def build_robot_loop(text: str, machine: MachineSettings, controller: ControllerSettings) -> ControlLoop:
-    """Make the loop of a robot's description (URDF+), its machine unconfigured.
-
-    Raises:
-        PkmError: it cannot be built, with the reason.
-    """
+    """Make the loop of a robot's description (URDF+), its machine unconfigured; a PkmError says why it cannot be."""
     mechanism = shared_mechanism(text)
     return ControlLoop(build_machine(mechanism, machine), build_follower(mechanism, controller), controller.rate)

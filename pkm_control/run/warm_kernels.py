@@ -118,10 +118,8 @@ def _planner(loop: ControlLoop) -> MotionPlanner:
 
 
 def warm_modules() -> None:
-    """Keep the bytecode of all modules, also where PYTHONDONTWRITEBYTECODE is set, as in many containers.
-
-    There every process would compile all that it imports, a sixth of the time to the first inverse kinematics.
-    Matplotlib looks for all fonts once, when it is first used.
+    """Keep the bytecode of all modules, also where PYTHONDONTWRITEBYTECODE is set, as in many containers: there every
+    process would compile all that it imports, a sixth of the time to the first inverse kinematics.
     """
     packages = Path(__file__).resolve().parents[2]
     for folder in sorted(packages.glob("pkm_*/")):

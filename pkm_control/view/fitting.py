@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fits RViz and the browser to the size of a robot: the floor, the viewpoint, round lengths.
-
-Robots differ by a factor of ten and more. Corners of boxes are the lowest and highest x, y, z [m], in the base frame.
+"""Fits RViz and the browser to the size of a robot, which varies by a factor of ten and more. Corners of boxes are the
+lowest and highest x, y, z [m], in the base frame.
 """
 
 from __future__ import annotations
@@ -54,13 +53,8 @@ def is_flat(low: Array, high: Array) -> bool:
 
 
 def view_of(points: Array, fov: float, aspect: float) -> tuple[Array, Array]:
-    """Eye and target (3,) [m] of the closest view of all points (n, 3) [m].
-
-    A picture that is taller than wide, a phone's, has controls over its lower half: points are kept in the upper one.
-
-    Args:
-        fov: angle of view from top to bottom [rad].
-        aspect: width of the picture over its height.
+    """Eye and target (3,) [m] of the closest view of all points (n, 3) [m]; `fov`: vertical angle [rad]. In a picture
+    taller than wide (`aspect` < 1), a phone's, with controls over its lower half, points are in the upper one.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     tilt = _TILT_FLAT if is_flat(low, high) else _TILT

@@ -28,15 +28,10 @@ _PORTS = 100  # tried, one after the other
 
 
 class PageServer(viser.ViserServer):
-    """A viser server on the first port that is free, with a `url`.
+    """A viser server on the first free port from `port` on, with a `url`; PkmError: no such host, no free port.
 
-    Args:
-        host: address to listen on.
-        port: the first one tried.
-        operate: who may command: `local` browsers on this computer, `everyone`, or `nobody`.
-
-    Raises:
-        PkmError: there is no such host, no free port, or the viser version is not the one that is guarded here.
+    `operate` says who may command: `local` browsers on this computer, `everyone`, or `nobody`. PkmError also where the
+    viser version is not the one that is guarded here.
     """
 
     def __init__(self, host: str, port: int, label: str, operate: str = "nobody") -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The RViz configuration for the size of a robot: made from rviz/pkm.rviz and the mechanism.
+"""The RViz configuration for the size of a robot: made from rviz/pkm.rviz and the mechanism, without importing ROS.
 
 RViz keeps lengths in its file (distance of the view, cells of the grid, axes of the frames), and robots differ by a
-factor of ten and more. Plain data: nothing here imports ROS.
+factor of ten and more.
 """
 
 from __future__ import annotations

@@ -56,14 +56,10 @@ class RobotViewer:
     """Serves the page at `url` from construction until `close`; `left_out` says which visuals cannot be drawn.
 
     Args:
-        port: the first one tried.
         initial: joint positions by name [rad or m] to begin with, which also give the size of the robot.
         planned: positions of the platform (n, 3) [m] on the motion's path, base frame.
-        host: address to listen on; this computer alone by default.
-        operate: who may command, once `operate` was called; see `PageServer`.
-
-    Raises:
-        PkmError: there is no such host, or no free port.
+        host: address to listen on; this computer alone by default. `port` is the first one tried.
+        operate: who may command, once `operate` was called; see `PageServer`, also for errors.
     """
 
     def __init__(
@@ -135,12 +131,8 @@ class RobotViewer:
     # What is shown
 
     def look(self, joint_names: Sequence[str], positions: Array, readings: Readings) -> None:
-        """Take readings: `update` and `show` where a browser shows them, and now and then where none does.
-
-        Args:
-            joint_names: of the positions; those of other robots are left out.
-            positions: of these joints (n,) [rad or m]; what is not finite is left out.
-            readings: all else that is known.
+        """Take readings: `update` and `show` where a browser shows them, and now and then where none does. `positions`
+        (n,) [rad or m] are those of `joint_names`; other robots' joints and what is not finite are left out.
         """
         now = time.monotonic()
         if now >= self._next_unseen or self.capture.running or self.server.get_clients():
@@ -152,12 +144,8 @@ class RobotViewer:
             self.plots.take(readings)
 
     def update(self, joint_names: Sequence[str], positions: Array, platform_pose: Array | None = None) -> None:
-        """Show joint positions, and add the platform's pose to its trail.
-
-        Args:
-            joint_names: those of other robots are left out.
-            positions: of these joints (n,) [rad or m]; what is not finite is left out.
-            platform_pose: (7,), base frame.
+        """Show joint positions (n,) [rad or m], and add the platform's pose (7,), base frame, to its trail. Joints of
+        other robots and what is not finite are left out.
         """
         key = tuple(joint_names)
         if key not in self._index:

@@ -32,13 +32,7 @@ class ViewerProcess:
 
     A picture may mix two neighbouring updates; that is not visible, and costs the loop no lock. The process ends with
     `close`, or by itself when its parent is gone. `url` is the address of the page, `problem` says why there is none.
-
-    Args:
-        joint_names: of the positions to come.
-        joints: positions (n_joints,) [rad or m] to begin with.
-        port: the first one tried.
-        planned: positions of the platform (n, 3) [m] on the motion's path, base frame.
-        host: address to listen on.
+    Arguments as in `RobotViewer`, with initial `joints` (n_joints,) [rad or m] in the order of `joint_names`.
     """
 
     def __init__(

@@ -35,11 +35,7 @@ class ForceFile:
 
 
 def read_force_file(path: str) -> ForceFile:
-    """Read a force file; an empty path means the defaults and no solids.
-
-    Raises:
-        MachineFileError: it cannot be read or used.
-    """
+    """Read a force file (MachineFileError where unusable); an empty path means the defaults and no solids."""
     source, values = read_yaml(path) if path else ("", {})
     top = Section(source, "", values)
     sensor = Section(source, "sensor", top.mapping("sensor"))

@@ -82,16 +82,12 @@ class Plane:
 
 
 class Surroundings:
-    """What a simulated machine may touch, and how its force-torque sensor reads it.
+    """What a simulated machine may touch, and its force-torque sensor; ValueError: a number makes no sense.
 
     Args:
-        planes: the solids.
-        points: of the platform that may touch (n, 3), in its frame [m]; its origin by default.
+        points: of the platform that may touch the solids (n, 3), in its frame [m]; its origin by default.
         noise: standard deviation of the sensor's forces [N]; of its torques a tenth of that in N m.
         sensor: its frame on the platform: rotation (3, 3) and origin (3,) [m]; the platform's frame where None.
-
-    Raises:
-        ValueError: a number makes no sense.
     """
 
     def __init__(
@@ -113,10 +109,7 @@ class Surroundings:
         self._random = np.random.default_rng(SEED)
 
     def problem(self, pose: Array) -> str:
-        """Why a machine cannot begin at a pose (7,): which point is how deep in which solid, which would throw it out.
-
-        Empty where all points are outside, or touch.
-        """
+        """Why a machine cannot begin at a pose (7,): which point is how deep in which solid, or empty."""
         at = transform_from_pose(pose)
         for k, point in enumerate(self.touch.points):
             x, y, z = at[:3, :3] @ point + at[:3, 3]
@@ -131,14 +124,7 @@ class Surroundings:
         return ""
 
     def read(self, wrench: Array) -> Array:
-        """The sensor's reading, noise included, of a wrench on the platform.
-
-        Args:
-            wrench: (6,) about the platform's origin, in its frame [N, N m].
-
-        Returns:
-            (6,) about the sensor's origin, in the sensor's frame.
-        """
+        """The noisy reading (6,), in the sensor's frame, of a wrench (6,) on the platform, in its frame [N, N m]."""
         force, torque = wrench.reshape(2, 3)
         wrench = (np.array([force, torque - np.cross(self._place, force)]) @ self._rotation).ravel()
         if not self._noise.any():
@@ -147,16 +133,8 @@ class Surroundings:
 
 
 def peg(radius: float, length: float, tip: Sequence[float], axis: Sequence[float] = (0.0, 0.0, -1.0)) -> Array:
-    """Contact points (n, 3) on a cylinder, platform frame [m]: rings along its side, the last about its end.
-
-    Args:
-        radius: m.
-        length: of its side [m].
-        tip: middle of its end, platform frame [m].
-        axis: its direction, platform frame.
-
-    Raises:
-        ValueError: a number makes no sense.
+    """Contact points (n, 3) on a cylinder, platform frame [m]: rings along its side, the last about its end. `radius`
+    and `length` of the side [m], `tip`: middle of the end [m], `axis`: its direction; ValueError: makes no sense.
     """
     along = np.asarray(axis, dtype=np.float64)
     if not (radius > 0.0 and length >= 0.0 and np.linalg.norm(along) > 0.0):
@@ -171,12 +149,8 @@ def peg(radius: float, length: float, tip: Sequence[float], axis: Sequence[float
 
 
 def touched(touch: Touch, pose: Array, twist: Array, wrench: Array) -> Array:
-    """Contact wrench on a platform, for integrators that are not compiled as a whole.
-
-    Args:
-        pose: of the platform (7,), base frame.
-        twist: (6,) [m/s, rad/s].
-        wrench: (6,), overwritten and returned: force [N] and torque about the platform's origin [N m], base axes.
+    """Contact wrench on a platform, for integrators that are not compiled as a whole; `pose` (7,), `twist` (6,), base
+    frame. `wrench` (6,) is overwritten and returned: force [N] and torque about the platform's origin [N m], base axes.
     """
     if len(touch.solids):
         contact_wrench(touch.solids, touch.points, np.concatenate([pose, twist]), wrench)

@@ -33,10 +33,8 @@ class DeviceLimits:
 def device_limits(file: MachineFile, mechanism: Mechanism, scale: Scale, homing: Sequence[AxisHoming]) -> DeviceLimits:
     """The limits of the description and the file in the device's units; `current` is the file's alone.
 
-    The ranges of axes with `homing` are unknown, since the device does not know their position.
-
-    Raises:
-        MachineFileError: a current makes no sense.
+    The ranges of axes with `homing` are unknown, since the device does not know their position. MachineFileError: a
+    current makes no sense.
     """
     limits = file.lowered(ActuatorLimits.of(mechanism))
     ends = np.stack([scale.to_device(limits.lower), scale.to_device(limits.upper)])

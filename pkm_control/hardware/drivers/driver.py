@@ -69,11 +69,8 @@ class Driver(ABC):
     def open(self, home: Array) -> None:
         """Connect; disable the drives and confirm that they are off; read and correct the device's settings.
 
-        Args:
-            home: positions (n_actuated,), taken as true by devices that measure none.
-
-        Raises:
-            DeviceError: there is no contact, or the device's own limits are tighter than the machine's.
+        Devices that measure no position take `home` (n_actuated,) as true. DeviceError: there is no contact, or the
+        device's own limits are tighter than the machine's.
         """
 
     @abstractmethod
@@ -87,22 +84,16 @@ class Driver(ABC):
 
     @abstractmethod
     def enable(self, positions: Array) -> None:
-        """Enable the drives, holding positions (n_actuated,) in the device's units, then open the brakes.
-
-        Raises:
-            DeviceError: the device refuses or does not answer.
-            GivenUpError: they became `unwanted` meanwhile; some may be on.
+        """Enable the drives, holding positions (n_actuated,) in the device's units, then open the brakes. DeviceError:
+        the device refuses or does not answer. GivenUpError: `unwanted` meanwhile; some drives may be on.
         """
 
     @abstractmethod
     def disable(self) -> None:
         """Disable the drives and close the brakes: tell every drive, whatever the others do, and ask whether it is off.
 
-        Where not all confirm, they are told again for `TELLING`; a watchdog stays armed until they have. It may be
-        called at any time after `open`, in the middle of anything.
-
-        Raises:
-            DeviceError: names the drives that may still be on.
+        Where not all confirm, they are told again for `TELLING`, then a DeviceError names the drives that may still be
+        on; a watchdog stays armed until all have confirmed. It may be called at any time after `open`, during anything.
         """
 
     def output_problem(self, name: str) -> str:
@@ -115,8 +106,6 @@ class Driver(ABC):
 
     @abstractmethod
     def exchange(self, positions: Array | None) -> Reading:
-        """Send target positions (n_actuated,), if any, and return the newest reading.
-
-        Raises:
-            DeviceError: the device has been silent for too long, is gone, or reports an error.
+        """Send target positions (n_actuated,), if any, and return the newest reading. DeviceError: the device has been
+        silent for too long, is gone, or reports an error.
         """

@@ -62,11 +62,8 @@ class _FullError(DeviceError):
 class DynamixelDriver(Driver):
     """Sends goal positions [counts]; reads positions, velocities [counts/s] and currents [units of the drive] at once.
 
-    Args:
-        baud: bits per second.
-        ids: of the drives, one per actuator.
-        silence: of a drive that is a fault [s].
-        watchdog: silence of the computer after which drives stop by themselves [s]; their torque stays.
+    `baud` [bit/s]; `ids` of the drives, one per actuator; `silence` of a drive that is a fault [s]; `watchdog`: silence
+    of the computer after which drives stop by themselves [s], and their torque stays.
     """
 
     def __init__(
@@ -181,11 +178,7 @@ class DynamixelDriver(Driver):
         return False
 
     def _settle(self) -> None:
-        """Read and correct the settings of the drives, whose torque is off; a limit is never widened.
-
-        Raises:
-            DeviceError: a drive does not answer, or its own limits are tighter than the machine's.
-        """
+        """Read and correct the settings of the drives, torque off; DeviceError: limits tighter than the machine's."""
         changes = []
         for k, one in enumerate(self._ids):
             lowest, highest = _whole(self._limits.lowest[k], self._limits.highest[k])
@@ -364,11 +357,7 @@ def _whole(lowest: float, highest: float) -> tuple[float, float]:
 
 
 def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
-    """Driver, scale and homing of Dynamixels by a machine's file; `home` (n_actuated,) [rad or m].
-
-    Raises:
-        MachineFileError: a key is missing or wrong.
-    """
+    """Driver, scale and homing of Dynamixels by a machine's file; `home` (n_actuated,) [rad or m]."""
     top, sections = file.section, file.of(mechanism)
     port = top.text("port")
     baud = top.whole("baud", 57600, (9600, 4_000_000))

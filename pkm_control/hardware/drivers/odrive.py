@@ -101,9 +101,8 @@ class Board:
         self.line.write(b"\n" + b"".join(map(with_checksum, words * times)))  # ends a line left in the middle
 
     def says_idle(self) -> bool:
-        """Whether every axis says that it is idle.
-
-        An answer does not name its question, and may be late: only what comes between two positions counts.
+        """Whether every axis says that it is idle. An answer does not name its question, and may be late: only what
+        comes between two positions counts.
         """
         place = f"f {self.axes[0][1]}"
         states = [f"r axis{axis}.current_state" for _, axis in self.axes]
@@ -156,11 +155,8 @@ class ODriveDriver(Driver):
     stays idle when the others are enabled; the first target away from its present position makes the ODrive search the
     index, in its own manner, and then it is held where it came to rest.
 
-    Args:
-        silence: of a board that is a fault [s].
-        error: name of the property of an axis that is 0 while all is well.
-        watchdog: silence of the computer after which axes that are on disable themselves [s].
-        current: name of the property of an axis that limits its current.
+    `silence` of a board that is a fault [s]; `error`: property of an axis that is 0 while all is well; `watchdog`:
+    silence of the computer after which axes disable themselves [s]; `current`: property that limits an axis' current.
     """
 
     def __init__(
@@ -248,11 +244,7 @@ class ODriveDriver(Driver):
         self._set(board, f"axis{axis}.config.enable_watchdog", "1")
 
     def _settle(self) -> None:
-        """Read and correct the settings of every axis; a limit is never widened.
-
-        Raises:
-            DeviceError: a board does not answer, or its own limits are tighter than the machine's.
-        """
+        """Read and correct the settings of every axis; DeviceError: no answer, or limits tighter than the machine's."""
         changes = []
         for board in self._boards:
             for actuator, axis in board.axes:
@@ -499,11 +491,7 @@ def _true(answer: str | None) -> bool:
 
 
 def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
-    """Driver, scale and homing of ODrives by a machine's file; `home` (n_actuated,) [rad or m].
-
-    Raises:
-        MachineFileError: a key is missing or wrong.
-    """
+    """Driver, scale and homing of ODrives by a machine's file; `home` (n_actuated,) [rad or m]."""
     top, sections = file.section, file.of(mechanism)
     silence = top.number("silence", 0.1, (0.005, 60.0))
     error = top.text("error_property", "active_errors")

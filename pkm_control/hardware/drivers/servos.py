@@ -78,8 +78,7 @@ class ServoDriver(Driver):
         channels: of the board, one per actuator.
         pulses: shortest and longest pulse of each actuator (n_actuated, 2) [us].
         silence: of the board that is a fault [s].
-        watchdog: silence after which the board acts by itself [s].
-        on_silence: what it then does, `release` or `hold`.
+        watchdog: silence after which the board does `on_silence` by itself [s]: `release` or `hold`.
         outputs: by name; without pulses until they are set.
     """
 
@@ -174,10 +173,8 @@ class ServoDriver(Driver):
         raise DeviceError(f"the servo board on {self._line.port} may still drive {named}: {why}")
 
     def _is_off(self, times: int) -> bool:
-        """Tell the board to switch off, and return whether it says that it has.
-
-        Acknowledgements have no number but those of pulses, and may be late: only what comes between two of these
-        counts; they ask for no pulses either.
+        """Tell the board to switch off, and return whether it says that it has. Acknowledgements have no number but
+        those of pulses, and may be late: only what comes between two of these counts; they ask for no pulses either.
         """
         first, last = self._next_number(), self._next_number()
         none = " ".join("0" * (self._highest + 1))
@@ -251,11 +248,7 @@ class ServoDriver(Driver):
 
 
 def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
-    """Driver and scale of hobby servos by a machine's file; `home` (n_actuated,) [rad or m].
-
-    Raises:
-        MachineFileError: a key is missing or wrong.
-    """
+    """Driver and scale of hobby servos by a machine's file; `home` (n_actuated,) [rad or m]."""
     top, sections = file.section, file.of(mechanism)
     line = SerialLine(top.text("port"), top.whole("baud", 115200, (1200, 4_000_000)))
     silence = top.number("silence", 0.3, (0.01, 60.0))
@@ -285,11 +278,7 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
 
 
 def ends(file: MachineFile, mechanism: Mechanism) -> tuple[Array, Array]:
-    """Lowest and highest actuator positions (n_actuated,) [rad or m] at the pulse limits, which clip commands beyond.
-
-    Raises:
-        MachineFileError: a key is missing or wrong.
-    """
+    """Lowest and highest actuator positions (n_actuated,) [rad or m] at the pulse limits, which clip commands."""
     pulses, scale = _pulses_and_scale(file.of(mechanism), mechanism)
     both = np.stack([scale.to_joints(pulses[:, 0]), scale.to_joints(pulses[:, 1])])
     return both.min(axis=0), both.max(axis=0)

@@ -20,11 +20,8 @@ class Brakes:
 
     Of all efforts within the brakes' capacity, friction has those that leave the least kinetic energy after the step
     (Moreau's principle of maximal dissipation). So an actuator that slips is slowed down, also where its mass is
-    coupled with those of others.
-
-    Args:
-        mass: mass matrix in the actuators (n, n) [kg m^2, kg m, kg].
-        effort: largest efforts of the actuators (n,) [N m or N]; infinite where there is no limit.
+    coupled with those of others. `mass` is the mass matrix in the actuators (n, n) [kg m^2, kg m, kg], `effort` the
+    largest efforts of the actuators (n,) [N m or N], infinite where there is no limit.
     """
 
     def __init__(self, mass: Array, effort: Array) -> None:
@@ -38,9 +35,8 @@ class Brakes:
         self.closed = self.holding = False
 
     def efforts(self, velocities: Array, h: float) -> Array:
-        """Close, and return the brakes' efforts (n,) [N m or N] in the next step of length h [s].
-
-        Where they suffice to stop the `velocities` (n,) [rad/s or m/s] within the step, `holding` is set.
+        """Close, and return the brakes' efforts (n,) [N m or N] in the next step of length h [s]. Where they suffice to
+        stop the `velocities` (n,) [rad/s or m/s] within the step, `holding` is set.
         """
         self.closed = True
         wanted = -self._mass @ velocities / h

@@ -20,16 +20,12 @@ _SHORTEST = 0.5  # of the time between two commands: the least that a way takes
 class DriveLoop:
     """Cascade of a position and a velocity loop, as in well-tuned servo drives that know their load.
 
-    The mass matrix scales the gains, so that the bandwidth is that of the velocity loop in every direction; the
-    position loop has a quarter of it, which makes the pair critically damped. As drives do that receive positions at a
-    fixed rate, it interpolates from one to the next in the time between two of them, so that it arrives when the next
-    one comes (taken as steps, positions of 100 Hz would saturate the drives). A command's time follows from the reading
-    that it answers: one that comes later than others after its reading has less time left, so that jitter on the way
-    causes no motion. The rate of the interpolation, low-passed at the bandwidth, is fed forward.
-
-    Args:
-        mass: mass matrix in the actuators (n, n) [kg m^2, kg m, kg].
-        bandwidth: of the velocity loop [rad/s].
+    The mass matrix (n, n) [kg m^2, kg m, kg] scales the gains, so that the bandwidth [rad/s] is that of the velocity
+    loop in every direction; the position loop has a quarter of it, which makes the pair critically damped. As drives do
+    that receive positions at a fixed rate, it interpolates from one to the next in the time between them, so that it
+    arrives when the next one comes (taken as steps, positions of 100 Hz would saturate the drives). A command's time
+    follows from the reading that it answers: one that comes later than others after its reading has less time left, so
+    that jitter on the way causes no motion. The rate of the interpolation, low-passed at the bandwidth, is fed forward.
     """
 
     def __init__(self, mass: Array, bandwidth: float = 300.0) -> None:
@@ -47,12 +43,7 @@ class DriveLoop:
         self._feedforward = np.zeros(len(self.mass))
 
     def take(self, command: Array, of: float, time: float) -> None:
-        """Go to a position (n,) [rad or m] from now on, in the time between two commands.
-
-        Args:
-            of: machine time of the reading that it answers [s].
-            time: of the machine [s].
-        """
+        """Go to a position (n,) [rad or m] in the time between two commands; `of` [s]: its reading, `time` [s]: now."""
         late = time - of
         if not 0.0 <= late <= _LONGEST:  # who sends it has another clock
             of, late = time, 0.0
@@ -77,15 +68,13 @@ class DriveLoop:
         return None if self._way is None else self._way.at()
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
-        """Efforts (n,) [N m or N] that follow velocity commands (n,) [rad/s or m/s].
-
-        `velocities` (n,) are measured; the efforts `gravity` (n,) carry the load.
+        """Efforts (n,) [N m or N] that follow velocity commands (n,) [rad/s or m/s]. `velocities` (n,) are measured;
+        the efforts `gravity` (n,) carry the load.
         """
         return gravity + self.bandwidth * self.mass @ (command - velocities)
 
     def position(self, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
         """Efforts (n,) [N m or N] for the next dt [s] that follow position commands, or hold before the first.
-
         `positions` (n,) [rad or m] and `velocities` (n,) are measured; the efforts `gravity` (n,) carry the load.
         """
         if self._way is None:
@@ -126,12 +115,8 @@ class _Way:
         return cls(np.array(place), still, np.array(place), still, still, still, 1.0, np.array(place))
 
     def on(self, goal: Array, gap: float, between: float, early: float) -> _Way:
-        """The way from here to a goal (n,) [rad or m].
-
-        Args:
-            gap: between the readings that it and the last one answer [s].
-            between: two commands, usually [s].
-            early: how much sooner after its reading it came than others do [s].
+        """The way from here to a goal (n,) [rad or m]. `gap` [s] between the readings that it and the last one answer,
+        `between` [s] two commands, usually; `early` [s]: how much sooner after its reading it came than others do.
         """
         chord = (goal - self.goal) / gap
         bend = 2.0 * (chord - self.chord) / (gap + (self.gap or gap))

@@ -10,17 +10,10 @@ Array = NDArray[np.float64]
 
 
 class Encoder:
-    """Rounds positions to steps and adds Gaussian noise, reproducibly by `seed`.
+    """Rounds positions to steps and adds Gaussian noise, reproducibly by `seed`; ValueError: a number is negative.
 
-    Each number may be one for all actuators or one per actuator (n,).
-
-    Args:
-        resolution: size of one step [rad or m at the joint], 0 for none.
-        position_noise: standard deviation [rad or m].
-        velocity_noise: standard deviation [rad/s or m/s].
-
-    Raises:
-        ValueError: a number is negative.
+    `resolution` is the size of one step [rad or m at the joint], 0 for none; `position_noise` [rad or m] and
+    `velocity_noise` [rad/s or m/s] are standard deviations. Each is a number for all actuators or (n,).
     """
 
     def __init__(

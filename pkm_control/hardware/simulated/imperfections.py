@@ -19,11 +19,8 @@ from pkm_dynamics import Dynamics
 def realistic_machine(
     mechanism: Mechanism, command_timeout: float = math.inf, payload: Inertial | None = None
 ) -> SimulatedMachine:
-    """A machine with encoders, a delay, and links heavier than described; the same each time.
-
-    Args:
-        command_timeout: without a `write` for longer than that [s], brakes close.
-        payload: what the platform carries besides, in its frame, unknown to the controller.
+    """A machine with encoders, a delay, and links heavier than described; the same each time. Without a `write` for
+    longer than `command_timeout` [s], brakes close. `payload`, in the platform's frame, is unknown to the controller.
     """
     limits = ActuatorLimits.of(mechanism)
     return SimulatedMachine(

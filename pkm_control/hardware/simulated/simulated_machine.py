@@ -53,14 +53,10 @@ class SimulatedMachine(Machine):
         dynamics: of the machine as it is, which a controller may believe to be otherwise.
         max_step: largest integration step [s], at most 1 ms; a longer `step` is divided.
         method: "rk4", or "semi-implicit" (one evaluation per step).
-        encoder: of the actuators; perfect where None.
         command_timeout: without a `write` for longer than that [s], brakes close on drives in effort mode until the
             next one; infinite by default, because the caller's guard decides.
         payload: what the platform carries, in its frame, unknown to the controller.
         delay: number of later commands that come before one acts.
-
-    Raises:
-        ValueError: no such method, a step outside (0, 1 ms], or a negative delay.
     """
 
     def __init__(
@@ -131,14 +127,7 @@ class SimulatedMachine(Machine):
     # Life cycle
 
     def configure(self, pose: Array | None = None) -> None:
-        """Place the machine at rest: inactive, brakes closed, no fault.
-
-        Args:
-            pose: of the platform (7,), base frame; home by default. An impossible one is a fault.
-
-        Raises:
-            LifecycleError: the machine is active.
-        """
+        """Place the machine at rest at a pose (7,), base frame, or home: inactive, brakes closed; or a fault."""
         if self.lifecycle is Lifecycle.ACTIVE:
             raise LifecycleError("configure", "active", "deactivate first")
         self.fault = ""
@@ -166,13 +155,8 @@ class SimulatedMachine(Machine):
         self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
-        """Enable the drives; those in effort mode keep their brakes closed until the first `write`.
-
-        Without a command timeout, they open them and give no effort until then. Drives in position or velocity mode
-        hold the platform.
-
-        Raises:
-            LifecycleError: the machine is not inactive.
+        """Enable the drives; those in effort mode keep their brakes closed until the first `write`. Without a command
+        timeout, they open them and give no effort until then. Drives in position or velocity mode hold.
         """
         if self.lifecycle is not Lifecycle.INACTIVE:
             raise LifecycleError("activate", self.lifecycle.value, "configure first")
@@ -198,7 +182,6 @@ class SimulatedMachine(Machine):
 
     def reset(self) -> None:
         """Leave a fault: at rest at the present pose; at home where that is impossible, or where the drives lost it.
-
         After an emergency stop the whole robot stays as it is, in whatever working mode.
         """
         if self.lifecycle is not Lifecycle.FAULT:

@@ -26,9 +26,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The `command` (n_actuated,) to apply; `reason` is empty where it is the requested one.
-
-    `gives_up`: there is nothing to apply; drives without commands close their brakes.
+    """The `command` (n_actuated,) to apply; `reason` is empty where it is the requested one. `gives_up`: there is
+    nothing to apply; drives without commands close their brakes.
     """
 
     command: Array
@@ -38,13 +37,7 @@ class Verdict:
 
 
 class Guard(ABC):
-    """Watches the age of inputs, and the commands themselves.
-
-    Args:
-        n: number of actuators.
-        max_age: an input older than that is stale [s]: a few control periods; ValueError where it is no time.
-        what: the commands in words.
-    """
+    """Watches the age of inputs, stale after `max_age` [s] (a few control periods), and the commands (n,)."""
 
     def __init__(self, n: int, max_age: float, what: str) -> None:
         if not max_age > 0.0:
@@ -103,13 +96,8 @@ class Guard(ABC):
 
 
 class PositionGuard(Guard):
-    """For position drives: clips to the actuators' ranges; repeats the last positions while there are none.
-
-    Args:
-        lower: ends of the ranges (n_actuated,) [rad or m].
-        upper: the same.
-        max_age: as in `Guard`.
-        hold_time: how long the last positions are repeated [s]; then none are sent, and the machine's watchdog acts.
+    """For position drives: clips to the actuators' ranges `lower` to `upper` (n_actuated,) [rad or m]. Without new
+    positions it repeats the last ones for `hold_time` [s]; then none are sent, and the machine's watchdog acts.
     """
 
     def __init__(self, lower: Array, upper: Array, max_age: float, hold_time: float = 0.5) -> None:
@@ -132,17 +120,12 @@ class PositionGuard(Guard):
 class EffortGuard(Guard):
     """For effort drives.
 
-    `gravity` may be exchanged: weights differ between working modes.
-
     Args:
         limits: largest efforts (n_actuated,) [N m or N], or the least and the most, both (n_actuated,).
-        max_age: as in `Guard`.
         fallback: "zero" or "gravity": what is applied while an input is silent or the efforts cannot be used.
-        gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there; needed by "gravity".
+        gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there, for the fallback "gravity"; it
+            may be exchanged, since weights differ between working modes.
         hold_time: how long "gravity" is held [s], from the last good input and the last good efforts on.
-
-    Raises:
-        ValueError: no such fallback, no function `gravity` for it, or an age that is no time.
     """
 
     def __init__(
@@ -188,10 +171,7 @@ def guard_of(
     fallback: Literal["zero", "gravity"] = "gravity",
     hold_time: float = 0.5,
 ) -> Guard:
-    """The guard for the commands ("effort" or "position", as in `Controller.commands`) of a law.
-
-    The other arguments are those of `EffortGuard` and `PositionGuard`.
-    """
+    """The guard for a law's commands ("effort" or "position"); arguments as in `EffortGuard` and `PositionGuard`."""
     if commands == "position":
         return PositionGuard(limits.lower, limits.upper, max_age, hold_time)
     return EffortGuard(limits.bounds(), max_age, fallback, gravity, hold_time)

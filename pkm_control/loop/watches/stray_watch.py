@@ -12,12 +12,8 @@ class StrayWatch:
     """Whether the platform is near its reference; where it has not been for a while, `lost` says why.
 
     A drive that does not follow, something that holds or pushes the platform, other efforts: the error grows, and with
-    it what the law asks of the drives. What is lost stays so until `forgive`.
-
-    Args:
-        characteristic_length: of the robot [m].
-        largest: distance from the reference [m]; 0: a fifth of the characteristic length. In rotation, twice as many
-            radians as this is characteristic lengths.
+    it what the law asks of the drives. What is lost stays so until `forgive`. `largest` is the permitted distance [m];
+    0: a fifth of the characteristic length [m]. In rotation, twice as many radians as this is characteristic lengths.
     """
 
     def __init__(self, characteristic_length: float, largest: float = 0.0) -> None:

@@ -55,19 +55,12 @@ class Step:
 
 
 class ModeChange:
-    """Follows a `ModeWay` by computed torque in the actuators, at the controller's gains.
+    """Follows a `ModeWay` from the held pose by computed torque in the actuators, at the controller's gains.
 
     A pause halts on the way, and so does a stop; `resume` goes on, `turn` goes back to the beginning. Where an actuator
     strays from its reference, or the drives were off, the robot is held where it is, with a `reason`, and goes back to
-    the way when it is resumed. `lost` says why the last reading was of no use, empty where it was.
-
-    Args:
-        way: from the held pose.
-        ends: of the way, the beginning and the end.
-        controller: whose gains and limits count.
-
-    Raises:
-        PkmError: the robot is singular where the way begins.
+    the way when it is resumed. `lost` says why the last reading was of no use, empty where it was. PkmError: the robot
+    is singular where the way begins.
     """
 
     def __init__(self, way: ModeWay, ends: tuple[InMode, InMode], controller: Controller) -> None:

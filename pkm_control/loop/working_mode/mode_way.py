@@ -65,7 +65,6 @@ class Leg:
 @dataclass(frozen=True, eq=False)
 class ModeWay:
     """The legs of a way into working mode `mode`, from the configuration `joints` (n_joints,) at `pose` (7,).
-
     `farthest` [m] and `turned` [rad] say how far the platform leaves its pose meanwhile.
     """
 
@@ -105,14 +104,8 @@ def course(s: float) -> tuple[float, float, float]:
 
 
 class ModeWays:
-    """Looks for ways between the working modes of one machine. Not thread-safe.
-
-    Args:
-        check: what the machine can do in its present working mode.
-
-    Raises:
-        ModeWayError: the robot cannot change its mode on ways like these, with the reason.
-        PkmError: it has redundant actuators.
+    """Looks for ways between the working modes of one machine, from that of `check`. Not thread-safe. ModeWayError: the
+    robot cannot change its mode on ways like these. PkmError: it has redundant actuators.
     """
 
     def __init__(self, check: CurveCheck) -> None:
@@ -130,14 +123,8 @@ class ModeWays:
         self._side = 0.0
 
     def find(self, pose: Array, mode: int) -> ModeWay:
-        """The way with the fewest legs to the same pose in another working mode.
-
-        Args:
-            pose: of the platform (7,), base frame, in the working mode of the check.
-            mode: number of the other one.
-
-        Raises:
-            ModeWayError: none was found, with what blocks the straight one.
+        """The way with the fewest legs from a pose (7,), base frame, to the same pose in another working mode. A
+        ModeWayError says what blocks the straight one.
         """
         k, present = self._kinematics, self._check.mode
         for m in (present, mode):

@@ -7,11 +7,8 @@ import math
 
 
 class Health:
-    """Judges streams by the arrival of their messages.
-
-    Args:
-        silence: time without a message after which a stream has stopped [s].
-        steady: time that all must have flowed before they are trusted [s].
+    """Judges streams by the arrival of their messages. A stream has stopped after `silence` [s] without a message; all
+    are trusted once they have flowed for `steady` [s].
     """
 
     def __init__(self, silence: float, steady: float) -> None:

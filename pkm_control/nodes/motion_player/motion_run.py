@@ -40,13 +40,8 @@ class Order:
 
 
 class MotionRun:
-    """Leads the platform to the start of a motion, runs it, and records it.
-
-    Args:
-        client: of the controller's action.
-        streams: to be recorded.
-        tolerance: distance from the path that ends the run [m]; 0: any.
-        first_move: fraction of its planned speed for the move to the start.
+    """Leads the platform to the start of a motion, runs it, and records it. `tolerance` [m]: distance from the path
+    that ends the run, 0: any. `first_move`: fraction of its planned speed for the move to the start.
     """
 
     def __init__(

@@ -29,15 +29,9 @@ _LOG = logging.getLogger(__name__)
 def requested(name: str, own: str, folders: Sequence[str]) -> str:
     """The name, or the path of the file, of the motion that a request names.
 
-    A file that may not be requested is never opened, and the answer is the same whether it exists or not.
-
-    Args:
-        name: a shipped motion, "auto", `own`, or a file in one of the folders, by its path or within its folder.
-        own: the motion that the run was started with.
-        folders: whose files may be requested, subfolders included.
-
-    Raises:
-        MotionFileError: it is none of these, or too large.
+    A file that may not be requested is never opened, and the answer is the same whether it exists or not:
+    MotionFileError, as for one that is too large. `name` is a shipped motion, "auto", `own` (the motion that the run
+    was started with), or a file in one of the folders, subfolders included, by its path or within its folder.
     """
     if name in (AUTO, *motion_names()):
         return name
@@ -76,14 +70,10 @@ class PlanningError(PkmError):
 
 
 class Planning:
-    """A motion that is planned in a thread of its own.
+    """A motion that is planned in a thread of its own, by a `path` from `requested`.
 
-    Args:
-        path: from `requested`.
-        most: waypoints of a motion without times; `TIMED` times as many with them.
-        reserve: as in `planned`.
-        files: of machine, tools and keep-out volumes.
-        done: called in that thread at the end.
+    `most`: waypoints of a motion without times; `TIMED` times as many with them. `files` of machine, tools and keep-out
+    volumes. `done` is called in that thread at the end.
     """
 
     def __init__(

@@ -29,11 +29,7 @@ _PATIENCE_WITH_DRIVES = 60.0  # s, while contact with them is made
 
 class PageOperations:
     """`Operations` over ROS. Its calls come from threads of the page; the answers through the node's executor.
-
-    Args:
-        base_link: the frame of the poses.
-        motion: the motion that the run was started with; empty: none.
-        mode: returns the mode of the controller, by its name.
+    `base_link` is the frame of the poses, `motion` that of the run, if any; `mode` returns the controller's.
     """
 
     def __init__(self, node: Node, base_link: str, motion: str, mode: Callable[[], str]) -> None:

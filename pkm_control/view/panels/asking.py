@@ -13,10 +13,7 @@ from pkm_control.view.page_server import PageServer
 
 
 class Desk:
-    """Passes the requests of browsers that may command to the robot.
-
-    `answered` gets every answer, and None while one is waited for.
-    """
+    """Passes the requests of browsers that may command to the robot; `answered` gets every answer, None meanwhile."""
 
     def __init__(self, server: PageServer, operations: Operations, answered: Callable[[Answer | None], None]) -> None:
         self.operations = operations
@@ -46,10 +43,7 @@ class Desk:
 
 
 class Newest:
-    """Calls a function as often as it can, for requests that come faster: the last one always counts.
-
-    `function` reads the newest request itself.
-    """
+    """Calls a function as often as it can, for requests that come faster: the last one always counts."""
 
     def __init__(self, function: Callable[[], None]) -> None:
         self._function = function

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The power of the drives: an emergency stop that is always in view, and the ways back. One for each browser.
 
-The emergency stop is there three times: as a button of the panel, over the picture, where it stays when the panel is
-folded or scrolled, and as a key.
+The stop is there three times: as a button of the panel, over the picture, where it stays when the panel is folded or
+scrolled, and as a key.
 """
 
 from __future__ import annotations
