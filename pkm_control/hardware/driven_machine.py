@@ -25,9 +25,9 @@ from pkm_control.motion.limits import ActuatorLimits
 
 Array = NDArray[np.float64]
 
-_READINGS = 20  # within which two in a row have to agree, before drives go on where they say
-_AGAIN = 1.0  # s between two attempts to tell drives that could not be told
-_LAST_WORD = 3.0  # s, for which the end waits for what the loop is doing with the device
+_READINGS = 20  # of which two in a row have to agree before drives are enabled there
+_AGAIN = 1.0  # s between two attempts to disable drives that did not obey
+_LAST_WORD = 3.0  # s that the end waits for the loop to release the device
 
 
 class DrivenMachine(Machine):
@@ -50,7 +50,7 @@ class DrivenMachine(Machine):
         self.command_timeout = command_timeout
         self._driver = drives.driver
         self._driver.unwanted = lambda: bool(self._leaving) or self.unwanted()
-        self._leaving: list[None] = []  # one for each thread that is turning the drives off, or waits to
+        self._leaving: list[None] = []  # one for each thread that is disabling the drives, or waits to
         self._described = self._scale = drives.scale
         self._home = drives.home
         self._axes = drives.homing
@@ -67,12 +67,12 @@ class DrivenMachine(Machine):
         self._seen = (self.time, drives.home.copy(), none)  # time of the last reading, positions, velocities
         self._command: Array | None = None
         self._command_time = -math.inf
-        self._blocked = 0.0  # s that calls took which blocked who commands: no silence of his
+        self._blocked = 0.0  # s of calls that blocked the commander: they are no silence of its
         self._released = True
         self._may_be_on = False
-        self._untold = ""  # the warning that they could not be told
+        self._untold = ""  # the warning that they could not be disabled
         self._told = -math.inf  # s, `time.monotonic`: when that was tried last
-        self._ended: str | None = None  # what `shut_down` answered
+        self._ended: str | None = None  # the result of `shut_down`
         self._lock = RLock()
 
     # Life cycle
@@ -127,7 +127,7 @@ class DrivenMachine(Machine):
     def shut_down(self) -> str:
         """Disable the drives, check it and close the line; the warning if that failed, else empty."""
         with self._turning_off():
-            mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are told without it, too
+            mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are disabled without it, too
             try:
                 if self._ended is None:
                     self._let_go()

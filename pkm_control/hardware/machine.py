@@ -44,7 +44,7 @@ class Machine(ABC):
 
     modes: tuple[CommandMode, ...] = tuple(CommandMode)  # that commands may have
     real = False  # whether its time passes by itself
-    elsewhere = False  # whether its drives get their power from another process, which tells how it is
+    elsewhere = False  # whether another process powers its drives and reports their state
 
     def __init__(self, limits: ActuatorLimits) -> None:
         self.limits = limits

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of machines besides the simulated one, as plain data: drivers and their libraries are imported on demand."""
+"""The kinds of machines besides the simulated one, as plain data: drivers and libraries are imported on demand."""
 
 from __future__ import annotations
 

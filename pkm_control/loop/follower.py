@@ -56,17 +56,17 @@ class TrajectoryFollower:
     Operator requests return an empty text where they succeed, else the reason why not:
 
     * `pause` halts the motion on its path, `resume` goes on with it; where the platform was jogged away meanwhile, it
-    first moves back to the path. A pause holds until it is resumed or stopped, whether or not goals come.
+      first moves back to the path. A pause holds until it is resumed or stopped, whether or not goals come.
     * `stop` ends motions and jogs by a deceleration on their way, then holds.
     * A law that needs a force-torque sensor gets its readings by `force.hear`. Where they cease, a motion is ended by a
-    deceleration on its way under position control, and at rest nothing is sent any more (stop category 1), until
-    readings come again: then the platform is held where it is found.
+      deceleration on its way under position control, and at rest nothing is sent any more (stop category 1), until
+      readings come again: then the platform is held where it is found.
     * Jogs are for a platform that holds, or is paused and at rest.
     * `effects` has the effects of a motion besides moving; its `on_output` may be set.
     * `begin_change` goes to another working mode (`ModeChange`). A pause or a stop halts it on its way, `resume` goes
-    on; motions and jogs wait for its end.
+      on; motions and jogs wait for its end.
     * A motion on a moving frame is ended by a deceleration on its way where its belt departs from the prediction, and
-    by a pause or a lower speed override: a belt does not wait.
+      by a pause or a lower speed override: a belt does not wait.
 
     Args:
         lead: from a reading to the middle of the time in which its efforts act [s]: half a period where they are
@@ -574,7 +574,7 @@ class TrajectoryFollower:
             self.end(Outcome.STATE_LOST, reason or verdict.reason)
             self._jogging = False
             if self._change is not None:
-                self._change.pause()  # readings may come back; who goes on then, says so
+                self._change.pause()  # readings may come back; going on then takes a request
         reasons = "; ".join(r for r in (self.stray.lost, reason, verdict.reason) if r)
         if self._let_go or (reason and self._out_of_touch):  # efforts for where it was would throw it: brakes hold it
             return Action(self.mode, 0.0 * verdict.command, reasons, speed=self.speed, gives_up=True)

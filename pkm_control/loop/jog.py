@@ -158,8 +158,8 @@ class Jog:
         return best
 
     def steer(self, twist: Array, now: float) -> None:
-        """Move at a twist (6,) [m/s, rad/s], base axes, for `RENEWAL` from `now` [s] on; PkmError: not finite. The
-        platform's degrees of freedom and the limits of jogging apply.
+        """Move at a twist (6,) [m/s, rad/s], base axes, for `RENEWAL` from `now` [s] on; PkmError: not finite. It is
+        projected on the platform's degrees of freedom and limited as jogs are.
         """
         if not np.isfinite(twist).all():
             raise PkmError("the twist is not finite")
@@ -182,8 +182,8 @@ class Jog:
         self._share, self._stopped_way, self.blocked = 1.0, None, ""
 
     def nearest(self, pose: Array, start: Array) -> Array:
-        """The reachable pose nearest to `pose` (7,), base frame, on the straight line from `start` (7,) if it is far.
-        It closes the loops; the motion there may end earlier, at a limit. PkmError: unusable, or nothing is nearer.
+        """The pose (7,), base frame, nearest to `pose` that closes the loops; else the last one straight from `start`.
+        The motion there may end earlier, at a limit. PkmError: the pose is unusable, or nothing on the way is nearer.
         """
         pose = with_unit_quaternions(pose[None])[0]
         if not np.isfinite(pose).all() or abs(np.linalg.norm(pose[3:]) - 1.0) > 1e-6:
@@ -225,7 +225,7 @@ class Jog:
             moves = bool(self._end.rate.any())
             while moves and self._next_knot is None:
                 self._work()
-            if self._next_knot is None:  # who begins from rest can wait
+            if self._next_knot is None:  # a motion that begins at rest can wait
                 self._since = self._tick
                 return
             self._since = self._since - self._tick if moves else 0.0

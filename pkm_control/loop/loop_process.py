@@ -53,7 +53,7 @@ UNCONFIGURED = "the machine has not been configured"
 _ROOM = 1 << 22  # bytes, for rows: some seconds of them
 _BEAT_EVERY = 0.05  # s: how often the process that asks says that it lives
 _STILL = 0.5  # s without a period, after which the loop has fallen silent
-_HOPELESS = 1.0  # s without a period, after which nobody waits for its answer
+_HOPELESS = 1.0  # s without a period, after which no answer is waited for
 _LONGEST = 20.0  # s that one request may take; a board that is contacted takes some of them
 _LOOK = 0.02  # s, between two looks whether an answer can still come
 _LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
@@ -95,7 +95,7 @@ class LoopProcess(RunningLoop):
         self._answers: dict[int, tuple[threading.Event, list[Any]]] = {}
         self._motions: dict[int, Motion] = {}
         self._rows: Rows | None = None
-        self._wake = 0.0  # s: of the last period that they tell of
+        self._wake = 0.0  # s: of the last period in the figures
         self._seen = 0  # rows that `figures` has given out
         self._planning: Callable[[int], tuple[CurveCheck, Jog]] | None = None
         self._planned: dict[int, tuple[CurveCheck, Jog]] = {}

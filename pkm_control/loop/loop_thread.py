@@ -33,7 +33,7 @@ class Request:
         """In the loop's thread: do it."""
         try:
             self.answer = self._request(loop, *self._arguments)
-        except Exception as error:  # whoever asked hears of it
+        except Exception as error:  # it is raised in the thread that asked
             self.error = error
         self.done = True
 
@@ -158,7 +158,7 @@ class LoopThread(RunningLoop):
                 self.loop.period(periods)
                 self._situation = situation_of(self.loop, time.monotonic())
                 self._after()
-        except BaseException as error:  # whoever asks next hears of it
+        except BaseException as error:  # it is raised in the thread that asks next
             self.failure = error
             self.loop.emergency_stop(f"the loop has ended: {type(error).__name__}: {error}")
             self._situation = situation_of(self.loop, time.monotonic())

@@ -44,7 +44,7 @@ class Motion:
     tolerances: Tolerances = field(default_factory=Tolerances)
     braking: Braking = field(default_factory=lambda: Braking.steady(CHANGE))  # how quickly its speed may be changed
     events: PathEvents = NO_EVENTS  # on its way
-    withdrawn: bool = False  # whoever asked for it does not want it any more
+    withdrawn: bool = False  # by its client
     number: int = field(default_factory=lambda: next(_NUMBERS))
     outcome: Outcome | None = None
     reason: str = ""

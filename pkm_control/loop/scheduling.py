@@ -138,7 +138,7 @@ class LoopScheduling:
         """Run the calling thread ahead of all ordinary ones; in short slices where that is not permitted."""
         sys.setswitchinterval(SWITCH_INTERVAL)
         ask_for_short_slices()
-        single = (os.cpu_count() or 1) < 2  # on a single core nobody else would get any time
+        single = (os.cpu_count() or 1) < 2  # on a single core no other thread would get any time
         if self._priority == 0 or single or not hasattr(os, "sched_setscheduler"):  # as on macOS
             return
         thread = threading.get_native_id()

@@ -75,7 +75,7 @@ class ServedLoop:
         finally:
             if self._loop is not None:
                 warning = self._loop.shut_down()
-                if warning != self._warned and self._channel.hung_up:  # nobody else says it
+                if warning != self._warned and self._channel.hung_up:  # nothing else reports it
                     print(warning, file=sys.stderr, flush=True)
                 self._channel.send((Kind.ENDED, 0, warning))
 

@@ -58,7 +58,7 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory
 
 FALLBACKS = ("gravity", "zero")
-_NEARLY = 0.8  # of a natural frequency that was told: another is told anew
+_NEARLY = 0.8  # of a natural frequency that was logged: a lower one is logged anew
 _LOOK_EVERY = 0.05  # s, at goals, whether they are over
 _TELL_EVERY = 0.1  # s, goals how they go
 
@@ -73,8 +73,8 @@ class ControllerNode(Node):
         self._priority = realtime_priority(self)
         self._controls = Controls()
         self._goals: list[tuple[Any, GoalRequest, Future]] = []
-        self._stopped = False  # when that was last told
-        self._told = 0.0  # rad/s: to what the natural frequency was lowered when that was last told
+        self._stopped = False  # when that was last logged
+        self._told = 0.0  # rad/s: the lowered natural frequency that was logged last
         self._gains: tuple[float, float] | None = None  # that the loop has
         self._next_state = self._next_feedback = 0.0
         self._set: dict[str, float] = {}  # outputs

@@ -49,13 +49,13 @@ from pkm_description.ros.streams.raw_rows import RowPublisher
 STARTS = ("auto", "active", "manual")
 """Who enables the drives: `active`, the node itself, as soon as there is a robot; `manual`, somebody; `auto`, the node
 itself where the machine is simulated, and somebody where it is not."""
-_TELL_EVERY = 0.3  # s: who heard nothing for long does not know whether this is the machine of before
+_TELL_EVERY = 0.3  # s: after a long silence, subscribers cannot know whether this is the same machine
 _LOOK_EVERY = 0.1  # s, at the life cycle
 _LIFE = {
     Lifecycle.UNCONFIGURED: State.PRIMARY_STATE_UNCONFIGURED,
     Lifecycle.INACTIVE: State.PRIMARY_STATE_INACTIVE,
     Lifecycle.ACTIVE: State.PRIMARY_STATE_ACTIVE,
-    Lifecycle.FAULT: State.PRIMARY_STATE_UNCONFIGURED,  # it has to be configured anew; the label tells
+    Lifecycle.FAULT: State.PRIMARY_STATE_UNCONFIGURED,  # it has to be configured anew; the label says so
 }
 
 
@@ -128,7 +128,7 @@ class _PowerOfLoop:
         try:
             return self._shared.process.rest()
         except PkmError as error:
-            return "" if self._shared.process.failure else str(error)  # which was told
+            return "" if self._shared.process.failure else str(error)  # which was logged
 
     def _ask(self, request: Any, needed: bool = False) -> str:
         """Ask the loop; one that never began is asked only where that is `needed`."""
@@ -154,7 +154,7 @@ class HardwareNode(LifecycleNode):
         priority = realtime_priority(self)
         self._shared = shared
         self._told = Lifecycle.UNCONFIGURED
-        self._failing = ""  # the fault that was told last
+        self._failing = ""  # the fault that was logged last
         self._refused = ""  # why the last transition was
         self.exit_code: int | None = None  # once the node ends by itself
         self._sensor_frame = ""

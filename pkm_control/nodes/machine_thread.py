@@ -40,8 +40,8 @@ from pkm_description.ros.stamps import FollowingStamps
 from pkm_description.ros.streams.raw_rows import RowPublisher
 
 # Of a joint's range: commanded positions further from where the joint is are old targets, before others were taken.
-_FIRST_STEP = 0.002  # since the drives are on, where who commands begins at what it reads
-_NEXT_STEP = 0.02  # after a silence, in which who commands went on
+_FIRST_STEP = 0.002  # since the drives are on, where the commander begins at its reading
+_NEXT_STEP = 0.02  # after a silence, in which the commander went on
 
 
 class MachineThread:
@@ -70,7 +70,7 @@ class MachineThread:
         self._following = False  # positions that are being commanded
         self._begun = False  # that have been, since the machine became active
         self.lock = threading.Lock()
-        self._stopping = False  # an emergency stop waits for whoever has the lock
+        self._stopping = False  # an emergency stop waits for the lock
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.inbox = CommandInbox(node)

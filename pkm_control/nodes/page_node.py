@@ -166,7 +166,7 @@ class PageNode(Node):
         joints, platform, controller = self._newest
         if self._viewer is None:
             return
-        if joints is None or platform is None:  # a machine that is off may never have told
+        if joints is None or platform is None:  # a machine that is off may never have published
             self._shown(lambda viewer: viewer.show(Readings(machine=self._machine)))
             return
         if platform.status.code != SolveStatus.NOT_READY:  # that has the computer's clock, the others the machine's

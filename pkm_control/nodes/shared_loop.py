@@ -116,7 +116,7 @@ class SharedLoop:
             self._publishing.end()
             self._publishing = None
 
-    # Clocks: the loop has the machine's, and tells when its periods began by the monotonic one
+    # Clocks: the loop has the machine's, and stamps the beginnings of its periods by the monotonic one
 
     def _node_now(self) -> float:
         assert self._node is not None

@@ -68,7 +68,7 @@ class TopicMachine(Machine):
     ) -> None:
         super().__init__(limits)
         n = len(limits.names)
-        self.lifecycle = Lifecycle.ACTIVE  # what it is, the follower hears as the machine says it
+        self.lifecycle = Lifecycle.ACTIVE  # the follower gets the true one from the machine
         self.stamp: Any = Time()  # of the last reading
         self.problem = ""  # why the last message was no reading
         self.heard_at = -np.inf  # s, monotonic: when the last reading came

@@ -25,15 +25,13 @@ from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_description.urdf.frame_prefix import prefix_frames
 
-Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
+Values = Mapping[str, str]  # name of the knob -> its text, as launch arguments are
 Parameter = bool | int | float | str | list[str]  # of a node
 
 
 @dataclass(frozen=True)
 class Knob:
-    """A launch argument: `choices` are the only allowed texts, if any; `span` bounds a number; `group` is its heading
-    in `pkm run --help`.
-    """
+    """A launch argument: `choices` are the only allowed texts, if any; `span` bounds a number; `group` is for the help."""
 
     name: str
     default: str
@@ -78,7 +76,7 @@ class NodeSpec:
 
 SWITCH = ("true", "false")
 MANAGED = "ros2_control"  # the knob of the launch files that puts a controller manager between machine and controller
-_DESCRIPTION_PATIENCE = 30.0  # s, with who describes the robot
+_DESCRIPTION_PATIENCE = 30.0  # s, with the node that describes the robot
 _PATIENCE = 0.1  # s, with readings of a simulated machine
 ENCLAVES = "/pkm"  # of SROS 2, one for each node: config/sros2/policy.xml
 
@@ -373,7 +371,7 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
     if node.leads:
         others = (other for other in nodes(values) if other is not node and other.needed)
         typed["wait_for"] = [name for other in others for name in other.nodes]
-    if values["description"] == "other":  # who may be dead
+    if values["description"] == "other":  # which may be dead
         typed["description_patience"] = _DESCRIPTION_PATIENCE
     return {**typed, **node.fixed(values), "use_sim_time": values["use_sim_time"] == "true"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pkm`: each subcommand is the `main` and `parser` of a module, imported on demand so that it starts fast."""
+"""The command `pkm`: each subcommand is the `main` and `parser` of a module, imported on demand for a fast start."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # before the command could say what it then does
         print(f"\npkm {words[0]}: ended before it began", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # who read along, such as head, has enough
+    except BrokenPipeError:  # a reader such as head has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
         return 141
 

@@ -90,7 +90,7 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
     managed = values["ros2_control"] == "true"
     if managed:
         if ros2_control.FORWARD not in _wanted(values):
-            values["controller"] = "none"  # and with it the motion player, who needs our controller
+            values["controller"] = "none"  # and with it the motion player, which needs our controller
         elif values["controller"] != "none" and values["command_interface"] == "position":
             values["controller"] = POSITION
         if values["command_interface"] != "effort":

@@ -69,7 +69,7 @@ def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.
             load(build(text), specs, values)
             code = 0
         except BaseException:
-            pass  # it is done again, and fails again, where it can be told
+            pass  # it is done again, and fails again, where it can be reported
         finally:
             os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0:

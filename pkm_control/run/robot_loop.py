@@ -143,7 +143,7 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
     drives = make_drives(settings.kind, kinematics, read_machine_file(settings.file) if settings.file else None)
     driver = drives.driver
     try:
-        driver.open(drives.scale.to_device(drives.home))  # which tells them, and hears that they are off
+        driver.open(drives.scale.to_device(drives.home))  # which disables them, and confirms that they are off
     except Exception as error:
         try:
             driver.disable()  # something else is wrong, perhaps

@@ -46,9 +46,9 @@ from pkm_description.urdf import kept_files
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
 _INSISTING = 1.0  # s: a signal this long after the first one is another wish
-_TELLING = 8.0  # s, for a node that tells real drives to let go, however often somebody asks for the end
+_TELLING = 8.0  # s, for a node that disables real drives, however often the end is requested
 _SOON = 1.0  # s: an end that takes longer says what it waits for
-_AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
+_AT_TERMINAL = ("stay", "browser")  # knobs that are on by default at a terminal
 _NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
 CUT_OFF = "PKM_EXIT_CODE_OF_CTRL_C"
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
@@ -56,7 +56,7 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: read the knobs, expand the robot's file, run the nodes, end them."""
-    gc.disable()  # what is made until the nodes run stays: nobody need look through it
+    gc.disable()  # what is made until the nodes run stays: a collection would find nothing
     values = read_knobs(arguments)
     specs = [*([bringup.DESCRIPTION] if values["description"] == "own" else []), *bringup.nodes(values)]
     set_up_discovery()
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     group = ProcessGroup()
     with alone, tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
-        if bringup.DESCRIPTION.name in words:  # nobody needs to wait for what it says: it is the same for all
+        if bringup.DESCRIPTION.name in words:  # no node needs to wait for its topic: the text is the same for all
             for arguments_of_node in words.values():
                 arguments_of_node += ["--params-file", str(file)]
 
@@ -329,7 +329,7 @@ def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> NoR
         _die_with_parent()
         _name_process(f"pkm {spec.name}")
         niceness = -_NICENESS if spec.keeps_time else _NICENESS
-        with contextlib.suppress(OSError):  # less is for who may raise priorities
+        with contextlib.suppress(OSError):  # a lower one takes a permission
             os.nice(niceness)
         with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
             Path("/proc/self/autogroup").write_text(str(niceness))

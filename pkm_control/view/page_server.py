@@ -23,7 +23,7 @@ import websockets.asyncio.server
 from pkm_control.view.admission import Admitted, may_operate
 from pkm_description.errors import PkmError
 
-THIS_COMPUTER = "127.0.0.1"  # the default: nobody else gets in
+THIS_COMPUTER = "127.0.0.1"  # the default: no other computer gets in
 _PORTS = 100  # tried, one after the other
 
 
@@ -40,7 +40,7 @@ class PageServer(viser.ViserServer):
         with (
             self._guarded(host) as guards,
             contextlib.redirect_stdout(io.StringIO()),
-        ):  # whoever starts it tells its address
+        ):  # the program that starts it prints its address
             super().__init__(host=host, port=free, label=label, verbose=False)
         if not guards:  # viser no longer serves in the manner that is guarded here
             self.stop()

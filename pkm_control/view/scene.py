@@ -58,7 +58,7 @@ class Scene:
         self._planned: Array = np.empty((0, 3))
         self._handles: Array = np.empty((0, 3))  # the ends of what the platform is dragged by
         self._placed_clients: dict[int, tuple[Array, int, int]] = {}
-        self._eyes: dict[int, deque[Array]] = {}  # where cameras were put lately: a browser tells its own place late
+        self._eyes: dict[int, deque[Array]] = {}  # recent camera positions: a browser reports its own late
         self._shown_poses: dict[str, Array] = {}
         self._updates = 0
         self._trail_drawn: tuple[float, ...] = ()

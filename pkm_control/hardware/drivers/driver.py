@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-TELLING = 1.0  # s, for which drives are told to let go as long as not all of them say that they have
+TELLING = 1.0  # s for which disabling is repeated until all drives confirm it
 
 
 class DeviceError(Exception):

@@ -179,7 +179,7 @@ class ODriveDriver(Driver):
         self._watchdog = watchdog
         self._current = current
         self._changed = ""
-        self._gone: dict[str, str] = {}  # what the line said of each board that could not be told
+        self._gone: dict[str, str] = {}  # the error of each board that could not be reached
         self._times = np.zeros(n)  # s: when each was asked for its position that answered
         self._held = np.zeros(n, dtype=bool)  # in closed loop
         self._positions = np.full(n, np.nan)

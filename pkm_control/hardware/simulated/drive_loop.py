@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-_LONGEST = 0.05  # s, between two commands: who commands less often does not command a path
-_GOES_ON = 2.0  # times that time: who is commanded nothing new for so long after the end of its way stops there
+_LONGEST = 0.05  # s, between two commands: slower commands are no path
+_GOES_ON = 2.0  # times that time without a new command after the end of a way: the drive stops there
 _MEAN_OF = 50  # commands: the time between two, and their lateness
 _SHORTEST = 0.5  # of the time between two commands: the least that a way takes
 
@@ -45,7 +45,7 @@ class DriveLoop:
     def take(self, command: Array, of: float, time: float) -> None:
         """Go to a position (n,) [rad or m] in the time between two commands; `of` [s]: its reading, `time` [s]: now."""
         late = time - of
-        if not 0.0 <= late <= _LONGEST:  # who sends it has another clock
+        if not 0.0 <= late <= _LONGEST:  # the sender has another clock
             of, late = time, 0.0
         if self._of is None or self._way is None:
             self._way, self._of, self._late = _Way.rest(command), of, late

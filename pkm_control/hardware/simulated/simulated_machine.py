@@ -32,7 +32,7 @@ from pkm_kinematics.kernels.short_vectors import first_beyond, limit
 Array = NDArray[np.float64]
 
 _RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall or collision makes it
-_OFF = 0.05  # rad, and of the characteristic length: the most that drives may be from where they are told to be,
+_OFF = 0.05  # rad, and of the characteristic length: the most that drives may be off their commands,
 _AWAY_FOR, _FAR_FOR = 0.05, 0.5  # s: for so long if they do not come nearer, and if they do
 _RUNAWAY_UNLIMITED = 1.0e3  # rad/s or m/s, where the description sets no limit
 
@@ -102,7 +102,7 @@ class SimulatedMachine(Machine):
         self._off = _OFF * np.where(turning, 1.0, kinematics.characteristic_length)  # rad or m
         self._away_for = self._far_for = 0.0  # s
         self._lost = False  # the drives left their commands
-        self._stopped = False  # it is in order, and was told to stop
+        self._stopped = False  # stopped on request, without a fault of its own
         self._delay = delay
         self._sent: deque[tuple[Array, float]] = deque()  # commands that do not act yet
         self._command: Array | None = None
@@ -139,7 +139,7 @@ class SimulatedMachine(Machine):
         if problem:
             self._fail(f"the platform cannot be at {_place(start)}: {problem}")
             return
-        touches = self._surroundings if pose is None else None  # who is found elsewhere may press on something
+        touches = self._surroundings if pose is None else None  # one that is found elsewhere may press on something
         inside = touches.problem(start) if touches is not None else ""
         if inside:
             self._fail(f"the platform cannot begin at {_place(start)}: {inside}")

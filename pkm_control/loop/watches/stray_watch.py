@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-_LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference unless told otherwise
+_LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference by default
 _TURN = 2.0  # rad per characteristic length of that
 _WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it takes back; one that is wrong is no matter
 

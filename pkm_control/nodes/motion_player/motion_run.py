@@ -53,7 +53,7 @@ class MotionRun:
         self.streams = streams
         self.recorder: RunRecorder | None = None
         self.fault = ""
-        self.stopped = ""  # by whom or what, where somebody ended it on purpose
+        self.stopped = ""  # by what, where it was ended on purpose
         self.completed = False
         self.ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
         self._client = client
@@ -116,7 +116,7 @@ class MotionRun:
         result = done.result().result
         if self.ended_at:
             return
-        if result.error_code == Outcome.PREEMPTED:  # somebody wanted that: nothing is at fault
+        if result.error_code == Outcome.PREEMPTED:  # on request: no fault
             self.stopped = result.error_string or "another motion took over"
             self._tell(f"the motion was ended: {self.stopped}")
             self.end()

@@ -19,10 +19,10 @@ from pkm_description.errors import PkmError, shortened
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics.kinematics import shared_kinematics
 
-WITHIN = 1.5  # s, after which who asked is told that planning takes longer
+WITHIN = 1.5  # s, after which the answer is that planning takes longer
 TIMED = 20  # times as many waypoints as without times, which each take a plan of their own
 _LARGEST = 10_000_000  # bytes of a file
-_LONGEST = 1000  # letters of a name
+_LONGEST = 1000  # characters of a name
 _LOG = logging.getLogger(__name__)
 
 

@@ -39,7 +39,7 @@ class RunStreams:
             return np.concatenate([messages.joint_values(state, names, field) for field in fields])
 
         self._outputs = PolledSubscription(node, Outputs, topics.OUTPUTS, topics.LATCHED_EVENTS)
-        self._set: dict[str, float] = {}  # outputs, as told last
+        self._set: dict[str, float] = {}  # outputs, as published last
         self._payloads = PolledSubscription(node, InertiaStamped, topics.PAYLOAD, topics.LATCHED)
         self._payload: Inertial | None = None
         self.run = False  # both have come

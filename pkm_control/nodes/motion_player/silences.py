@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-_LATE = 1.0  # s between two looks: whoever looks stood still himself, and has heard nobody
+_LATE = 1.0  # s between two looks: the observer itself stood still, and received nothing
 
 
 class Silences:

@@ -32,7 +32,7 @@ _OVER_ALL = f"""(() => {{
   stop.onclick = () => document.documentElement.dispatchEvent(
     new KeyboardEvent("keydown", {{key: "Escape", code: "Escape", bubbles: true}}));
   document.body.append(stop);
-}})()"""  # viser's own buttons are gone where somebody folds the panel
+}})()"""  # viser's own buttons are gone while the panel is folded
 
 
 class PowerPanel:

@@ -31,7 +31,7 @@ class RunPanel:
             self._modes = gui.add_dropdown("Working mode", ("",), initial_value="", visible=False)
         self._set_speed = Newest(lambda: self._ask_quietly(lambda: ask.set_speed(0.01 * float(self._speed.value))))
         self._speed_is = 1.0
-        self._begun: Motion | None = None  # which the fields show, until somebody wants another one
+        self._begun: Motion | None = None  # which the fields show, until another one is chosen
         stop.on_click(self._checked(lambda: desk.ask(ask.stop)))
         self._recover.on_click(self._checked(lambda: desk.ask(ask.recover)))
         go.on_click(lambda event: self._pressed(event, str(go.value)))
@@ -47,7 +47,7 @@ class RunPanel:
         if readings.motion is not None and readings.motion != self._begun:
             self._show_motion(readings.motion)
         share = readings.speed_override
-        if share is not None and abs(share - self._speed_is) > 5e-3:  # somebody has changed it, here or elsewhere
+        if share is not None and abs(share - self._speed_is) > 5e-3:  # it was changed, here or elsewhere
             self._speed_is = share
             self._speed.value = round(100.0 * share)
 
