@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine behind a driver, commanded by position: the part of every driver that is the same."""
+"""A position-controlled machine behind a driver: the part that all drivers share."""
 
 from __future__ import annotations
 
@@ -25,27 +25,21 @@ from pkm_control.motion.limits import ActuatorLimits
 
 Array = NDArray[np.float64]
 
-_READINGS = 20  # within which two in a row have to agree, before drives go on where they say
-_AGAIN = 1.0  # s between two attempts to tell drives that could not be told
-_LAST_WORD = 3.0  # s, for which the end waits for what the loop is doing with the device
+_READINGS = 20  # of which two in a row have to agree before drives are enabled there
+_AGAIN = 1.0  # s between two attempts to disable drives that did not obey
+_LAST_WORD = 3.0  # s that the end waits for the loop to release the device
 
 
 class DrivenMachine(Machine):
-    """Follows commanded positions within the limits of the actuators, through a driver.
+    """Follows position commands within the limits of the actuators, through a driver.
 
-    Whatever the driver raises becomes a fault: the drives are told to let go, the reason is kept, with a warning where
-    they could not be told. Without a `write` for longer than `command_timeout` the drives let go as well (what that
-    means is the device's part): that is a fault of a real machine; one that is not takes up again with the next one.
-    Axes that need it are homed by `activate`; until that is done the machine cannot be read, and takes no command.
+    Any exception of the driver becomes a fault: the drives are disabled and the reason is kept, with a warning where
+    that failed. Without a `write` for longer than `command_timeout` [s] the drives are disabled as well (how depends on
+    the device). That is a fault of a `real` machine, for which time passes by itself; any other resumes with the next
+    command. `activate` homes the axes that need it; until then the machine is not readable and takes no command.
 
-    A reading has the time at which it was taken, and one that no actuator could have come to is dropped, so that time
-    stands still. The device is talked to by one thread at a time.
-
-    Args:
-        limits: of the actuators.
-        drives: what there is.
-        command_timeout: s.
-        real: whether time passes by itself.
+    A reading has the time at which it was taken. An implausible reading, which no actuator could have reached, is
+    dropped, so `time` stands still. One thread at a time talks to the device.
     """
 
     modes = (CommandMode.POSITION,)
@@ -56,7 +50,7 @@ class DrivenMachine(Machine):
         self.command_timeout = command_timeout
         self._driver = drives.driver
         self._driver.unwanted = lambda: bool(self._leaving) or self.unwanted()
-        self._leaving: list[None] = []  # one for each thread that is turning the drives off, or waits to
+        self._leaving: list[None] = []  # one for each thread that is disabling the drives, or waits to
         self._described = self._scale = drives.scale
         self._home = drives.home
         self._axes = drives.homing
@@ -73,22 +67,18 @@ class DrivenMachine(Machine):
         self._seen = (self.time, drives.home.copy(), none)  # time of the last reading, positions, velocities
         self._command: Array | None = None
         self._command_time = -math.inf
-        self._blocked = 0.0  # s that calls took which blocked who commands: no silence of his
+        self._blocked = 0.0  # s of calls that blocked the commander: they are no silence of its
         self._released = True
         self._may_be_on = False
-        self._untold = ""  # the warning that they could not be told
+        self._untold = ""  # the warning that they could not be disabled
         self._told = -math.inf  # s, `time.monotonic`: when that was tried last
-        self._ended: str | None = None  # what `shut_down` answered
+        self._ended: str | None = None  # the result of `shut_down`
         self._lock = RLock()
 
     # Life cycle
 
     def configure(self) -> None:
-        """Open the line to the device and read it: inactive, drives off; or a fault.
-
-        Raises:
-            LifecycleError: the machine is active.
-        """
+        """Open the line to the device and read it: inactive with drives off, or a fault. LifecycleError if active."""
         with self._lock, self._blocking():
             if self.lifecycle is Lifecycle.ACTIVE:
                 raise LifecycleError("configure", "active", "deactivate first")
@@ -102,11 +92,7 @@ class DrivenMachine(Machine):
                 self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
-        """Drives on, brakes open, where the machine is read; axes that need it begin to home.
-
-        Raises:
-            LifecycleError: the machine is not inactive.
-        """
+        """Enable the drives, open the brakes where the machine was read, home; LifecycleError unless inactive."""
         with self._lock, self._blocking():
             if self.lifecycle is not Lifecycle.INACTIVE:
                 raise LifecycleError("activate", self.lifecycle.value, "configure first")
@@ -116,7 +102,7 @@ class DrivenMachine(Machine):
                 self._homing = Homing(self._axes)
 
     def deactivate(self) -> None:
-        """Drives off, brakes closed; a fault where they cannot be told."""
+        """Disable the drives and close the brakes; a fault where that fails."""
         with self._turning_off(), self._lock, self._blocking():
             if self.lifecycle is not Lifecycle.ACTIVE:
                 return
@@ -126,11 +112,7 @@ class DrivenMachine(Machine):
             self.lifecycle = Lifecycle.FAULT if warning else Lifecycle.INACTIVE
 
     def cleanup(self) -> None:
-        """Give the line free.
-
-        Raises:
-            LifecycleError: the machine is active.
-        """
+        """Close the line. LifecycleError if active."""
         with self._lock:
             super().cleanup()
             self._warn(self._tell_off())
@@ -138,22 +120,14 @@ class DrivenMachine(Machine):
                 self._driver.close()
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
-        """Drives off, brakes closed, at once, and so until `reset`; the fault warns where the device cannot be told.
-
-        Args:
-            reason: why, in words.
-        """
+        """Disable the drives and close the brakes at once, until `reset`; the fault warns where that fails."""
         with self._turning_off(), self._lock, self._blocking():
             self._fail(reason, always=True)
 
     def shut_down(self) -> str:
-        """End everything: drives off, told and checked, the line given free.
-
-        Returns:
-            Empty, or the warning that the drives could not be told.
-        """
+        """Disable the drives, check it and close the line; the warning if that failed, else empty."""
         with self._turning_off():
-            mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are told without it, too
+            mine = self._lock.acquire(timeout=_LAST_WORD)  # drives are disabled without it, too
             try:
                 if self._ended is None:
                     self._let_go()
@@ -172,7 +146,7 @@ class DrivenMachine(Machine):
 
     @contextlib.contextmanager
     def _blocking(self) -> Iterator[None]:
-        """Note how long a call takes in which whoever asks for it cannot command."""
+        """Measure how long a call blocks, during which its caller cannot send commands."""
         began = time.monotonic()
         try:
             yield
@@ -181,7 +155,7 @@ class DrivenMachine(Machine):
 
     @contextlib.contextmanager
     def _turning_off(self) -> Iterator[None]:
-        """Have a thread that is enabling the drives, and has the device, give that up."""
+        """Make a thread that is enabling the drives, and holds the device, abandon that."""
         self._leaving.append(None)
         try:
             yield
@@ -192,12 +166,12 @@ class DrivenMachine(Machine):
 
     @property
     def readable(self) -> bool:
-        """Whether positions are known: there is contact, and every axis that needs it has been homed."""
+        """Whether positions are known: the device answers and every axis that needs homing is homed."""
         return super().readable and self._homed
 
     @property
     def notice(self) -> str:
-        """What is worth a warning."""
+        """What is worth a warning now."""
         if self._homing is not None:
             return f"homing: {self._homing.doing}"
         if not self._homed and self.lifecycle is Lifecycle.INACTIVE:
@@ -212,7 +186,7 @@ class DrivenMachine(Machine):
 
     @property
     def silent_for(self) -> float:
-        """How long no command has come while drives are off for that [s], and would take up again; else 0."""
+        """Time without a command [s] while drives are off for that reason and would resume; else 0."""
         silent = self.lifecycle is Lifecycle.ACTIVE and self._released
         return self.time - self._command_time if silent else 0.0
 
@@ -222,45 +196,23 @@ class DrivenMachine(Machine):
         return CommandMode.POSITION
 
     def set_command_mode(self, mode: CommandMode) -> None:
-        """Refuse all but positions.
-
-        Args:
-            mode: of the commands to come.
-
-        Raises:
-            ValueError: they are not positions.
-        """
+        """Refuse every mode but positions (ValueError)."""
         if mode is not CommandMode.POSITION:
             raise ValueError(f"this machine takes positions, not commands by {mode.value}")
 
     def read(self) -> MachineState:
-        """Return the last reading, with the time at which it was taken; efforts are not measured and are zero."""
+        """The last reading, with the time at which it was taken; efforts are not measured and are zero."""
         taken, positions, velocities = self._seen
         efforts = np.zeros_like(positions)
         return MachineState(taken, positions.copy(), velocities.copy(), efforts, self.lifecycle, self.fault)
 
     def write(self, command: Array, answers: float | None = None) -> None:
-        """Set the positions to take.
-
-        Args:
-            command: (n_actuated,) [rad or m].
-            answers: not needed: the devices interpolate, or do not.
-
-        Raises:
-            ValueError: it has another shape or is not finite; the command before stays.
-        """
+        """Set target positions (n_actuated,) [rad or m]; `answers` is unused, since devices interpolate or do not."""
         self._command = self._checked(command)
         self._command_time = self.time
 
     def step(self, dt: float) -> None:
-        """Exchange command and reading with the device.
-
-        Args:
-            dt: how much time passes [s].
-
-        Raises:
-            ValueError: it is not a time greater than zero.
-        """
+        """Exchange command and reading with the device; dt [s], greater than zero."""
         if not (math.isfinite(dt) and dt > 0.0):
             raise ValueError(f"step is {dt} s; give a time greater than zero")
         with self._lock:
@@ -274,23 +226,11 @@ class DrivenMachine(Machine):
                 self._tell_again()
 
     def output_problem(self, name: str) -> str:
-        """Why the device does not set an output.
-
-        Args:
-            name: of the output.
-
-        Returns:
-            The reason; empty where it sets it.
-        """
+        """Why the device cannot set an output; empty where it can."""
         return self._driver.output_problem(name)
 
     def set_output(self, name: str, value: float) -> None:
-        """Have an output of the device take a value.
-
-        Args:
-            name: of the output, one without `output_problem`.
-            value: what it takes.
-        """
+        """Set an output of the device, one without `output_problem`."""
         super().set_output(name, value)
         self._driver.set_output(name, value)
 
@@ -303,7 +243,7 @@ class DrivenMachine(Machine):
         self._look_twice()
 
     def _look_twice(self) -> None:
-        """Read until two readings in a row agree: drives go on where they are, not where one was misread."""
+        """Read until two readings in a row agree, so that drives are not enabled at a misread position."""
         agreed = 0
         self._began = time.monotonic()
         self._watch = ReadingWatch(self.limits)
@@ -345,7 +285,7 @@ class DrivenMachine(Machine):
         self.saturated = self._limiter.limited.copy()
 
     def _rest(self) -> None:
-        """Nobody has commanded for too long."""
+        """Disable the drives: no command for too long."""
         resting = self._driver.resting
         reason = f"no command for {self.command_timeout:g} s: {resting or 'drives are off'} until they are enabled anew"
         if not self.real:
@@ -358,13 +298,13 @@ class DrivenMachine(Machine):
             self._fail(reason)
 
     def _home_or_command(self) -> Array:
-        """Return where to be: as commanded, or as found, before there is a command."""
+        """The target (n_actuated,): as commanded, or as measured before the first command."""
         if self._command is None:
             self._command = self._seen[1].copy()
         return self._command
 
     def _home_axes(self, homing: Homing, dt: float) -> None:
-        """Do one period of homing, and give the scale its zeros in the end; it waits while no reading comes."""
+        """One period of homing, which waits while no reading comes; at its end the scale gets its zeros."""
         places = self._scale.to_device(self._seen[1])
         targets = homing.targets(places, self._scale.units, dt if self._fresh else 0.0)
         reading = self._driver.exchange(targets)
@@ -405,7 +345,7 @@ class DrivenMachine(Machine):
         self._seen = (taken, positions, np.zeros_like(velocities))
 
     def _tell_off(self, always: bool = False) -> str:
-        """Tell the drives to let go, where they may be on; return the warning where they could not be told."""
+        """Disable the drives where they may be on; the warning if that failed."""
         if not (self._may_be_on or always):
             return ""
         try:
@@ -418,13 +358,13 @@ class DrivenMachine(Machine):
         return ""
 
     def _tell_again(self) -> None:
-        """A line may come back to life."""
+        """Try again: a line may come back to life."""
         before = self._untold
         if not self._tell_off():
             self.fault = self.fault.replace(before, "the drives are off by now")
 
     def _take(self, reading: Reading) -> bool:
-        """Take a reading, if it is a new one that actuators can have come to; return whether it was."""
+        """Accept a reading if it is new and plausible; whether it was."""
         if reading.time <= self._asked:
             return False
         positions = self._scale.to_joints(reading.positions)
@@ -453,7 +393,7 @@ class DrivenMachine(Machine):
         return True
 
     def _attempt(self, act: Callable[[], None]) -> bool:
-        """Do what may fail; a failure is a fault, after which the drives are told to let go. Whatever is raised."""
+        """Run `act`; any exception becomes a fault, after which the drives are disabled."""
         try:
             act()
         except GivenUpError as error:
@@ -468,7 +408,7 @@ class DrivenMachine(Machine):
         return True
 
     def _give_up(self, reason: str) -> None:
-        """The drives are to be off, before all of them were on: no fault, where they can be told."""
+        """Abandon enabling before all drives were on: no fault, where they can be disabled."""
         if self.lifecycle is Lifecycle.ACTIVE:
             self.deactivate()
         else:
@@ -482,6 +422,6 @@ class DrivenMachine(Machine):
         self.lifecycle = Lifecycle.FAULT
 
     def _warn(self, warning: str) -> None:
-        """Have the fault say that drives may be on."""
+        """Add to the fault that drives may be on."""
         if warning and warning not in self.fault:
             self.fault = f"{self.fault}; {warning}" if self.fault else warning

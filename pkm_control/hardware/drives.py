@@ -17,9 +17,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Drives:
-    """What a machine has: a driver, its scale, where home is (n_actuated,) [rad or m], and axes that need homing.
-
-    `axes` says for people what the device calls each actuator, and `unit` in what it counts, where the driver tells.
+    """A machine's driver, its scale, its home position (n_actuated,) [rad or m] and the axes that need homing. For
+    messages, `axes` names each actuator as the device does and `unit` is what the device counts in, where known.
     """
 
     driver: Driver

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Homing: how axes whose encoders do not know where they are find out, one after the other.
+"""Homing of axes with incremental encoders, one after the other.
 
-Each axis moves slowly until its reference shows: a switch that closes, a stop that it runs against, or the index pulse
-of its encoder. A switch is approached a second time, slower, for the sake of repeatability. After that the axis backs
-off from it. What does not show within the travel that it may take is an error, with the axis in it.
+Each axis moves slowly until its reference shows: a limit switch, a hard stop, or the encoder's index pulse. A switch is
+approached a second time, slower, for repeatability, and the axis then backs off. No reference within the permitted
+travel is an error that names the axis.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class HomingError(Exception):
 
 @dataclass(frozen=True)
 class AxisHoming:
-    """How one axis is homed. Lengths in rad or m of the joint.
+    """How one axis is homed; lengths in rad or m of the joint.
 
-    `direction` +1 or -1 in which the reference lies, `speed` 1/s, `at`: joint position at the reference, `travel`: the
-    furthest that the axis goes to find it, `back_off`: how far it leaves it afterwards. A stop shows where the axis
-    lags `lag` behind its command, or its load exceeds `load` [units of the device].
+    `direction` (+1 or -1) towards the reference, `speed` [rad/s or m/s], `at`: joint position at the reference,
+    `travel`: furthest distance of the search, `back_off`: distance it leaves afterwards. A hard stop shows where the
+    axis lags `lag` behind its command, or its load exceeds `load` [units of the device].
     """
 
     actuator: int
@@ -58,12 +58,8 @@ class _Phase(Enum):
 
 
 class Homing:
-    """The axes one after the other: `targets`, then `observe`, once per period, until `done`.
-
-    `found` has the device's position at the reference of each axis that is done.
-
-    Args:
-        axes: in their order.
+    """Homes axes in the given order: `targets`, then `observe`, once per period, until `done`. `found` has the device's
+    position at the reference of each axis that is done.
     """
 
     def __init__(self, axes: Sequence[AxisHoming]) -> None:
@@ -81,19 +77,16 @@ class Homing:
 
     @property
     def doing(self) -> str:
-        """What happens now, in words."""
+        """The present step, in words."""
         return f"{self._left[0].name} {self._phase.value}" if self._left else "done"
 
     def targets(self, positions: Array, units: Array, dt: float) -> Array:
-        """Where the axes are to go now.
+        """Target positions (n_actuated,) in the device's units.
 
         Args:
-            positions: as read last (n_actuated,), device's units.
-            units: of the device per rad or m, with the sign of the direction (n_actuated,).
+            positions: last reading (n_actuated,), device's units.
+            units: device units per rad or m (n_actuated,), with the sign of the direction.
             dt: since the last call [s].
-
-        Returns:
-            Positions (n_actuated,) in the device's units.
         """
         if self._targets is None:
             self._targets = positions.copy()
@@ -109,15 +102,7 @@ class Homing:
         return self._targets.copy()
 
     def observe(self, reading: Reading, units: Array) -> None:
-        """Take what the device said to it.
-
-        Args:
-            reading: of the device.
-            units: as for `targets`.
-
-        Raises:
-            HomingError: the reference does not show, or the device does not measure it.
-        """
+        """Take a reading, `units` as in `targets`; HomingError where no reference shows or the device lacks it."""
         if not self._left or self._targets is None:
             return
         axis = self._left[0]

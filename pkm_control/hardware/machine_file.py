@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file of one machine (YAML): its port, and for each actuator number, sign, offset, units and limits.
+"""The YAML file of one machine: its port, and for each actuator number, sign, offset, units and limits.
 
-`docs/hardware.md` has every key. What is wrong is said with the element, the problem and the remedy.
+`docs/hardware.md` has every key. Errors name the element, the problem and the remedy.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ _TURN = 2.0 * math.pi
 
 @dataclass(frozen=True, eq=False)
 class MachineFile:
-    """A file that was read: what holds for every kind of machine. `section` and `actuators` go to the driver.
-
-    `limits` has what the file states of each actuator: lower, upper, velocity, acceleration; infinite where it is mute.
+    """A file as read, common to every kind of machine; `section` and `actuators` go to the driver. `limits` has what
+    the file states of each actuator: lower, upper, velocity, acceleration; infinite where unstated.
     """
 
     source: str
@@ -45,17 +44,7 @@ class MachineFile:
     limits: Mapping[str, tuple[float, float, float, float]]
 
     def of(self, mechanism: Mechanism) -> tuple[Section, ...]:
-        """The section of each actuator, in the robot's order.
-
-        Args:
-            mechanism: the robot.
-
-        Returns:
-            (n_actuated,) sections.
-
-        Raises:
-            MachineFileError: actuators are missing, or there is one that the robot does not have.
-        """
+        """The section of each actuator, in the robot's order; MachineFileError: one is missing, or not the robot's."""
         names = mechanism.actuated_joints
         for name in names:
             if name not in self.actuators:
@@ -68,17 +57,7 @@ class MachineFile:
         return tuple(self.actuators[name] for name in names)
 
     def lowered(self, limits: ActuatorLimits) -> ActuatorLimits:
-        """The tighter of the description's limits and the file's.
-
-        Args:
-            limits: of the description.
-
-        Returns:
-            Limits that keep both.
-
-        Raises:
-            MachineFileError: one of the file is wider than the description's, and looks like another unit's.
-        """
+        """The tighter of the description's limits and the file's; MachineFileError for a wider one in a wrong unit."""
         if not self.limits:
             return limits
         lower, upper, velocity, acceleration = np.array([self.limits[name] for name in limits.names]).T
@@ -99,7 +78,7 @@ class MachineFile:
         )
 
     def _require_si(self, name: str, key: str, value: float, turns: bool) -> None:
-        """Refuse a limit that says nothing as it stands, and would if it were in degrees or millimetres."""
+        """Refuse a limit that is meaningless as it stands, but would make sense in degrees or millimetres."""
         if not math.isfinite(value):
             return
         per_time = "/s" if key == "velocity" else ""
@@ -116,17 +95,7 @@ class MachineFile:
 
 
 def read_machine_file(path: str | Path) -> MachineFile:
-    """Read the file of a machine, as far as every kind has it; drivers read the rest.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        What is in it.
-
-    Raises:
-        MachineFileError: it cannot be read or used.
-    """
+    """Read the part of a machine's file that every kind has (MachineFileError if unusable); drivers read the rest."""
     source, values = read_yaml(path)
     top = Section(source, "", values)
     kind = top.text("machine", choices=tuple(KINDS))
@@ -142,15 +111,8 @@ def read_machine_file(path: str | Path) -> MachineFile:
 
 
 def check_kind(kind: str, file: MachineFile | None) -> None:
-    """Refuse a kind of machine that its file or this installation does not allow.
-
-    Args:
-        kind: one of `KINDS`.
-        file: of the machine; a loopback needs none, and takes that of any kind.
-
-    Raises:
-        MachineFileError: the file is missing, or of another kind.
-        NotInstalledError: a library is missing.
+    """Refuse a kind of machine (one of `KINDS`) with a missing or wrong file (MachineFileError) or library. A loopback
+    needs no file, and takes that of any kind. NotInstalledError: a library is missing.
     """
     if file is None and kind != LOOPBACK:
         remedy = "docs/hardware.md shows how to write it"
@@ -172,18 +134,10 @@ def _limits_of(section: Section) -> tuple[float, float, float, float]:
 
 
 def scale_of(sections: Sequence[Section], units: Sequence[float], zero: Sequence[float]) -> Scale:
-    """The scale of a device.
+    """The scale of a device; MachineFileError where a sign or an offset makes no sense.
 
-    Args:
-        sections: of the actuators, with `sign` and `offset`: the joint's position where the device is at its zero.
-        units: of the device for each rad or m of the joint, greater than zero.
-        zero: of the device, in its units.
-
-    Returns:
-        The scale.
-
-    Raises:
-        MachineFileError: a sign or an offset makes no sense.
+    `sections` have `sign` and `offset`: the joint's position at the device's zero. `units` of the device for each rad
+    or m of the joint are positive, `zero` is in its units.
     """
     signs = [section.sign("sign") for section in sections]
     offsets = [section.number("offset", 0.0) for section in sections]
@@ -191,17 +145,7 @@ def scale_of(sections: Sequence[Section], units: Sequence[float], zero: Sequence
 
 
 def homing_of(sections: Sequence[Section]) -> tuple[AxisHoming, ...]:
-    """How the actuators are homed that have a section `homing`, in the order of their key `order`.
-
-    Args:
-        sections: of the actuators.
-
-    Returns:
-        One for each of these.
-
-    Raises:
-        MachineFileError: a key is wrong or missing.
-    """
+    """Homing of the actuators that have a section `homing`, in the order of their key `order`."""
     axes: list[tuple[int, AxisHoming]] = []
     for i, actuator in enumerate(sections):
         values = actuator.mapping("homing")

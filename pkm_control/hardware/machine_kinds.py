@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which machines there are besides the simulated one: plain data, for whoever offers them to a user.
-
-Drivers are imported when they are asked for: each needs its own libraries.
-"""
+"""The kinds of machines besides the simulated one, as plain data: drivers and libraries are imported on demand."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ SIMULATED, LOOPBACK = "simulated", "loopback"
 
 @dataclass(frozen=True)
 class Kind:
-    """The module of a driver, whose `drives(file, mechanism, home)` makes it; what it needs, and how to get that.
-
-    Where `ends` is set, the module's `ends(file, mechanism)` says how far the device lets the joints go.
+    """The module of a driver, whose `drives(file, mechanism, home)` makes it; its libraries and how to get them. Where
+    `ends` is set, the module's `ends(file, mechanism)` gives the joint limits of the device.
     """
 
     module: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a machine says about itself, and the states of its life."""
+"""The state that a machine reports, and the states of its life cycle."""
 
 from __future__ import annotations
 
@@ -33,12 +33,9 @@ class CommandMode(Enum):
 class MachineState:
     """A reading: positions, velocities and efforts (n_actuated,) of the actuators.
 
-    `time` [s] of the machine's clock, at which it was taken: it stays where it is as long as no new one comes.
-
-    `wrench` (6,) is what a force-torque sensor feels being done to the platform, in the sensor's frame [N, N m]; None
-    where there is no sensor.
-
-    `fault` is empty unless the life cycle is FAULT; the readings are then the last good ones, never NaN.
+    `time` [s] of the machine's clock at which it was taken: it stands still as long as no new reading comes. `wrench`
+    (6,) is the force-torque sensor's reading of the load on the platform, in the sensor's frame [N, N m]; None without
+    sensor. `fault` is empty unless the life cycle is FAULT; the readings are then the last good ones, never NaN.
     """
 
     time: float

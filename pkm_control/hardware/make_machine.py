@@ -20,18 +20,7 @@ _LOOPBACK_TIMEOUT = 0.5  # s
 
 
 def limits_of(mechanism: Mechanism, file: MachineFile | None = None) -> ActuatorLimits:
-    """The limits of a machine's actuators: the tightest of the description's, the file's, and what the device takes.
-
-    Args:
-        mechanism: the robot.
-        file: of the machine; None where there is none.
-
-    Returns:
-        The limits.
-
-    Raises:
-        MachineFileError: the file is one of another robot, or has an error.
-    """
+    """Limits of the actuators: the tightest of the description's, the file's and the device's."""
     limits = ActuatorLimits.of(mechanism)
     if file is None or not file.actuators:
         return limits
@@ -45,36 +34,12 @@ def limits_of(mechanism: Mechanism, file: MachineFile | None = None) -> Actuator
 
 
 def limits_by_file(mechanism: Mechanism, path: str) -> ActuatorLimits:
-    """As `limits_of`, from the path of the file; empty: no file.
-
-    Args:
-        mechanism: the robot.
-        path: of the file.
-
-    Returns:
-        The limits.
-
-    Raises:
-        MachineFileError: the file cannot be used.
-    """
+    """As `limits_of`, from the path of the file; an empty path means no file."""
     return limits_of(mechanism, read_machine_file(path)) if path else ActuatorLimits.of(mechanism)
 
 
 def make_drives(kind: str, kinematics: Kinematics, file: MachineFile | None) -> Drives:
-    """Driver and scale of a machine, as its file has them; no device is opened.
-
-    Args:
-        kind: one of `KINDS`.
-        kinematics: of the robot.
-        file: of the machine; a loopback needs none, and takes that of any kind.
-
-    Returns:
-        What the machine has.
-
-    Raises:
-        MachineFileError: the file is missing, of another kind, or has an error.
-        NotInstalledError: a library is missing.
-    """
+    """Driver and scale by kind (one of `KINDS`) and file, as `check_kind` permits them; no device is opened."""
     check_kind(kind, file)
     home = np.array(kinematics.inverse(kinematics.home).actuated, dtype=np.float64)
     drives: Drives = importlib.import_module(KINDS[kind].module).drives(file, kinematics.mechanism, home)
@@ -82,20 +47,7 @@ def make_drives(kind: str, kinematics: Kinematics, file: MachineFile | None) -> 
 
 
 def make_machine(kind: str, kinematics: Kinematics, file: MachineFile | None) -> DrivenMachine:
-    """A machine behind a driver.
-
-    Args:
-        kind: one of `KINDS`.
-        kinematics: of the robot.
-        file: of the machine; a loopback needs none, and takes that of any kind for its limits.
-
-    Returns:
-        The machine, unconfigured.
-
-    Raises:
-        MachineFileError: the file is missing, of another kind, or has an error.
-        NotInstalledError: a library is missing.
-    """
+    """An unconfigured machine behind the driver of `make_drives`, which raises the same errors."""
     drives = make_drives(kind, kinematics, file)
     timeout = _LOOPBACK_TIMEOUT if file is None else file.command_timeout
     return DrivenMachine(limits_of(kinematics.mechanism, file), drives, timeout, real=kind != LOOPBACK)

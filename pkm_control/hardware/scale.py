@@ -21,34 +21,13 @@ class Scale:
 
     @staticmethod
     def one_to_one(n: int) -> Scale:
-        """Return the scale of a device that speaks the units of the joints.
-
-        Args:
-            n: number of actuators.
-
-        Returns:
-            The scale.
-        """
+        """The scale of a device that speaks the units of the joints."""
         return Scale(np.ones(n), np.zeros(n), np.zeros(n))
 
     def to_device(self, joints: Array) -> Array:
-        """Return the device's positions for joint positions (n_actuated,) [rad or m].
-
-        Args:
-            joints: positions (n_actuated,) [rad or m].
-
-        Returns:
-            The device's, in its units.
-        """
+        """The device's positions (n_actuated,) in its units for joint positions (n_actuated,) [rad or m]."""
         return np.asarray(self.zero + self.units * (joints - self.offset))
 
     def to_joints(self, device: Array) -> Array:
-        """Return joint positions (n_actuated,) [rad or m] for the device's.
-
-        Args:
-            device: positions (n_actuated,) in its units.
-
-        Returns:
-            Those of the joints [rad or m].
-        """
+        """Joint positions (n_actuated,) [rad or m] for the device's (n_actuated,) in its units."""
         return np.asarray(self.offset + (device - self.zero) / self.units)

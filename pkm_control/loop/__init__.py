@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs each control period: the fixed-rate loop, observer, follower, guard."""
+"""One control period: the fixed-rate loop, observer, follower, guard."""

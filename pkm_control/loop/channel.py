@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages between the process of a control loop and the one that asks it, over a socket."""
+"""Messages over a socket between the process of a control loop and its parent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AT_ONCE = 1 << 16  # bytes that one period takes from the socket: a long motion
 
 
 class Kind(Enum):
-    """What a message between the two processes is."""
+    """Kinds of messages between the two processes."""
 
     BUILD = 0
     RUN = 1  # make contact with the machine, and begin
@@ -30,7 +30,7 @@ class Kind(Enum):
 
 
 class Channel:
-    """Pickled messages over a socket that is never waited for, unless that is asked for."""
+    """Pickled messages over a socket; only `wait`, `ready` and `put` wait."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -44,7 +44,7 @@ class Channel:
 
     @property
     def hung_up(self) -> bool:
-        """Whether the other half is gone, though what it said before may wait to be read."""
+        """Whether the other half is gone, though its last messages may wait to be read."""
         return self.closed or bool(self._hang_up.poll(0))
 
     def wait(self) -> Any:
@@ -57,7 +57,7 @@ class Channel:
         return None
 
     def poll(self) -> list[Any]:
-        """Take what has come, as much as one period may."""
+        """The messages that have come, as many as one period may take."""
         if not self._incoming.poll(0):  # nearly always; to try would raise and catch an error
             return []
         self._receive(socket.MSG_DONTWAIT)
@@ -67,7 +67,7 @@ class Channel:
         return found
 
     def ready(self, longest: float) -> bool:
-        """Wait for something to come, for so long at most [s]; return whether it has."""
+        """Wait up to `longest` [s] for something to come; whether it has."""
         return bool(select.select([self._end], [], [], longest)[0])
 
     def send(self, message: Any) -> None:

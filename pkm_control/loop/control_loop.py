@@ -46,15 +46,10 @@ class Period:
 
 
 class ControlLoop:
-    """A machine and its follower. All calls are for one thread, the loop's.
+    """A machine and its follower, both at `rate` [Hz]. All calls must come from one thread, the loop's.
 
     Any exception in a period is a fault of the machine: brakes closed, drives off, and the text says why. A reading
-    that is older than the guard allows is none.
-
-    Args:
-        machine: that is commanded.
-        follower: that commands it.
-        rate: of both [Hz].
+    that is older than the guard allows counts as none. Requests return why not, empty where they succeed.
     """
 
     def __init__(self, machine: Machine, follower: TrajectoryFollower, rate: float) -> None:
@@ -83,20 +78,8 @@ class ControlLoop:
         delay: float = 0.0,
         space: KeepOuts | None = None,
     ) -> ControlLoop:
-        """A loop around a law, with a guard that falls back on gravity.
-
-        Args:
-            machine: that is commanded.
-            controller: the law.
-            rate: of both [Hz].
-            delay: from a reading to the beginning of the time in which its command acts [periods].
-            space: places that the tool keeps out of.
-
-        Returns:
-            The loop.
-
-        Raises:
-            ValueError: a rate that is not greater than zero.
+        """A loop around a law, with a guard that falls back on gravity; `rate` of machine and law [Hz] > 0. `delay`
+        [periods]: from a reading to the beginning of the time in which its command acts; `space`: keep-out volumes.
         """
         if not (math.isfinite(rate) and rate > 0.0):
             raise ValueError(f"rate is {rate} Hz; give a number greater than zero")
@@ -132,7 +115,7 @@ class ControlLoop:
     # Power of the drives
 
     def configure(self) -> str:
-        """Make contact with the machine: inactive, drives off; return why not, empty where it is done."""
+        """Connect the machine: inactive, drives off."""
         self.machine.configure()
         self._read = math.nan
         self.follower.restart()
@@ -140,7 +123,7 @@ class ControlLoop:
         return self.machine.fault
 
     def enable(self) -> str:
-        """Have the drives follow commands; the platform is held where it is. Return why not; empty where it is done."""
+        """Enable the drives; the platform is held at its pose."""
         machine = self.machine
         if machine.lifecycle is Lifecycle.ACTIVE:
             return ""
@@ -151,19 +134,19 @@ class ControlLoop:
         return machine.fault or ("" if machine.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
 
     def disable(self, reason: str = "the drives were disabled") -> str:
-        """Turn the drives off; what moves ends at once. Return a warning where a drive could not be told."""
+        """Disable the drives; what moves ends at once. Returns a warning where a drive may still be on."""
         self.machine.deactivate()
         self._drives_off(reason)
         return self.machine.untold
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> str:
-        """Turn the drives off at once, until `reset`; return a warning where a drive could not be told."""
+        """Disable the drives at once, until `reset`; a warning where a drive may still be on."""
         self.machine.emergency_stop(reason)
         self._drives_off(reason)
         return self.machine.untold
 
     def reset(self) -> str:
-        """Lead the machine out of a fault: inactive, drives off; return why not, empty where it is done."""
+        """Lead the machine out of a fault: inactive, drives off."""
         self.machine.reset()
         if self.machine.lifecycle is Lifecycle.ACTIVE:
             self.machine.deactivate()
@@ -173,19 +156,12 @@ class ControlLoop:
         return self.machine.fault
 
     def shut_down(self, reason: str = "the robot was switched off") -> str:
-        """Turn the drives off and give the line to them free, whatever state they are in.
-
-        Args:
-            reason: why, for a motion that runs.
-
-        Returns:
-            A warning where a drive could not be told; empty where all are off.
-        """
+        """Disable the drives and close the line in any state; a warning where a drive may still be on."""
         self.follower.end(Outcome.STATE_LOST, reason)
         return self.machine.shut_down()
 
     def _drives_off(self, reason: str) -> None:
-        """Tell the follower that the drives were turned off; nothing that was asked for before moves them again."""
+        """Tell the follower that the drives were disabled; no earlier request moves them again."""
         self.stops += 1
         self.follower.drives_off(reason)
         self._tell_follower()
@@ -209,14 +185,7 @@ class ControlLoop:
         return self.machine.fault or (action.reason if action is not None and action.mode is Mode.STOPPED else "")
 
     def period(self, periods: int = 1) -> Period:
-        """Do one control period.
-
-        Args:
-            periods: how many of them pass on the clock; a simulated machine catches up `CATCH_UP` at most.
-
-        Returns:
-            What was read and done.
-        """
+        """Do one control period; `periods` pass on the clock, of which a simulated machine catches up `CATCH_UP`."""
         try:
             done = self._control()
             if not self.machine.real:
@@ -249,7 +218,7 @@ class ControlLoop:
         return Period(state, action)
 
     def _failed(self, error: Exception) -> Period:
-        """Turn the drives off for an exception, whose text is the fault from now on."""
+        """Disable the drives for an exception, whose text becomes the fault."""
         reason = f"the control loop failed: {type(error).__name__}: {error}"
         if not self.machine.fault:
             self.machine.emergency_stop(reason)
@@ -271,14 +240,7 @@ class ControlLoop:
         self.on_payload(payload)
 
     def require_outputs(self, names: tuple[str, ...]) -> None:
-        """Refuse outputs that the machine does not have.
-
-        Args:
-            names: of outputs.
-
-        Raises:
-            PathEventError: of the first that cannot be set.
-        """
+        """Refuse outputs that the machine does not have: PathEventError for the first that cannot be set."""
         for problem in (self.machine.output_problem(name) for name in names):
             if problem:
                 raise PathEventError(problem)

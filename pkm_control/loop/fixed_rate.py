@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loop at a fixed rate on the monotonic clock, honest about the deadlines it misses."""
+"""A loop at a fixed rate on the monotonic clock, which counts the deadlines that it misses."""
 
 from __future__ import annotations
 
@@ -24,11 +24,7 @@ _SPINS = (100e-6, 25e-6)  # s, before a deadline: where Linux wakes a thread up 
 
 
 def sleep_precisely() -> bool:
-    """Have the thread that calls woken when its sleep ends, not up to 50 us later as Linux does to save power.
-
-    Returns:
-        Whether this system can do that.
-    """
+    """Wake the calling thread when its sleep ends, not up to 50 us later as Linux does to save power; false: cannot."""
     try:
         return bool(ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, _SLACK, 0, 0, 0) == 0)
     except (AttributeError, OSError):  # not Linux
@@ -37,9 +33,8 @@ def sleep_precisely() -> bool:
 
 @dataclass(frozen=True)
 class LoopStatistics:
-    """How a loop ran: `rate` [Hz] is the mean; deviations [s] are of the periods from the wanted one.
-
-    `missed` counts deadlines without a wake-up within half a period: a pause of three periods misses two.
+    """How a loop ran: `rate` [Hz] is the mean; deviations [s] are of the periods from the wanted one. `missed` counts
+    deadlines without a wake-up within half a period: a pause of three periods misses two.
     """
 
     wanted_rate: float
@@ -52,22 +47,14 @@ class LoopStatistics:
 
     @property
     def deadlines(self) -> int:
-        """How many there were: a missed one may have been met late, or not at all."""
+        """Number of deadlines: a missed one may have been met late, or not at all."""
         if self.wakes < 2 or not self.rate > 0.0:
             return max(self.wakes, self.missed)
         return max(self.wakes, self.missed, round((self.wakes - 1) / self.rate * self.wanted_rate) + 1)
 
 
 def statistics(stamps: Array, wanted_rate: float) -> LoopStatistics:
-    """What the wake-up times of a loop say about it.
-
-    Args:
-        stamps: times of wake-ups (n,) [s].
-        wanted_rate: of the loop [Hz].
-
-    Returns:
-        Its rate, deviations and missed deadlines; zeros where there are fewer than two wake-ups.
-    """
+    """Statistics of wake-up times (n,) [s] of a loop at `wanted_rate` [Hz]; zeros for fewer than two wake-ups."""
     periods = np.diff(np.asarray(stamps, dtype=np.float64))
     if periods.size == 0:
         return LoopStatistics(wanted_rate, 0.0, 0.0, 0.0, 0.0, len(stamps), 0)
@@ -85,20 +72,14 @@ def statistics(stamps: Array, wanted_rate: float) -> LoopStatistics:
 
 
 class FixedRateLoop:
-    """Wakes at start + k / rate. Sleeps until shortly before the deadline, then spins, so that it wakes in time.
+    """Wakes at start + k / rate [Hz]. Sleeps until shortly before the deadline, then spins, so that it wakes in time.
 
-    Deadlines that have passed are not caught up by a burst: the loop wakes once, for the last of them, and goes on
-    with the next one in the future. `missed` counts those that were skipped or met more than half a period late.
-    Where the work takes longer than a period again and again, the loop pauses between: with a real-time priority it
-    would leave nothing to the rest of the system.
+    Deadlines that have passed are not caught up by a burst: the loop wakes once, for the last of them, and goes on with
+    the next one in the future. `missed` counts those that were skipped or met more than half a period late. Where the
+    work repeatedly takes longer than a period, the loop pauses between: with a real-time priority it would leave
+    nothing to the rest of the system.
 
-    To be restarted in the thread that waits.
-
-    Args:
-        rate: of the loop [Hz].
-
-    Raises:
-        ValueError: the rate is not greater than zero.
+    Call `restart` in the thread that waits. ValueError where the rate is not greater than zero.
     """
 
     def __init__(self, rate: float) -> None:
@@ -122,11 +103,11 @@ class FixedRateLoop:
 
     @property
     def left(self) -> float:
-        """Until the next deadline [s]; negative where it has passed."""
+        """Time until the next deadline [s]; negative where it has passed."""
         return self._start + (self._tick + 1) * self.period - time.monotonic()
 
     def wait(self) -> int:
-        """Wait for the next deadline; return how many periods passed since the last wake-up: 1 when all is well."""
+        """Wait for the next deadline; the number of periods since the last wake-up: 1 when all is well."""
         before = self._tick
         now = time.monotonic()
         late = int((now - self._start) * self.rate)  # the last deadline that has passed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller does from reading to reading: hold, follow a motion or an operator, stop without readings."""
+"""From reading to reading: hold, follow a motion or an operator, stop without readings."""
 
 from __future__ import annotations
 
@@ -49,33 +49,30 @@ class TrajectoryFollower:
 
     Readings carry their time [s], on whose clock motions run, at the speed override. When readings come back after a
     silence, and the law can lead the platform to its reference within what the drives can do, the motion goes on where
-    it was. Otherwise the platform is caught: it is brought to rest from where it is found, as it moves there, and held;
-    a motion is paused meanwhile, and goes on after a way back to its path, unless the silence was so long that it is
-    lost. A clock of the readings that jumps moves nothing: as much time passes then as between their arrivals.
+    it was. Otherwise the platform is caught: it is brought to rest from its measured pose and twist, and held; a motion
+    is paused meanwhile, and goes on after a way back to its path, unless the silence was so long that it is lost. A
+    clock of the readings that jumps moves nothing: time then advances by the interval between their arrivals.
 
-    What an operator asks for is answered with an empty text where it is done, and else with why not:
+    Operator requests return an empty text where they succeed, else the reason why not:
 
     * `pause` halts the motion on its path, `resume` goes on with it; where the platform was jogged away meanwhile, it
-      first moves back to the path. A pause holds until it is resumed or stopped, goals or not.
+      first moves back to the path. A pause holds until it is resumed or stopped, whether or not goals come.
     * `stop` ends motions and jogs by a deceleration on their way, then holds.
-    * A law that needs a force-torque sensor hears it by `force.hear`. Where that falls silent, what moves is ended by a
+    * A law that needs a force-torque sensor gets its readings by `force.hear`. Where they cease, a motion is ended by a
       deceleration on its way under position control, and at rest nothing is sent any more (stop category 1), until
       readings come again: then the platform is held where it is found.
     * Jogs are for a platform that holds, or is paused and at rest.
-    * What happens on the way of a motion besides moving is in `effects`, whose `on_output` may be set.
+    * `effects` has the effects of a motion besides moving; its `on_output` may be set.
     * `begin_change` goes to another working mode (`ModeChange`). A pause or a stop halts it on its way, `resume` goes
       on; motions and jogs wait for its end.
-    * A motion on a moving frame is ended by a deceleration on its way where its belt does what was not predicted, and
-      by a pause or a lower speed override: a belt waits for nobody.
+    * A motion on a moving frame is ended by a deceleration on its way where its belt departs from the prediction, and
+      by a pause or a lower speed override: a belt does not wait.
 
     Args:
-        kinematics: of the robot.
-        controller: that computes the commands.
-        guard: that they pass.
         lead: from a reading to the middle of the time in which its efforts act [s]: half a period where they are
             applied at once, one period more where they take effect in the next. The acceleration is that of then.
         abort_after: silence of the readings that loses the motion [s].
-        space: places that the tool keeps out of.
+        space: keep-out volumes of the tool.
         belts: that motions may ride on, by name.
         following_error: distance from the reference [m] at which the platform is lost; 0: see `StrayWatch`.
     """
@@ -134,11 +131,7 @@ class TrajectoryFollower:
     # -- motions ----------------------------------------------------------------------------------------------------
 
     def follow(self, motion: Motion) -> None:
-        """Follow a motion from now on; one that is under way ends as preempted.
-
-        Args:
-            motion: whose outcome tells when it ends, and how.
-        """
+        """Follow a motion from now on; its `outcome` tells how it ends. A motion under way ends as preempted."""
         self.end(Outcome.PREEMPTED, "another motion took over")
         self._jogging, self._border = False, ""
         self.motion = motion
@@ -150,25 +143,15 @@ class TrajectoryFollower:
         self._overtime = 0.0
 
     def drives_off(self, reason: str) -> None:
-        """End at once what moves, because the drives do not follow any more.
-
-        A change of the working mode is halted: the robot stands between two modes, and is held there once drives are
-        on, until somebody says to which of them it shall go.
-
-        Args:
-            reason: why, in words.
+        """End at once what moves, because the drives do not follow any more. A change of the working mode is halted:
+        the robot is between two modes, and is held there once drives are on, until somebody chooses one of them.
         """
         self.end(Outcome.STATE_LOST, reason)
         if self._change is not None:
             self._change.hold_here(WERE_OFF)
 
     def end(self, outcome: Outcome, reason: str = "") -> None:
-        """End the motion that is under way at once, if there is one; the platform holds where its reference is.
-
-        Args:
-            outcome: how the motion ended.
-            reason: the same in words.
-        """
+        """End the motion under way at once, if any; the platform holds at its reference."""
         if self.motion is None:
             return
         self.motion.outcome, self.motion.reason = outcome, reason
@@ -186,7 +169,7 @@ class TrajectoryFollower:
 
     @property
     def paused(self) -> bool:
-        """Whether a pause was asked for that was not ended."""
+        """Whether a pause was requested and not ended."""
         return self._paused if self._change is None else self._change.halted
 
     @property
@@ -196,11 +179,7 @@ class TrajectoryFollower:
 
     @property
     def hold(self) -> Array:
-        """Pose (7,) that is held where nothing moves.
-
-        Raises:
-            PkmError: no reading has come yet.
-        """
+        """Pose (7,) that is held at rest; PkmError where no reading has come yet."""
         if self._hold is None:
             raise PkmError("no measured state yet")
         return self._hold
@@ -217,7 +196,7 @@ class TrajectoryFollower:
 
     @property
     def speed(self) -> float:
-        """Fraction of their plan at which motions run now."""
+        """Present fraction of the planned speed."""
         if self._change is not None:
             return self._change.rate
         return self.override if self.motion is None else self._clock.rate
@@ -225,14 +204,7 @@ class TrajectoryFollower:
     # -- what an operator asks for ----------------------------------------------------------------------------------
 
     def set_override(self, fraction: float) -> str:
-        """Change the speed of motions.
-
-        Args:
-            fraction: of their plan, 0 to 1.
-
-        Returns:
-            Why not; empty where it is done.
-        """
+        """Run motions at a fraction (0 to 1) of their planned speed."""
         if not 0.0 <= fraction <= 1.0:
             return f"the fraction is {fraction:g}; give a number from 0 to 1"
         if 0.0 < fraction < _SLOWEST:
@@ -244,7 +216,7 @@ class TrajectoryFollower:
         return ""
 
     def pause(self) -> str:
-        """Halt the motion on its path; return why not, empty where it is done."""
+        """Halt the motion on its path."""
         if self._change is not None:
             self._change.pause()
             return ""
@@ -264,7 +236,7 @@ class TrajectoryFollower:
         return ""
 
     def resume(self) -> str:
-        """Go on with the motion that is paused; return why not, empty where it is done."""
+        """Go on with the motion that is paused."""
         if self._change is not None:
             return self._change.resume(self.override)
         if self.motion is None or not self._paused:
@@ -287,14 +259,7 @@ class TrajectoryFollower:
         return ""
 
     def stop(self, reason: str = "stopped") -> str:
-        """End what moves by a deceleration on its way, then hold.
-
-        Args:
-            reason: why, for the outcome of the motion.
-
-        Returns:
-            Why not; empty where it is done.
-        """
+        """Decelerate on the way, then hold; `reason` is for the outcome of the motion."""
         if self._change is not None:
             return self.pause()
         if not self._jogging and self.motion is None:
@@ -312,15 +277,7 @@ class TrajectoryFollower:
         return ""
 
     def steer(self, twist: Array, now: float) -> str:
-        """Jog at a twist for a short time.
-
-        Args:
-            twist: (6,) [m/s, rad/s], base axes.
-            now: s, on the clock of the caller.
-
-        Returns:
-            Why not; empty where it is done.
-        """
+        """Jog at a twist (6,) [m/s, rad/s], base axes, for a short time; `now` [s] on the caller's clock."""
         if not np.isfinite(twist).all():
             return "the twist is not finite"
         if not np.any(twist) and not self._jogging:
@@ -332,15 +289,7 @@ class TrajectoryFollower:
         return problem
 
     def jog_to(self, pose: Array, speed: float = 1.0) -> str:
-        """Move to a pose.
-
-        Args:
-            pose: (7,), base frame, that the platform can take; see `Jog.nearest`.
-            speed: share of the usual speed of jogs.
-
-        Returns:
-            Why not; empty where it is done.
-        """
+        """Move to a pose (7,), base frame, as of `Jog.nearest`, at a fraction of the usual jog speed."""
         problem = self._unready_to_jog()
         if problem:
             return problem
@@ -371,14 +320,14 @@ class TrajectoryFollower:
         self._aside = self.motion is not None
 
     def relocate(self) -> None:
-        """Look for the platform anew, from home, with the next reading; what was lost is forgiven."""
+        """Locate the platform anew, from home, with the next reading; what was lost is forgiven."""
         self.stray.forgive()
         if self._change is not None and self._change.lost:
             self._give_up_change()
         self._observer.forget(self.check.mode)
 
     def restart(self) -> None:
-        """Take the next reading as the first one, of a platform at home: the machine was contacted anew."""
+        """Take the next reading as the first one, of a platform at home: the machine was connected anew."""
         self.relocate()
         self.end(Outcome.STATE_LOST, "the machine was contacted anew")
         self._readings = ReadingWatch(self.controller.limits)
@@ -391,14 +340,7 @@ class TrajectoryFollower:
     # -- working modes ----------------------------------------------------------------------------------------------
 
     def begin_change(self, change: ModeChange) -> str:
-        """Change the working mode.
-
-        Args:
-            change: planned from where the platform is held.
-
-        Returns:
-            Why not; empty where it is done.
-        """
+        """Begin a change of the working mode that was planned from the held pose."""
         if self.mode is not Mode.HOLDING or self._hold is None or self._change is not None:
             return f"the controller is {self.mode.name.lower()}; it must hold the platform"
         if np.abs(displacement_between(self._hold, change.way.pose)).max() > _BACK:
@@ -413,7 +355,7 @@ class TrajectoryFollower:
         return ""
 
     def _load(self, payload: Inertial | None) -> None:
-        """The platform carries something else from now on."""
+        """The payload changes from now on."""
         self.controller.load(payload)
         self.check.payload = payload
 
@@ -431,7 +373,7 @@ class TrajectoryFollower:
         self._hold = there.pose.copy()
 
     def _give_up_change(self) -> None:
-        """Forget a change that does not know any more where the robot is."""
+        """Drop a change that has lost the robot's configuration."""
         self._change = None
         self.guard.gravity = self._gravity
 
@@ -444,7 +386,7 @@ class TrajectoryFollower:
         return bool((np.abs(off) > _FAR).any())
 
     def _changing(self, change: ModeChange, time: float, now: float, positions: Array, velocities: Array) -> Action:
-        """What to do for a reading on the way to another working mode."""
+        """The action for a reading on the way to another working mode."""
         silence = now - self._heard
         if silence > self.abort_after:
             why = f"no usable reading for {silence:.3g} s" if math.isfinite(silence) else WERE_OFF
@@ -476,12 +418,12 @@ class TrajectoryFollower:
     # -- one period -------------------------------------------------------------------------------------------------
 
     def _stop_here(self, outcome: Outcome, reason: str, measured: Measured) -> None:
-        """End the motion, and hold where the platform comes to rest rather than where it should have been."""
+        """End the motion, and hold where the platform comes to rest rather than at the reference."""
         self.end(outcome, reason)
         self._catch(reason, measured)
 
     def _catch(self, reason: str, measured: Measured) -> None:
-        """Bring the platform to rest from where it is found, as it moves there; a motion waits for that."""
+        """Bring the platform to rest from its measured pose and twist; a motion waits for that."""
         motion, goes_on = self.motion, not self._paused or self._goes_on
         if motion is not None and (self._passenger is not None or self._clock.time < 0.0):
             self.end(Outcome.STATE_LOST, reason)
@@ -500,7 +442,7 @@ class TrajectoryFollower:
         self._caught = reason if self._jogging else ""
 
     def _out_of_hand(self, reference: Reference, measured: Measured) -> bool:
-        """Whether the law cannot lead the platform to its reference without more than the drives can do."""
+        """Whether leading the platform to its reference takes more than the drives can do."""
         controller = self.controller
         k, limits = controller.kinematics, controller.limits
         missed = np.abs(controller.model.positions(reference.pose) - measured.positions)
@@ -513,16 +455,12 @@ class TrajectoryFollower:
         return bool(controller.saturated.any())
 
     def update(self, time: float, now: float, positions: Array, velocities: Array) -> Action:
-        """What to do for a reading.
+        """The command for a reading, and the reason where it is not the controller's own.
 
         Args:
-            time: when it was taken [s], on the clock of the readings.
-            now: when it came [s], on the clock of the caller.
+            time: of the reading [s], on the readings' clock; `now`: of its arrival [s], on the caller's clock.
             positions: of the actuators (n_actuated,) [rad or m].
             velocities: of the actuators (n_actuated,) [rad/s or m/s].
-
-        Returns:
-            The command to apply, and why, where it is not what the controller asked for.
         """
         silence = now - self._heard
         self._out_of_touch |= now - self._asked > self.guard.max_age
@@ -542,7 +480,7 @@ class TrajectoryFollower:
         return self._last
 
     def _disbelieved(self, now: float, silence: float, doubt: str) -> Action:
-        """Go on as before for a reading that jumps; many of them are a silence, after which nothing goes on."""
+        """Go on as before for a reading that jumps; many of them count as a silence, after which nothing goes on."""
         if self._last is not None and silence <= self.guard.max_age:
             return self._last
         self._doubted = doubt
@@ -595,7 +533,7 @@ class TrajectoryFollower:
         return Action(self.mode, verdict.command, reason, reference, measured, self.speed, verdict.gives_up)
 
     def _strayed(self, reference: Reference, measured: Measured) -> Action:
-        """Let go of a platform that is not where it should be; once it is found again, it is held where it is then."""
+        """Give up a platform that has strayed; once it is located again, it is held at its measured pose."""
         if not self._let_go:
             self._stop_here(Outcome.PATH_TOLERANCE_VIOLATED, self.stray.lost, measured)
         self._let_go, self._jogging, self._hold = True, False, measured.pose.copy()
@@ -604,7 +542,7 @@ class TrajectoryFollower:
         return Action(self.mode, nothing, self.stray.lost, reference, measured, 0.0, gives_up=True)
 
     def _felt(self, measured: Measured, now: float) -> Measured:
-        """Add the wrench for laws that feel; where it is not known, end what moves, and go on once it is again."""
+        """Add the wrench for force laws; where it is unknown, end what moves, and go on once it is known again."""
         lost = self.force.lost
         if lost and not self.moving and self.force.fresh(now):
             self.force.regain()
@@ -615,7 +553,7 @@ class TrajectoryFollower:
         return measured
 
     def _passed(self, time: float, silence: float) -> float:
-        """Return how much time has passed since the last usable reading, as far as anything may move for it [s]."""
+        """Time since the last usable reading, as far as anything may move for it [s]."""
         if not math.isfinite(silence):
             return 0.0
         passed = time - self.time
@@ -624,15 +562,7 @@ class TrajectoryFollower:
         return min(passed, max(self.guard.max_age, _CLOCK_SLACK))
 
     def silent(self, now: float, reason: str = "") -> Action:
-        """What to do when no usable reading has come.
-
-        Args:
-            now: s, on the clock of the caller.
-            reason: why, where it is not mere silence.
-
-        Returns:
-            The fallback of the guard.
-        """
+        """The guard's fallback without a usable reading; `now` [s] of the caller's clock, `reason` if not silence."""
         heard = None if self._heard == -math.inf else self._heard
         self._out_of_touch |= now - self._asked > self.guard.max_age
         self._asked = now
@@ -644,7 +574,7 @@ class TrajectoryFollower:
             self.end(Outcome.STATE_LOST, reason or verdict.reason)
             self._jogging = False
             if self._change is not None:
-                self._change.pause()  # readings may come back; who goes on then, says so
+                self._change.pause()  # readings may come back; going on then takes a request
         reasons = "; ".join(r for r in (self.stray.lost, reason, verdict.reason) if r)
         if self._let_go or (reason and self._out_of_touch):  # efforts for where it was would throw it: brakes hold it
             return Action(self.mode, 0.0 * verdict.command, reasons, speed=self.speed, gives_up=True)
@@ -653,7 +583,7 @@ class TrajectoryFollower:
         return Action(self.mode, command, reasons, speed=self.speed, gives_up=verdict.gives_up)
 
     def _blindly(self, now: float, reason: str) -> Array | None:
-        """Return what brings a platform that moved to rest without readings, by the model; None where it rested."""
+        """The command that brings a moving platform to rest without readings, by the model; None where it rested."""
         last = self._last
         if now - self._heard <= self.guard.max_age or self._change is not None or self._out_of_touch:
             return None
@@ -697,7 +627,7 @@ class TrajectoryFollower:
         return reference
 
     def _ride(self, passenger: Passenger) -> None:
-        """Go on with the belt; end the motion where the belt does what was not predicted."""
+        """Go on with the belt; end the motion where the belt departs from the prediction."""
         problem = passenger.advance(self.time, self._clock, bool(self._stopping))
         if problem and self._clock.time < 0.0:
             self.end(Outcome.STATE_LOST, problem)
@@ -706,7 +636,7 @@ class TrajectoryFollower:
             self._left_behind = self.motion is not None
 
     def _jogged(self, passed: float, now: float) -> Reference:
-        """Return the reference under the operator's hand, which ends when it is at rest."""
+        """The reference while jogging, which ends when it is at rest."""
         self.jog.advance(passed, now)
         reference = self.jog.reference(self.lead)
         self._hold = reference.pose

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion that an operator steers: by a twist, or to a pose, never out of what the machine can do.
+"""Motion that an operator steers: by a twist, or to a pose, always within what the machine can do.
 
-The rate of the motion follows what is asked for through a critically damped filter of second order, so speed and
-acceleration are continuous and the jerk is bounded. It goes from knot to knot, a few milliseconds apart. Before a knot
-becomes part of the reference, it and the way on which the motion would come to rest from there are checked as
-trajectories are (`CurveCheck`), the way to rest with its own twists, accelerations and efforts. Where that fails, the
-motion takes the way to rest that was checked with the knot before: so there always is one, and it ends before the
-border.
+The rate of the motion follows the request through a critically damped filter of second order, so speed and acceleration
+are continuous and the jerk is bounded. It goes from knot to knot, a few milliseconds apart. Before a knot becomes part
+of the reference, it and the way on which the motion would come to rest from there are checked as trajectories are
+(`CurveCheck`), with the twists, accelerations and efforts of that way. Where that fails, the motion takes the way to
+rest that was checked with the knot before: so there always is one, and it ends before the border.
 
-The motion is straight in the platform where the motion space is the same at every pose. Where it turns with the pose,
-the actuators go straight, and forward kinematics says where the platform gets.
+The motion is straight in the platform where the motion space is constant. Where it is configuration-dependent, the
+actuators go straight, and the platform follows by forward kinematics.
 """
 
 from __future__ import annotations
@@ -82,12 +81,8 @@ _Planning = Generator[None, None, tuple[_Knot, PointTrajectory | None]]
 
 
 class Jog:
-    """The reference of one machine under an operator's hand.
-
-    `blocked` says why a motion was stopped at a border, and is empty otherwise.
-
-    Args:
-        check: what the machine can do.
+    """The reference of one machine that an operator jogs, within `check`. `blocked` says why a motion was stopped at a
+    border, and is empty otherwise.
     """
 
     def __init__(self, check: CurveCheck) -> None:
@@ -110,11 +105,7 @@ class Jog:
         self.start(np.array(k.home))
 
     def start(self, pose: Array) -> None:
-        """Begin at rest.
-
-        Args:
-            pose: of the platform (7,), base frame.
-        """
+        """Begin at rest at a pose (7,), base frame."""
         pose = np.array(pose, dtype=np.float64)
         still = np.zeros(6)
         if self._straight:
@@ -138,11 +129,7 @@ class Jog:
         self._room: Room | None = None  # what it may ask of the drives, once that is known
 
     def catch(self, measured: Measured) -> None:
-        """Begin where the platform is found, as it moves there, and come to rest.
-
-        Args:
-            measured: the platform.
-        """
+        """Begin at the measured pose and twist, and come to rest."""
         self.start(measured.pose)
         speeds = np.abs(measured.twist * self._weights)
         if not np.isfinite(speeds).all() or speeds.max() < _FOUND_AT_REST * self.kinematics.characteristic_length:
@@ -157,7 +144,7 @@ class Jog:
         self._pace = self._gentle_enough(knot)
 
     def _gentle_enough(self, knot: _Knot) -> float:
-        """Return the quickest pace at which the drives can bring a platform to rest; else that which asks least."""
+        """The quickest pace at which the drives can bring a platform to rest; else the one that asks least."""
         least, best = math.inf, BANDWIDTH
         for share in CATCHES:
             way = self._way_to_rest(knot, share * BANDWIDTH)
@@ -171,14 +158,8 @@ class Jog:
         return best
 
     def steer(self, twist: Array, now: float) -> None:
-        """Move at a twist, as far as the platform's freedoms and the limits of jogging let it.
-
-        Args:
-            twist: (6,) [m/s, rad/s], base axes.
-            now: s; it holds for `RENEWAL` from then on.
-
-        Raises:
-            PkmError: it is not finite.
+        """Move at a twist (6,) [m/s, rad/s], base axes, for `RENEWAL` from `now` [s] on; PkmError: not finite. It is
+        projected on the platform's degrees of freedom and limited as jogs are.
         """
         if not np.isfinite(twist).all():
             raise PkmError("the twist is not finite")
@@ -190,15 +171,7 @@ class Jog:
         )
 
     def go_to(self, pose: Array, speed: float = 1.0) -> None:
-        """Move to a pose that the platform can take.
-
-        Args:
-            pose: (7,), base frame, as `nearest` gives it.
-            speed: share of the usual one.
-
-        Raises:
-            PkmError: the platform cannot take it.
-        """
+        """Move to a pose (7,), base frame, as of `nearest`, at a fraction of the usual speed; PkmError: unreachable."""
         goal = None
         if not self._straight:
             solution = self.kinematics.inverse(pose, mode=self.check.mode)
@@ -209,17 +182,8 @@ class Jog:
         self._share, self._stopped_way, self.blocked = 1.0, None, ""
 
     def nearest(self, pose: Array, start: Array) -> Array:
-        """The pose nearest to one that the platform can take; towards one far away, the last on the straight way.
-
-        Args:
-            pose: (7,), base frame.
-            start: where the platform is (7,).
-
-        Returns:
-            The pose itself, or the nearest that closes the loops; the motion there may end earlier, at a limit.
-
-        Raises:
-            PkmError: the pose is not usable, or nothing on the way to it is nearer.
+        """The pose (7,), base frame, nearest to `pose` that closes the loops; else the last one straight from `start`.
+        The motion there may end earlier, at a limit. PkmError: the pose is unusable, or nothing on the way is nearer.
         """
         pose = with_unit_quaternions(pose[None])[0]
         if not np.isfinite(pose).all() or abs(np.linalg.norm(pose[3:]) - 1.0) > 1e-6:
@@ -245,16 +209,11 @@ class Jog:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing moves and nothing is asked for."""
+        """Whether nothing moves and nothing is requested."""
         return self._twist is None and self._target is None and not self._end.rate.any() and self._since >= self._tick
 
     def advance(self, dt: float, now: float) -> None:
-        """Let time pass.
-
-        Args:
-            dt: how much [s].
-            now: s, on the clock of `steer`.
-        """
+        """Let dt [s] pass; `now` [s] on the clock of `steer`."""
         if self._twist is not None and now > self._until:
             self._twist = None
         if self.at_rest:
@@ -266,7 +225,7 @@ class Jog:
             moves = bool(self._end.rate.any())
             while moves and self._next_knot is None:
                 self._work()
-            if self._next_knot is None:  # who begins from rest can wait
+            if self._next_knot is None:  # a motion that begins at rest can wait
                 self._since = self._tick
                 return
             self._since = self._since - self._tick if moves else 0.0
@@ -286,25 +245,13 @@ class Jog:
             self._next_knot, self._plan = done.value, None
 
     def reference(self, lead: float) -> Reference:
-        """What the platform should do now.
-
-        Args:
-            lead: how much later than pose and twist the acceleration is taken [s].
-
-        Returns:
-            The motion.
-        """
+        """The present reference; its acceleration is taken `lead` [s] later than pose and twist."""
         at, ahead = self._at(self._since), self._at(self._since + lead)
         return Reference(at.pose, at.twist, ahead.acceleration)
 
     def way_in(self, pose: Array) -> Array | None:
-        """Where to go from a pose outside the joints' ranges, or too near a singularity: towards home.
-
-        Args:
-            pose: of the platform (7,), base frame.
-
-        Returns:
-            The first pose (7,) on the way home where all is well, None where there is none or no way there.
+        """The first good pose (7,) towards home, from one (7,) outside the joints' ranges or too near a singularity.
+        None where there is none or no way there.
         """
         line = self._line(pose, np.array(self.kinematics.home))
         if line is None:
@@ -331,7 +278,7 @@ class Jog:
         return PointTrajectory(times, np.array((a.pose, b.pose)), twists, accelerations)
 
     def _planned(self) -> _Planning:
-        """Return the knot after the present one and the way there: towards what is asked for where that is well."""
+        """The next knot and the way there: towards the request where that passes the checks."""
         here = self._end
         wish = self._wish()
         yield
@@ -380,7 +327,7 @@ class Jog:
         return bool(speeds.max() < slow)
 
     def _wish(self) -> Array | None:
-        """Return the rate that is asked for, within the limits of jogging; None where that is rest."""
+        """The requested rate, within the limits of jogging; None where that is rest."""
         k, here = self.kinematics, self._end
         if self._target is None and self._twist is None:
             return None
@@ -411,7 +358,7 @@ class Jog:
         return scale * (twist if self._straight else rates)
 
     def _next(self, wish: Array) -> _Knot | None:
-        """Return the knot after the present one, None where there is none."""
+        """The next knot, None where there is none."""
         here = self._end
         ways, rates, changes = _filtered(here.rate, here.change, wish, np.array((self._tick,)))
         if self._straight:
@@ -420,9 +367,8 @@ class Jog:
         return self._by_actuators(here, here.place + ways[0], rates[0], changes[0])
 
     def _way_to_rest(self, knot: _Knot, pace: float = BANDWIDTH) -> _Way | None:
-        """Return how the motion comes to rest from a knot, the last sample at rest; None where it cannot.
-
-        It is what `_resting` runs: rates that decay in the filter.
+        """How the motion comes to rest from a knot, the last sample at rest; None where it cannot. It is what
+        `_resting` runs: rates that decay in the filter.
         """
         ticks = self._tick * _STOPS
         times = np.append(ticks[ticks < 8.5 / BANDWIDTH] * (BANDWIDTH / pace), math.inf)
@@ -444,7 +390,7 @@ class Jog:
         return _Way(np.array(rests.pose), twist, acceleration) if np.isfinite(acceleration).all() else None
 
     def _resting(self, base: _Knot, since: float) -> _Knot | None:
-        """Return the knot on the way to rest from a checked one, a time after it [s]."""
+        """The knot on the way to rest from a checked one, a time after it [s]."""
         rest, after = np.zeros_like(base.rate), np.array((since,))
         ways, rates, changes = _filtered(base.rate, base.change, rest, after, self._pace)
         way, rate, change = np.asarray(ways[0]), np.asarray(rates[0]), np.asarray(changes[0])
@@ -456,7 +402,7 @@ class Jog:
         return _Knot(displace(base.pose, way), twist, acceleration, base.place, twist, acceleration)
 
     def _by_actuators(self, near: _Knot, place: Array, rate: Array, change: Array) -> _Knot | None:
-        """Return the knot at a state of the actuators that goes on from another, None where there is none."""
+        """The knot at a state of the actuators that goes on from another, None where there is none."""
         k = self.kinematics
         found = k.forward(place, near=near.pose, seed=near.joints)
         if not closes(found.status):
@@ -471,7 +417,7 @@ class Jog:
         return _Knot(pose, twist, acceleration, place, rate, change, joints)
 
     def _line(self, start: Array, end: Array) -> Array | None:
-        """Return poses (n, 7) from one to another, straight in the platform or in the actuators; None where it ends."""
+        """Poses (n, 7) from one to another, straight in the platform or in the actuators; None where it ends."""
         shares = np.linspace(0.0, 1.0, _WAY_IN)
         if self._straight:
             way = displacement_between(start, end)
@@ -499,7 +445,7 @@ def _filtered(
 
 
 def _turning(turn: Array, rate: Array, change: Array) -> tuple[Array, Array]:
-    """Angular velocity and acceleration (3,) where a rotation vector (3,) has a rate and a change of it."""
+    """Angular velocity and acceleration (3,) from the rate and change of a rotation vector (3,)."""
     turned = rate_matrix(turn)
     return np.asarray(turned @ rate), np.asarray(turned @ change + rate_matrix_rate(turn, rate) @ rate)
 

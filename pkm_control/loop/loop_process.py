@@ -2,12 +2,12 @@
 """A control loop in a process of its own, where nothing else runs: no middleware, and no other thread.
 
 A loop with a real-time priority must not wait for what an ordinary thread holds, and in Python that is the interpreter
-itself. So the loop is alone in its process. It is asked through a socket that it never waits for, and tells each
-period as a row of numbers, with its texts, in memory that both processes see. That the drives are to be off is a mark
-in that memory, too: the loop sees it in the middle of enabling them.
+itself. So the loop is alone in its process. Requests come through a socket that it never waits for, and it publishes
+each period as a row of numbers, with its texts, in shared memory. A mark in that memory also asks for the drives to be
+off: the loop sees it in the middle of enabling them.
 
-The loop's process outlives the one that began it by the moment that it takes to turn the drives off. Where it dies
-itself and cannot, the process that asks does.
+The loop's process outlives its parent by the moment that it takes to disable the drives. Where it dies itself and
+cannot, the parent does.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ UNCONFIGURED = "the machine has not been configured"
 _ROOM = 1 << 22  # bytes, for rows: some seconds of them
 _BEAT_EVERY = 0.05  # s: how often the process that asks says that it lives
 _STILL = 0.5  # s without a period, after which the loop has fallen silent
-_HOPELESS = 1.0  # s without a period, after which nobody waits for its answer
+_HOPELESS = 1.0  # s without a period, after which no answer is waited for
 _LONGEST = 20.0  # s that one request may take; a board that is contacted takes some of them
 _LOOK = 0.02  # s, between two looks whether an answer can still come
 _LAST_RESORT = 15.0  # s, for turning off the drives of a loop that has died
@@ -71,11 +71,11 @@ def _how(status: int | None) -> str:
 
 
 class LoopProcess(RunningLoop):
-    """The half in the process that asks: to be made while it has no other thread.
+    """The half in the parent process, to be made before it has any other thread.
 
     `planning` makes what motions are checked with, from the number of a working mode: (check, jog). `on_output` and
-    `on_payload` are told what happens on the way of motions, with the time of the reading; `say` takes lines for a log.
-    All three are called in a thread of their own.
+    `on_payload` get the effects of motions, with the time of the reading; `say` gets lines for a log. All three are
+    called in a thread of their own.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class LoopProcess(RunningLoop):
         self._answers: dict[int, tuple[threading.Event, list[Any]]] = {}
         self._motions: dict[int, Motion] = {}
         self._rows: Rows | None = None
-        self._wake = 0.0  # s: of the last period that they tell of
+        self._wake = 0.0  # s: of the last period in the figures
         self._seen = 0  # rows that `figures` has given out
         self._planning: Callable[[int], tuple[CurveCheck, Jog]] | None = None
         self._planned: dict[int, tuple[CurveCheck, Jog]] = {}
@@ -130,18 +130,10 @@ class LoopProcess(RunningLoop):
         priority: int,
         last_resort: Callable[[], str] = lambda: "",
     ) -> None:
-        """Have the other process build a loop, which takes as long as it takes.
+        """Build a loop in the other process by `build(*arguments)`, a function of a module; PkmError: impossible.
 
-        Args:
-            build: a function of a module, that makes it.
-            arguments: of it.
-            planning: see above.
-            priority: SCHED_FIFO priority of the loop while it runs, where permitted; 0: ordinary.
-            last_resort: turns the drives off from this process, where that of the loop has died; answers with a warning
-                where they could not be told.
-
-        Raises:
-            PkmError: it cannot be built.
+        `priority`: SCHED_FIFO priority of the loop while it runs, where permitted; 0: ordinary. `last_resort` disables
+        the drives from this process, where the loop's has died; it returns a warning or nothing.
         """
         self._last_resort = last_resort
         if self._reader is None:
@@ -161,25 +153,21 @@ class LoopProcess(RunningLoop):
             self._watchdog.start()
 
     def run(self) -> str:
-        """Make contact with the machine, drives off, and begin; return why not, empty where it is done."""
+        """Connect the machine, drives off, and begin; returns why not, empty where it is done."""
         problem = str(self._send(Kind.RUN, _PATIENCE) or "")
         self.resting = bool(problem) and not self.real
         return problem
 
     def rest(self) -> str:
-        """Turn the drives off, and end periods; return a warning where a drive could not be told."""
+        """Disable the drives, and end periods; returns a warning where a drive may still be on."""
         self._marks.ask_off()
         warning = str(self._send(Kind.REST, _PATIENCE) or "")
         self.resting = True
         return warning
 
     def emergency_stop(self) -> str:
-        """Turn the drives off at once, even while they are being enabled, until a reset.
-
-        Where the loop is silent, its process is ended, and the drives are turned off from here.
-
-        Returns:
-            Why they may be on; empty where they are off.
+        """Disable the drives at once, even while they are being enabled, until a reset. Where the loop is silent, its
+        process is ended, and the drives are disabled from here. Returns why they may be on; empty where they are off.
         """
         self._marks.ask_stop()
         try:
@@ -194,17 +182,17 @@ class LoopProcess(RunningLoop):
             return self.failure or str(error)
 
     def tell_emergency_stop(self) -> None:
-        """The same, and wait for nothing."""
+        """The same without waiting."""
         self._marks.ask_stop()
         self.tell(requests.emergency_stop)
 
     def _beat(self) -> None:
-        """In a thread: say that this process lives."""
+        """In a thread: signal that this process lives."""
         while not self._ended.wait(_BEAT_EVERY):
             self._marks.beat()
 
     def end(self) -> str:
-        """End the process, drives off; return a warning where a drive could not be told."""
+        """End the process, drives off; returns a warning where a drive may still be on."""
         warning = ""
         if self._reader is not None and not self.failure:
             try:
@@ -234,7 +222,7 @@ class LoopProcess(RunningLoop):
                 os.kill(self.pid, signal.SIGKILL)
 
     def _reap(self, patience: float) -> int | None:
-        """How the process has ended; None where it has not, so long [s]."""
+        """How the process has ended; None where it has not within `patience` [s]."""
         until = time.monotonic() + patience
         while True:
             with self._reaping, contextlib.suppress(ChildProcessError):
@@ -253,7 +241,7 @@ class LoopProcess(RunningLoop):
 
     @property
     def lifecycle(self) -> Lifecycle:
-        """Of the machine, as the loop said last."""
+        """Of the machine, as the loop reported last."""
         if self.failure:
             return Lifecycle.FAULT
         row = self._newest()
@@ -261,7 +249,7 @@ class LoopProcess(RunningLoop):
 
     @property
     def texts(self) -> Texts:
-        """What the loop said last."""
+        """The last texts of the loop."""
         row = self._newest()
         return Texts() if row is None or self._rows is None else self._texts_of(row, self._rows)
 
@@ -275,7 +263,7 @@ class LoopProcess(RunningLoop):
 
     @property
     def _still(self) -> float:
-        """How long the loop has not done anything [s]; what it was asked for may take a while."""
+        """Time without activity of the loop [s]; a request may take a while."""
         if self.resting or self._rows is None or self._rows.count == 0:
             return 0.0
         busy = self._marks.busy
@@ -314,7 +302,7 @@ class LoopProcess(RunningLoop):
         return None
 
     def figures(self) -> list[Figures]:
-        """How the periods since the last call kept their time; those that the ring has lost are left out."""
+        """Timing of the periods since the last call, without those that the ring has lost."""
         rows, found = self._rows, []
         if rows is None:
             return []
@@ -366,7 +354,7 @@ class LoopProcess(RunningLoop):
         )
 
     def note_progress(self) -> None:
-        """Bring the motion that is followed to what the newest row says of it."""
+        """Update the motion that is followed from the newest row."""
         row = self._newest()
         if row is None:
             return
@@ -376,12 +364,12 @@ class LoopProcess(RunningLoop):
 
     @property
     def check(self) -> CurveCheck:
-        """What the machine can do, in its present working mode, with what it carries."""
+        """What the machine can do, in its present working mode and with its payload."""
         return self._present()[0]
 
     @property
     def jog(self) -> Jog:
-        """For its questions."""
+        """For queries."""
         return self._present()[1]
 
     def _present(self) -> tuple[CurveCheck, Jog]:
@@ -395,14 +383,14 @@ class LoopProcess(RunningLoop):
         return self._planned[mode]
 
     def belt(self, name: str) -> BeltState:
-        """Where a belt is now."""
+        """The present state of a belt."""
         state: BeltState = self.ask(requests.belt_state, name)
         return state
 
     # What it is asked
 
     def ask(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Have the loop do something between two periods, and wait until it is done."""
+        """Run a request in the loop between two periods, and wait until it is done."""
         if request is requests.begin:
             self._motions[arguments[0].number] = arguments[0]
         if request is requests.disable:
@@ -417,12 +405,12 @@ class LoopProcess(RunningLoop):
             raise
 
     def tell(self, request: Callable[..., Any], *arguments: Any) -> None:
-        """Have the loop do something between two periods."""
+        """Run a request in the loop between two periods."""
         with self._sending, contextlib.suppress(OSError):
             self._channel.put((Kind.ASK, 0, request, arguments))
 
     def _send(self, kind: Kind, patience: float, *rest: Any) -> Any:
-        """Send a request and wait for its answer, as long as the loop lives, and so long while it does nothing [s]."""
+        """Send a request and wait for its answer while the loop lives, and while it is idle at most `patience` [s]."""
         if self.failure:
             raise LoopEndedError(self.failure)
         event = threading.Event()
@@ -455,7 +443,7 @@ class LoopProcess(RunningLoop):
         return value
 
     def _read(self) -> None:
-        """In a thread: take what the loop says."""
+        """In a thread: take the loop's messages."""
         while (message := self._wait()) is not None:
             kind, number, *rest = message
             try:
@@ -479,7 +467,7 @@ class LoopProcess(RunningLoop):
         self._note_end()
 
     def _note_end(self) -> None:
-        """Whoever waits hears that the process has ended; drives that it may have left on are turned off from here."""
+        """Tell waiting callers that the process has ended; disable drives that it may have left on."""
         ended = "the process of the control loop has ended"
         self.failure = ended
         if not self._ended.is_set():
@@ -522,7 +510,7 @@ class LoopProcess(RunningLoop):
 
     @property
     def gone(self) -> bool:
-        """Whether the process has ended by itself, and all has been done about the drives."""
+        """Whether the process has ended by itself, and the drives have been dealt with."""
         return self._over.is_set() and bool(self.failure)
 
     def _end_motion(self, number: int, outcome: Outcome, reason: str, numbers: tuple[Any, ...]) -> None:

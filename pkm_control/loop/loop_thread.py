@@ -21,7 +21,7 @@ _PATIENCE = 10.0  # s, for the answer
 
 
 class Request:
-    """Something that the loop is asked to do, and what came of it."""
+    """A request to the loop, and its result."""
 
     def __init__(self, request: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self._request, self._arguments = request, arguments
@@ -33,13 +33,13 @@ class Request:
         """In the loop's thread: do it."""
         try:
             self.answer = self._request(loop, *self._arguments)
-        except Exception as error:  # whoever asked hears of it
+        except Exception as error:  # it is raised in the thread that asked
             self.error = error
         self.done = True
 
 
 def situation_of(loop: ControlLoop, wake: float) -> Situation:
-    """Say what the last period of a loop saw and did; in its own thread."""
+    """The situation of a loop's last period; in its own thread."""
     assert loop.last is not None
     follower, machine = loop.follower, loop.machine
     return Situation(
@@ -61,15 +61,11 @@ def situation_of(loop: ControlLoop, wake: float) -> Situation:
 
 
 class LoopThread(RunningLoop):
-    """Runs a loop's periods in a thread; an exception that gets out of a period turns the drives off.
+    """Runs a loop's periods in a thread; an exception that gets out of a period disables the drives.
 
-    What threads share is a slot that is replaced and a queue that is taken from: no lock.
-
-    Args:
-        loop: which is configured; it is the thread's from now on.
-        pace: waits for the next period; how many have passed.
-        after: called after each period.
-        scheduling: of the thread.
+    What threads share is a slot that is replaced and a queue that is taken from: no lock. The loop is configured, and
+    belongs to the thread from now on. `pace` waits for the next period and returns how many have passed; `after` is
+    called after each.
     """
 
     def __init__(
@@ -109,7 +105,7 @@ class LoopThread(RunningLoop):
         return self.loop.follower.jog
 
     def belt(self, name: str) -> BeltState:
-        """Where a belt is now."""
+        """The present state of a belt."""
         follower = self.loop.follower
         return follower.belts[name].state(follower.time)
 
@@ -124,7 +120,7 @@ class LoopThread(RunningLoop):
         return not self._ended and self.failure is None
 
     def ask(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Have the loop do something between two periods, and wait until it is done."""
+        """Run a request in the loop between two periods, and wait until it is done."""
         asked = Request(request, arguments)
         self._requests.append(asked)
         until = time.monotonic() + _PATIENCE
@@ -139,18 +135,12 @@ class LoopThread(RunningLoop):
         return asked.answer
 
     def tell(self, request: Callable[..., Any], *arguments: Any) -> None:
-        """Have the loop do something between two periods."""
+        """Run a request in the loop between two periods."""
         self._requests.append(Request(request, arguments))
 
     def end(self, patience: float, reason: str = "the loop has ended") -> str:
-        """End the loop, drives off.
-
-        Args:
-            patience: s, for the period that is under way.
-            reason: why, for a motion that runs.
-
-        Returns:
-            A warning where a drive could not be told.
+        """End the loop, drives off; a warning where a drive may still be on. Waits `patience` [s] for the present
+        period; `reason` is for a motion that runs.
         """
         self._ended = True
         if self._thread.is_alive():
@@ -168,7 +158,7 @@ class LoopThread(RunningLoop):
                 self.loop.period(periods)
                 self._situation = situation_of(self.loop, time.monotonic())
                 self._after()
-        except BaseException as error:  # whoever asks next hears of it
+        except BaseException as error:  # it is raised in the thread that asks next
             self.failure = error
             self.loop.emergency_stop(f"the loop has ended: {type(error).__name__}: {error}")
             self._situation = situation_of(self.loop, time.monotonic())

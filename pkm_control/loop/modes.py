@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller is doing, and how motions end: names and codes, for whoever asks. Nothing heavy is imported."""
+"""States of a controller and outcomes of motions: names and codes. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -29,14 +29,7 @@ class Outcome(IntEnum):
 
 
 def unready_to_jog(mode: Mode) -> str:
-    """Why a controller takes no jog, as far as its mode tells.
-
-    Args:
-        mode: of the controller.
-
-    Returns:
-        The reason; empty where it takes one.
-    """
+    """Why a controller in this mode takes no jog; empty where it takes one."""
     if mode in (Mode.WAITING, Mode.STOPPED):
         return f"the controller is {mode.name.lower()}"
     return "a motion runs; pause or stop it first" if mode is Mode.TRACKING else ""

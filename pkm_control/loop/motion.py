@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A motion that is being followed, and what is to be done in one period."""
+"""A motion that is being followed, and the action of one period."""
 
 from __future__ import annotations
 
@@ -35,9 +35,8 @@ _NUMBERS = itertools.count(1)
 
 @dataclass
 class Motion:
-    """A trajectory that is being followed from `start` [s, on the clock of the readings], and what became of it.
-
-    `number` is its own among all motions of the process that made it.
+    """A trajectory that is being followed from `start` [s, on the clock of the readings], and its outcome. `number` is
+    unique among all motions of the process that made it.
     """
 
     trajectory: PointTrajectory
@@ -45,7 +44,7 @@ class Motion:
     tolerances: Tolerances = field(default_factory=Tolerances)
     braking: Braking = field(default_factory=lambda: Braking.steady(CHANGE))  # how quickly its speed may be changed
     events: PathEvents = NO_EVENTS  # on its way
-    withdrawn: bool = False  # whoever asked for it does not want it any more
+    withdrawn: bool = False  # by its client
     number: int = field(default_factory=lambda: next(_NUMBERS))
     outcome: Outcome | None = None
     reason: str = ""
@@ -57,12 +56,7 @@ class Motion:
     largest: Array = field(default_factory=lambda: np.zeros(2))
 
     def note(self, position_error: float, rotation_error: float) -> None:
-        """Add the errors of one period.
-
-        Args:
-            position_error: m.
-            rotation_error: rad.
-        """
+        """Add the position error [m] and rotation error [rad] of one period."""
         self.position_error, self.rotation_error = position_error, rotation_error
         self.samples += 1
         for k, error in enumerate((position_error, rotation_error)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock of a motion: time along its path, which runs at the speed override and slows down and up without a jerk.
+"""The clock of a motion: time along its path, at the speed override, whose changes are without jerk.
 
 With s the time on the path and r = ds/dt, a trajectory x(s) with twist v and acceleration a is run with the twist r v
 and the acceleration r^2 a + r' v. Rate and its change r' are continuous, so accelerations and efforts are.
@@ -23,13 +23,8 @@ _ARRIVED = 1e-9
 class PathClock:
     """Time on the path of one motion.
 
-    `time` is what has passed of the motion [s], negative before it begins; `rate` is how fast it passes, and `slope`
-    how fast that changes [1/s].
-
-    Args:
-        time: to begin with [s].
-        rate: to begin with, which is asked for until another is.
-        braking: how quickly the rate may be changed.
+    `time` is the time on the path [s], negative before the motion begins; `rate` is how fast it passes, and `slope` how
+    fast that changes [1/s]. The first rate is also the wanted one; `braking` is how quickly the rate may change.
     """
 
     def __init__(self, time: float = 0.0, rate: float = 1.0, braking: Braking | None = None) -> None:
@@ -46,11 +41,7 @@ class PathClock:
         return self.rate == 0.0
 
     def advance(self, dt: float) -> None:
-        """Let time pass.
-
-        Args:
-            dt: how much, on the clock on the wall [s].
-        """
+        """Let dt [s] of real time pass."""
         if self.time < 0.0:  # what begins later begins then, at whatever rate, unless it is halted before
             self.rate, self.slope = self.wanted, 0.0
             self.time += dt if self.wanted > 0.0 else 0.0
@@ -82,16 +73,7 @@ class PathClock:
         self.time += 0.5 * (before + self.rate) * h
 
     def reference(self, trajectory: PointTrajectory, lead: float, ahead: float = 0.0) -> Reference:
-        """What the platform should do now.
-
-        Args:
-            trajectory: the motion.
-            lead: how much later than pose and twist the acceleration is taken [s].
-            ahead: how far the law looks along the motion [s].
-
-        Returns:
-            The motion at the present rate.
-        """
+        """The present reference, its acceleration `lead` [s] later; the law looks `ahead` [s] along the motion."""
         at = trajectory.between(self.time, self.time + lead * self.rate)
         soon = trajectory.at(self.time + max(self.rate + 0.5 * self.slope * ahead, 0.0) * ahead).pose if ahead else None
         if self.rate == 1.0 and self.slope == 0.0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From actuator readings to what controllers take: a `Tracker`, whose answers are `Measured`."""
+"""From actuator readings to `Measured` for controllers, by a `Tracker`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,10 @@ Array = NDArray[np.float64]
 
 
 class PlatformObserver:
-    """The measured motion of one machine, in the working and assembly mode that it was in before.
+    """The measured motion of one machine, which stays in its working and assembly mode.
 
     `reason` is empty while readings make sense, and otherwise says why the last one was refused. A joint beyond its
-    limit, by what an end stop gives, is no reason.
-
-    Args:
-        kinematics: of the robot.
-        pose: of the platform (7,) before the first reading, home by default.
+    limit by the give of an end stop is no reason. `pose` (7,) is the one before the first reading, home by default.
     """
 
     def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
@@ -31,10 +27,8 @@ class PlatformObserver:
         self.reason = ""
 
     def forget(self, mode: int = 0) -> None:
-        """Take the next reading as one of a platform that comes from home, or goes on from the last one.
-
-        Args:
-            mode: number of the working mode; where home is out of reach in it, the last configuration is kept.
+        """Take the next reading as one of a platform that comes from home, or goes on from the last one. Where home is
+        out of reach in the working mode, the last configuration is kept.
         """
         home = np.array(self._kinematics.home)
         solution = self._kinematics.inverse(home, mode=mode)
@@ -42,29 +36,16 @@ class PlatformObserver:
             self.start(home, np.array(solution.joints))
 
     def start(self, pose: Array, joints: Array) -> None:
-        """Take the next reading as one that goes on from a configuration.
-
-        Args:
-            pose: of the platform (7,), base frame.
-            joints: positions (n_joints,) there.
-        """
+        """Take the next reading as one that goes on from a pose (7,), base frame, with joint positions (n_joints,)."""
         self._tracker = Tracker(self._kinematics, pose, joints)
 
     @property
     def pose(self) -> Array:
-        """The last pose (7,) that was known."""
+        """The last known pose (7,)."""
         return self._tracker.last.pose
 
     def observe(self, positions: Array, velocities: Array) -> Measured | None:
-        """The measured motion of a reading.
-
-        Args:
-            positions: of the actuators (n_actuated,) [rad or m].
-            velocities: of the actuators (n_actuated,) [rad/s or m/s].
-
-        Returns:
-            The motion of platform and joints, or None, with a `reason`.
-        """
+        """Motion of platform and joints for positions, velocities (n_actuated,) [rad or m, per s]; None: a `reason`."""
         found = self._tracker.observe(positions, velocities)
         self.reason = "" if closes(found.status) else found.reason
         if not closes(found.status):

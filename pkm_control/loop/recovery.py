@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be done for a platform that was stopped, or stands where it should not; and for another working mode."""
+"""Recovery of a platform that was stopped or is outside its limits, and changes of the working mode."""
 
 from __future__ import annotations
 
@@ -22,17 +22,7 @@ class RecoveryError(PkmError):
 
 
 def way_back(running: RunningLoop) -> Array | None:
-    """Where to move a platform that stands outside what it may do.
-
-    Args:
-        running: the loop that holds it.
-
-    Returns:
-        The nearest pose (7,) on the way home where all is well, None where it stands well.
-
-    Raises:
-        RecoveryError: there is no way.
-    """
+    """The nearest good pose (7,) on the way home; None where the platform is within limits. RecoveryError: no way."""
     now = running.situation
     if now.mode in (Mode.WAITING, Mode.STOPPED):
         raise RecoveryError("there is no usable reading, and without one no motion")
@@ -50,31 +40,13 @@ def way_back(running: RunningLoop) -> Array | None:
 
 
 def go_back(follower: TrajectoryFollower, pose: Array) -> str:
-    """Move there at low speed.
-
-    Args:
-        follower: that holds the platform.
-        pose: (7,), from `way_back`.
-
-    Returns:
-        Why not; empty where it is done.
-    """
+    """Move at low speed to a pose (7,) from `way_back`; why not, empty where it is done."""
     return follower.jog_to(pose, LOW)
 
 
 def plan_change(running: RunningLoop, label: str) -> ModeWay | None:
-    """Plan a change to another working mode at the pose that is held. Takes up to some seconds.
-
-    Args:
-        running: the loop that holds the platform.
-        label: of the mode, as `Kinematics.mode_label` gives it.
-
-    Returns:
-        The way; None where the robot is in that mode already.
-
-    Raises:
-        RecoveryError: there is no such mode, or the platform is not held.
-        PkmError: it cannot be changed, with the reason.
+    """Plan a change to another working mode at the held pose, which takes up to some seconds; None: already there.
+    `label` is that of `Kinematics.mode_label`. RecoveryError: no such mode, or not held; PkmError: the reason why not.
     """
     check, now = running.check, running.situation
     k = check.kinematics
@@ -90,33 +62,14 @@ def plan_change(running: RunningLoop, label: str) -> ModeWay | None:
 
 
 def change_on(follower: TrajectoryFollower, way: ModeWay) -> ModeChange:
-    """Make the change that follows a way.
-
-    Args:
-        follower: that holds the platform where the way begins.
-        way: from `plan_change`.
-
-    Returns:
-        The change, for `TrajectoryFollower.begin_change`.
-
-    Raises:
-        PkmError: the robot is singular where the way begins.
-    """
+    """The change along a way from `plan_change`, for `TrajectoryFollower.begin_change`; PkmError: a singular begin."""
     check, pose = follower.check, way.pose
     ends = tuple(InMode.of(follower.controller, one, pose, check.space) for one in (check.mode, way.mode))
     return ModeChange(way, (ends[0], ends[1]), follower.controller)
 
 
 def continue_change(follower: TrajectoryFollower, label: str) -> str:
-    """Go on with a change that was halted on its way, or back to where it came from.
-
-    Args:
-        follower: whose change it is.
-        label: of the working mode to go to.
-
-    Returns:
-        Why not; empty where it is done.
-    """
+    """Go on with a halted change, or back, to the working mode of `label`; why not, empty where it is done."""
     change = follower.change
     if change is None:
         return "nothing is halted"
@@ -129,14 +82,7 @@ def continue_change(follower: TrajectoryFollower, label: str) -> str:
 
 
 def in_words(way: ModeWay) -> str:
-    """What a change on a way will do, for a person.
-
-    Args:
-        way: that begins.
-
-    Returns:
-        How long it takes, and how far the platform leaves its place.
-    """
+    """How long a change takes, and how far the platform leaves its place, for a person."""
     return (
         f"on the way, {way.duration:.1f} s; meanwhile the platform leaves its place by up to "
         f"{1e3 * way.farthest:.1f} mm and {np.degrees(way.turned):.1f} degrees"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that a follower is asked to do, once before time matters."""
+"""Warm-up: all requests to a follower, once before time matters."""
 
 from __future__ import annotations
 
@@ -16,13 +16,8 @@ from pkm_kinematics import Kinematics
 
 
 def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
-    """Have a follower that is not used otherwise do all that it will be asked to, at home and at rest.
-
-    What is compiled, loaded or imported with the first call is so before time matters.
-
-    Args:
-        follower: with a controller and a guard of its own.
-        kinematics: of the robot.
+    """Warm up a follower that serves nothing else, at home and at rest, with a controller and a guard of its own. What
+    is compiled, loaded or imported with the first call is so before time matters.
     """
     home, still = np.tile(kinematics.home, (2, 1)), np.zeros((2, 6))
     positions = np.asarray(kinematics.inverse(home).actuated[0], dtype=np.float64)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that can be asked of a control loop while it runs: done between two periods, in the loop's thread.
+"""All requests to a running control loop, executed between two periods in the loop's thread.
 
-Each takes the loop first. What an operator asks for is answered by why not, in words; empty where it is done.
+Each takes the loop first. Operator requests return why not, in words; empty where they succeed.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ PAUSED = "the controller is paused: resume or stop first"
 
 
 def enable(loop: ControlLoop) -> str:
-    """Have the drives follow commands; the platform is held where it is."""
+    """Enable the drives; the platform is held at its pose."""
     return loop.enable()
 
 
 def disable(loop: ControlLoop) -> str:
-    """Turn the drives off; what is answered is the warning where a drive could not be told."""
+    """Disable the drives; returns the warning where a drive may still be on."""
     return loop.disable()
 
 
 def emergency_stop(loop: ControlLoop, reason: str = EMERGENCY_STOP) -> str:
-    """Turn the drives off, until `reset`; what is answered is the warning where a drive could not be told."""
+    """Disable the drives, until `reset`; returns the warning where a drive may still be on."""
     return loop.emergency_stop(reason)
 
 
@@ -59,19 +59,19 @@ def pause(loop: ControlLoop) -> str:
 
 
 def resume(loop: ControlLoop) -> str:
-    """Go on with what was halted."""
+    """Go on after a halt."""
     return loop.follower.resume()
 
 
 def stop(loop: ControlLoop, reason: str = "the operator stopped it") -> str:
-    """End whatever moves by a deceleration on its way; a platform at rest is stopped already."""
+    """Decelerate on the way; a platform at rest is stopped already."""
     loop.stops += 1
     loop.follower.stop(reason)
     return ""
 
 
 def stops(loop: ControlLoop) -> int:
-    """How often the loop was stopped, or its drives turned off, until now."""
+    """How often the loop was stopped, or its drives disabled, until now."""
     return loop.stops
 
 
@@ -86,12 +86,12 @@ def steer(loop: ControlLoop, twist: Array) -> str:
 
 
 def jog_to(loop: ControlLoop, pose: Array) -> str:
-    """Move to a pose (7,), base frame, that the platform can take."""
+    """Move to a reachable pose (7,), base frame."""
     return loop.follower.jog_to(pose)
 
 
 def relocate(loop: ControlLoop) -> str:
-    """Look for the platform from home with the next reading."""
+    """Locate the platform from home with the next reading."""
     loop.follower.relocate()
     return ""
 
@@ -102,7 +102,7 @@ def go_back(loop: ControlLoop, pose: Array) -> str:
 
 
 def begin_change(loop: ControlLoop, way: ModeWay, stops: int) -> str:
-    """Change the working mode on a way that was found, unless more `stops` have come since it was asked for."""
+    """Change the working mode on a planned way, unless there were more `stops` since it was requested."""
     if loop.stops != stops:
         return "it was stopped while a way to the other working mode was looked for: ask anew"
     try:
@@ -117,14 +117,7 @@ def continue_change(loop: ControlLoop, label: str) -> str:
 
 
 def require_ready(loop: ControlLoop) -> None:
-    """Refuse a motion while the working mode is changed, or while a motion is paused.
-
-    Args:
-        loop: that is asked.
-
-    Raises:
-        GoalError: it is.
-    """
+    """Refuse a motion (GoalError) while the working mode is changed, or while a motion is paused."""
     if loop.follower.change is not None:
         raise GoalError(HALTED if loop.follower.paused else CHANGING)
     if loop.follower.paused:
@@ -132,17 +125,12 @@ def require_ready(loop: ControlLoop) -> None:
 
 
 def begin(loop: ControlLoop, motion: Motion, pose: Array, tolerance: float, delay: float) -> None:
-    """Follow a motion that was checked.
+    """Follow a motion that was checked; GoalError: it cannot be followed any more.
 
     Args:
-        loop: whose follower follows it.
-        motion: its `start` is 0 where it begins at once.
+        motion: its `start` is 0 where it begins at once, `delay` [s] from now.
         pose: (7,) from which it was checked.
         tolerance: how far the platform may have moved from there since [m and rad].
-        delay: from now to its beginning, where it begins at once [s].
-
-    Raises:
-        GoalError: it cannot be followed any more.
     """
     follower = loop.follower
     require_ready(loop)
@@ -165,7 +153,7 @@ def withdraw(loop: ControlLoop, number: int) -> None:
 
 
 def end(loop: ControlLoop, reason: str) -> None:
-    """End what moves at once; the platform is held where its reference is."""
+    """End what moves at once; the platform is held at its reference."""
     loop.follower.end(Outcome.PREEMPTED, reason)
 
 
@@ -173,7 +161,7 @@ def end(loop: ControlLoop, reason: str) -> None:
 
 
 def belt_state(loop: ControlLoop, name: str) -> BeltState:
-    """Where a belt is now."""
+    """The present state of a belt."""
     return loop.follower.belts[name].state(loop.follower.time)
 
 
@@ -183,15 +171,15 @@ def hear_belt(loop: ControlLoop, name: str, stamp: float, reading: float) -> Non
 
 
 def set_gains(loop: ControlLoop, natural_frequency: float, damping: float) -> None:
-    """Change the gains of the law: rad/s, and 1 where it is critical."""
+    """Change the gains of the law: natural frequency [rad/s], and damping, 1 where critical."""
     loop.controller.set_gains(natural_frequency, damping)
 
 
 def hear_machine(loop: ControlLoop, state: str) -> None:
-    """Take what a machine that is elsewhere says of its life cycle."""
+    """Take the life-cycle state of a machine in another process."""
     loop.follower.machine.hear(state)
 
 
 def expect_machine(loop: ControlLoop) -> None:
-    """Wait a while for what a machine that is elsewhere says of its life cycle."""
+    """Wait a while for the life-cycle state of a machine in another process."""
     loop.follower.machine.expect(loop.machine.time)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A control loop as others see it, who are in another thread or process: what it says, and how to ask it something."""
+"""A control loop as seen from another thread or process: its situation, and requests to it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class LoopEndedError(PkmError):
 class Situation:
     """What one period of a loop saw and did: a value that replaces the one before it.
 
-    `time` [s] is of the last usable reading, `now` of the machine; `hold` (7,) where the platform is held. `wake` is
-    when the period began, on the monotonic clock.
+    `time` [s] is of the last usable reading, `now` of the machine; `hold` (7,) is the held pose. `wake` is when the
+    period began, on the monotonic clock.
     """
 
     time: float
@@ -57,21 +57,15 @@ class Situation:
 
     @property
     def held(self) -> Array:
-        """Pose (7,) that is held where nothing moves.
-
-        Raises:
-            PkmError: no reading has come yet.
-        """
+        """Pose (7,) that is held at rest; PkmError where no reading has come yet."""
         if self.hold is None:
             raise PkmError("no measured state yet")
         return self.hold
 
 
 class RunningLoop(ABC):
-    """The other end of a loop that runs in a thread or a process of its own.
-
-    `check` and `jog` are for planning: they know the present working mode and payload, and are not the loop's own where
-    that is in another process.
+    """The other end of a loop that runs in a thread or a process of its own. `check` and `jog` are for planning: they
+    know the present working mode and payload, and are copies where the loop is in another process.
     """
 
     conveyors: Mapping[str, Conveyor]
@@ -89,7 +83,7 @@ class RunningLoop(ABC):
     @property
     @abstractmethod
     def jog(self) -> Jog:
-        """For its questions; not the one that jogs."""
+        """For queries; not the one that jogs."""
 
     @property
     def kinematics(self) -> Kinematics:
@@ -98,24 +92,14 @@ class RunningLoop(ABC):
 
     @abstractmethod
     def belt(self, name: str) -> BeltState:
-        """Where a belt is now, by the name of its conveyor."""
+        """The present state of a belt, by the name of its conveyor."""
 
     @abstractmethod
     def ask(self, request: Callable[..., Any], *arguments: Any) -> Any:
-        """Have the loop do something between two periods, and wait until it is done.
-
-        Args:
-            request: a function of `requests`.
-            arguments: of it, after the loop.
-
-        Returns:
-            What it answers.
-
-        Raises:
-            PkmError: as the request does.
-            LoopEndedError: nobody answers.
+        """Run a function of `requests`, with its arguments after the loop, between two periods; wait for its result. It
+        raises the errors of the request, and LoopEndedError where nobody answers.
         """
 
     @abstractmethod
     def tell(self, request: Callable[..., Any], *arguments: Any) -> None:
-        """The same without waiting; whatever it answers is lost."""
+        """The same without waiting; the result is lost."""

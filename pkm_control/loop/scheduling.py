@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the thread of a control loop is scheduled: before ordinary ones where permitted, and never so that they starve.
+"""Scheduling of a control loop's thread: ahead of ordinary threads where permitted, without starving them.
 
 Only the thread that asks gets a real-time priority. Threads of a library that was not written for it must not: senders
-of a middleware spin for a lock that an ordinary thread holds, which then never gets a processor to give it back.
+of a middleware spin for a lock that an ordinary thread holds, which then never gets a processor to release it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ _SCHED_ATTR = struct.Struct("IIQiIQQQII")  # struct sched_attr of linux/sched/ty
 
 
 def ask_for_short_slices() -> bool:
-    """Have the thread that calls go before ordinary ones as soon as it wakes, for short turns; needs no permission.
+    """Let the calling thread preempt ordinary ones as soon as it wakes, for short turns; needs no permission.
 
-    The scheduler of Linux 6.12 and later (EEVDF) lets who asks for short slices preempt those with longer ones, and
-    gives nobody more time for it. Before, a thread that woke waited for the end of somebody's slice of 3 ms.
-
-    Returns:
-        Whether this system takes the request; older ones ignore it.
+    The scheduler of Linux 6.12 and later (EEVDF) lets threads with short slices preempt those with longer ones, without
+    giving them more time. Without this, a thread that wakes waits for the end of another slice of 3 ms. False where the
+    system ignores the request.
     """
     call = _SCHED_SETATTR.get(platform.machine()) if sys.platform == "linux" else None
     if call is None:
@@ -48,10 +46,8 @@ def ask_for_short_slices() -> bool:
 
 
 def lock_memory() -> bool:
-    """Keep what this process uses in memory, where that is permitted: a loop that waits for a page waits for a disk.
-
-    Returns:
-        Whether it is; not where the limit of locked memory (`ulimit -l`) is less than all.
+    """Lock this process' memory, where permitted: a loop that waits for a page waits for a disk. False where the limit
+    of locked memory (`ulimit -l`) is less than all.
     """
     try:
         import resource  # there on Unix alone
@@ -64,7 +60,7 @@ def lock_memory() -> bool:
 
 
 def settle() -> None:
-    """Keep what exists by now out of garbage collection, which would take longer than a period."""
+    """Exclude all present objects from garbage collection, which would take longer than a period."""
     gc.collect()
     gc.freeze()
 
@@ -73,12 +69,8 @@ class Watchdog:
     """Takes the real-time priority from a thread, or a process of one thread, that starves others.
 
     It is an ordinary thread that sleeps for short times. Where it wakes late by more than `STARVED` and the other has
-    run for most of that time, that goes back to ordinary scheduling, and this is said.
-
-    Args:
-        number: of the thread, or of the process.
-        say: takes the line, in the watchdog's thread.
-        clock: of its processor time; that of the process of this number where none is given.
+    run for most of that time, that one goes back to ordinary scheduling, and `say` gets a line, in this thread.
+    `number` is the id of the thread or process, `clock` that of its processor time (of that process by default).
     """
 
     def __init__(self, number: int, say: Callable[[str], None], clock: int | None = None) -> None:
@@ -93,7 +85,7 @@ class Watchdog:
         self._thread.start()
 
     def end(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._stop.set()
 
     def _watch(self) -> None:
@@ -124,12 +116,10 @@ def make_ordinary(number: int) -> None:
 
 
 class LoopScheduling:
-    """Gives the thread of a loop a real-time priority, under a watchdog.
+    """Gives the thread of a loop a real-time priority (SCHED_FIFO; 0: ordinary scheduling), under a watchdog.
 
-    Args:
-        priority: SCHED_FIFO priority; 0: ordinary scheduling.
-        say: takes one line for the log, from the loop's thread or the watchdog's.
-        alone: the loop is the only thread of its process, and another process watches it.
+    `say` takes log lines, from the loop's thread or the watchdog's. `alone`: the loop is the only thread of its
+    process, and another process watches it.
     """
 
     def __init__(self, priority: int, say: Callable[[str], None], alone: bool = False) -> None:
@@ -145,10 +135,10 @@ class LoopScheduling:
         return self._thread != 0 and not (self._watchdog is not None and self._watchdog.bitten)
 
     def request(self) -> None:
-        """Run the thread that calls before all ordinary ones; in short slices where that is not permitted."""
+        """Run the calling thread ahead of all ordinary ones; in short slices where that is not permitted."""
         sys.setswitchinterval(SWITCH_INTERVAL)
         ask_for_short_slices()
-        single = (os.cpu_count() or 1) < 2  # on a single core nobody else would get any time
+        single = (os.cpu_count() or 1) < 2  # on a single core no other thread would get any time
         if self._priority == 0 or single or not hasattr(os, "sched_setscheduler"):  # as on macOS
             return
         thread = threading.get_native_id()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The half of a control loop in a process of its own that is in that process: no middleware, and no other thread."""
+"""The half of a control loop that runs in the loop's own process: no middleware, and no other thread."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PR_SET_NAME = 15  # of prctl(2)
 
 @dataclass(frozen=True)
 class _Answer:
-    """The answer to a request of a number; it waits for a controller that knows of the drives, until then [s]."""
+    """The answer to a request by number; until a time [s] it waits for a controller that knows that drives are on."""
 
     number: int
     answer: Any
@@ -66,7 +66,7 @@ class ServedLoop:
         self.ending = False
 
     def serve(self) -> None:
-        """Until the other half is gone."""
+        """Serve until the other half is gone."""
         try:
             while not self.ending and (message := self._channel.wait()) is not None:
                 self._handle(message)
@@ -75,13 +75,13 @@ class ServedLoop:
         finally:
             if self._loop is not None:
                 warning = self._loop.shut_down()
-                if warning != self._warned and self._channel.hung_up:  # nobody else says it
+                if warning != self._warned and self._channel.hung_up:  # nothing else reports it
                     print(warning, file=sys.stderr, flush=True)
                 self._channel.send((Kind.ENDED, 0, warning))
 
     @property
     def _unwanted(self) -> bool:
-        """Whether drives that are just being enabled are to be off."""
+        """Whether drives that are being enabled are to be off."""
         marks = self._marks
         return marks.offs != self._offs or marks.stops != self._stops or self.ending or self._channel.hung_up
 
@@ -170,7 +170,7 @@ class ServedLoop:
         return self._warned
 
     def _run(self) -> None:
-        """Periods, until there are to be none."""
+        """Run periods until they are to end."""
         loop, rows = self._loop, self._rows
         assert loop is not None
         assert rows is not None
@@ -196,7 +196,7 @@ class ServedLoop:
             self._send_answers()
 
     def _listen(self) -> None:
-        """Do what has been asked."""
+        """Execute pending requests."""
         self._stop_where_asked()
         for message in self._channel.poll():
             self._handle(message)
@@ -204,13 +204,8 @@ class ServedLoop:
             self.ending = True
 
     def _write(self, loop: ControlLoop, rows: Rows, fixed: FixedRateLoop, work: float | None) -> None:
-        """Write a row, and tell what has changed; answers come after the row that shows what they tell.
-
-        Args:
-            loop: that had a period.
-            rows: where it goes.
-            fixed: the clock of the periods.
-            work: s of the period that has just passed; None: what was asked for between two of them has been done.
+        """Write a row and publish changes; answers come after the row that shows their effect. `work` is the work of
+        the last period [s]; None: requests were executed between two periods.
         """
         if loop.last is None:
             return
@@ -223,7 +218,7 @@ class ServedLoop:
         self._tell(loop)
 
     def _send_answers(self, followed: bool = True) -> None:
-        """Send what was answered; that drives are on, when the controller knows it: `followed`."""
+        """Send pending answers; that drives are on only when the controller knows it (`followed`)."""
         answers, self._answers = self._answers, []
         for one in answers:
             if followed or time.monotonic() >= one.until:
@@ -232,7 +227,7 @@ class ServedLoop:
                 self._answers.append(one)
 
     def _watch(self, loop: ControlLoop, silence: float) -> None:
-        """End what moves where nobody could stop it any more, and turn the drives off where that lasts."""
+        """End what moves where nobody could stop it any more, and disable the drives where that lasts."""
         if silence < _SILENCE[0]:
             self._alone = False
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two processes know of a control loop: its periods as rows of numbers, and marks, in memory that both see."""
+"""Memory that two processes share about a control loop: its periods as rows of numbers, and marks."""
 
 from __future__ import annotations
 
@@ -32,13 +32,10 @@ _ROWS = _MARKS + _SLOTS * _SLOT  # where rows begin
 
 
 class Marks:
-    """What the two processes know of each other at once: numbers in memory that both see.
+    """What the two processes know of each other at once: numbers in shared memory.
 
-    Times are monotonic [s]. `alive`: when the loop last did something; `busy`: since when it has been doing what it was
-    asked for, 0 where nothing is; `offs` and `stops`: how often the drives were asked to be off, and an emergency stop.
-
-    Args:
-        memory: that both see.
+    Times are monotonic [s]. `alive`: last activity of the loop; `busy`: since when it has been executing a request, 0
+    where it is not; `offs` and `stops`: how often drives off, and an emergency stop, were requested.
     """
 
     def __init__(self, memory: mmap.mmap) -> None:
@@ -47,26 +44,26 @@ class Marks:
         self._asking = threading.Lock()
 
     def beat(self) -> None:
-        """Say that the process lives that asks; in that process."""
+        """In the requesting process: signal that it lives."""
         self._times[_BEAT] = time.monotonic()
 
     @property
     def silence(self) -> float:
-        """How long it has not said so [s]."""
+        """Time since the last `beat` [s]."""
         return time.monotonic() - float(self._times[_BEAT])
 
     def live(self) -> None:
-        """Say that the loop does something; in its process."""
+        """In the loop's process: signal activity."""
         self._times[_ALIVE] = time.monotonic()
 
     @property
     def alive(self) -> float:
-        """When it last said so [s]."""
+        """Time of the last activity [s]."""
         return float(self._times[_ALIVE])
 
     @contextlib.contextmanager
     def doing(self) -> Iterator[None]:
-        """Do what takes a while: what was asked for, or telling drives to let go; in the loop's process."""
+        """In the loop's process: enclose what takes a while, such as a request or disabling drives."""
         before = float(self._times[_BUSY])
         self._times[_BUSY] = before or time.monotonic()
         try:
@@ -77,28 +74,28 @@ class Marks:
 
     @property
     def busy(self) -> float:
-        """How long it has been doing that [s]; 0 where it does not."""
+        """How long that has taken until now [s]; 0 outside."""
         since = float(self._times[_BUSY])
         return time.monotonic() - since if since else 0.0
 
     def ask_off(self) -> None:
-        """The drives are to be off; a request follows."""
+        """Request drives off; a message follows."""
         with self._asking:
             self._counts[_OFFS] += 1
 
     def ask_stop(self) -> None:
-        """An emergency stop."""
+        """Request an emergency stop."""
         with self._asking:
             self._counts[_STOPS] += 1
 
     @property
     def offs(self) -> int:
-        """How often the drives were asked to be off."""
+        """How often drives off was requested."""
         return int(self._counts[_OFFS])
 
     @property
     def stops(self) -> int:
-        """How often an emergency stop was asked for."""
+        """How often an emergency stop was requested."""
         return int(self._counts[_STOPS])
 
 
@@ -115,7 +112,7 @@ class Texts:
     force_lost: str = ""
 
     def packed(self, room: int) -> bytes:
-        """As bytes, shortened where they do not fit into so many."""
+        """As bytes, shortened to fit into `room`."""
         words = [self.reason, self.fault, self.notice, self.force_lost]
         data = json.dumps(words).encode()
         if len(data) > room:  # 6 bytes for one letter at most
@@ -124,14 +121,10 @@ class Texts:
 
 
 class Rows:
-    """Periods of a loop as rows of numbers in memory that two processes see: one writes, the other reads.
+    """Periods of a loop as rows of numbers in memory shared by two processes: one writes, the other reads.
 
-    A row is overwritten when the ring comes round; whoever reads looks afterwards whether it was meanwhile.
-
-    Args:
-        memory: that both see.
-        n: actuators.
-        joints: all joints.
+    A row is overwritten when the ring comes round; a reader checks afterwards whether it was meanwhile. `n` actuators,
+    `joints` in all.
     """
 
     def __init__(self, memory: mmap.mmap, n: int, joints: int) -> None:
@@ -158,7 +151,7 @@ class Rows:
         self._read: tuple[int, Texts] = -1, Texts()  # read last
 
     def clear(self) -> None:
-        """Begin anew; all pages of the memory are there afterwards."""
+        """Begin anew; all pages of the memory are resident afterwards."""
         self._count[0] = 0
         self._table[:] = 0.0
         self._memory[_MARKS:_ROWS] = bytes(_ROWS - _MARKS)
@@ -174,7 +167,7 @@ class Rows:
         _SLOT_HEAD.pack_into(self._memory, at, self._texts_number, len(data))
 
     def texts(self, row: Array) -> Texts | None:
-        """What a row says in words; None where other texts have taken the place of these."""
+        """The texts of a row; None where others have replaced them."""
         number = int(row[25])
         if number == self._read[0]:
             return self._read[1]
@@ -188,7 +181,7 @@ class Rows:
 
     @property
     def count(self) -> int:
-        """How many rows have been written."""
+        """Number of rows written."""
         return int(self._count[0])
 
     def write(
@@ -256,7 +249,7 @@ class Rows:
         self._count[0] = count + 1
 
     def row(self, number: int) -> Array | None:
-        """A copy of a row; None where it has not been written, or is written over."""
+        """A copy of a row; None where it has not been written, or is overwritten."""
         if not max(0, self.count - self.most + 1) <= number < self.count:
             return None
         copy = self._table[number % self.most].copy()
@@ -269,7 +262,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Figures:
-    """How one period kept its time: when it began [s, monotonic], deadlines missed until then, s of work in it."""
+    """Timing of one period: its beginning [s, monotonic], deadlines missed until then, its work [s]."""
 
     wake: float
     missed: int

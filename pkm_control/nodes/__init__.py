@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of the running robot: hardware, controller, and those for people: the browser page, the motion player."""
+"""The nodes of the running robot: hardware, controller, browser page, motion player."""

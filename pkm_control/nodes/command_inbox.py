@@ -26,12 +26,8 @@ _FIELDS = (("effort", CommandMode.EFFORT), ("velocity", CommandMode.VELOCITY), (
 
 
 class CommandInbox:
-    """Takes JointState commands of one node; where several publish them, of none.
-
-    `heard` is true once one was usable; `refused` counts those that were not, `problem` says why the last of them was.
-
-    Args:
-        node: that subscribes.
+    """Takes JointState commands of one node; where several publish them, of none. `heard` is true once one was usable;
+    `refused` counts the unusable ones, `problem` says why the last of them was.
     """
 
     def __init__(self, node: Node) -> None:
@@ -48,7 +44,7 @@ class CommandInbox:
         self._readers: dict[CommandMode, RawRows] = {}
 
     def newest(self, names: Sequence[str]) -> tuple[CommandMode, Array] | None:
-        """Return the command (n_actuated,) that came since the last call, and what it means; None where none did."""
+        """The command (n_actuated,) since the last call, and its mode; None where none came."""
         data = self._commands.take()
         if data is None:
             return None
@@ -69,7 +65,7 @@ class CommandInbox:
         return mode, values
 
     def _mode_of(self, data: bytes) -> CommandMode:
-        """Return what a serialised command is by, whose reader is there then."""
+        """The mode of a serialised command, by its publisher, whose reader exists then."""
         for mode, reader in self._readers.items():
             if reader.knows(data):
                 return mode
@@ -82,11 +78,7 @@ class CommandInbox:
         raise RequestError("a command without values")
 
     def refuse(self, problem: str) -> None:
-        """Count a command that cannot be used.
-
-        Args:
-            problem: why.
-        """
+        """Count an unusable command, with the reason."""
         self.refused += 1
         self.problem = problem
 

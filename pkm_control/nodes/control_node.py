@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nodes `hardware` and `controller` in one process, and their one loop in a process of its own.
 
-Between machine and controller there is a call, not a topic. States, commands and references are published for whoever
-listens, at a rate of their own.
+Between machine and controller there is a call, not a topic. States, commands and references are published at rates of
+their own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pkm_description.ros.process import run_nodes
 def main(args: list[str] | None = None) -> int:
     """Entry point."""
     shared = SharedLoop()  # forked from here, before there are other threads
-    ask_for_short_slices()  # of this process's threads to come: a stop is heard soon, whatever else runs
+    ask_for_short_slices()  # for the threads to come: a stop gets through soon, whatever else runs
 
     def make() -> list[Node]:
         return [ControllerNode(shared), HardwareNode(shared)]
@@ -33,7 +33,7 @@ def main(args: list[str] | None = None) -> int:
     try:
         code = run_nodes(make, args)
     finally:
-        for number in ending_signals.ENDING:  # what is left takes a few seconds at most, and is to be heard out
+        for number in ending_signals.ENDING:  # what is left takes a few seconds at most, and must be finished
             signal.signal(number, signal.SIG_IGN)
         if warning := shared.end():
             print(f"pkm control: {warning}", file=sys.stderr, flush=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller as a ROS node: motions by action or by topic, services for an operator, what it does as topics.
+"""The controller as a ROS node: motions by action or by topic, services for an operator, states as topics.
 
-The loop that it speaks for is one of two. Together with the hardware node (`control_node`) it is that of machine and
-controller, in a process of its own. Alone, as under ros2_control, it runs in a thread here: measured states come as a
-topic, and commands go out as one.
+Its loop is one of two. Together with the hardware node (`control_node`) it is that of machine and controller, in a
+process of its own. Alone, as under ros2_control, it runs in a thread here: measured states come as a topic, and
+commands go out as one.
 """
 
 from __future__ import annotations
@@ -58,17 +58,13 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import ControllerState, Outputs, PlatformReference, PlatformTrajectory
 
 FALLBACKS = ("gravity", "zero")
-_NEARLY = 0.8  # of a natural frequency that was told: another is told anew
+_NEARLY = 0.8  # of a natural frequency that was logged: a lower one is logged anew
 _LOOK_EVERY = 0.05  # s, at goals, whether they are over
 _TELL_EVERY = 0.1  # s, goals how they go
 
 
 class ControllerNode(Node):
-    """Speaks for a control loop, which holds the platform while no motion is given.
-
-    Args:
-        shared: the loop that it has together with the hardware node; None where it is alone.
-    """
+    """The ROS interface of a control loop, which holds the platform while no motion is given."""
 
     def __init__(self, shared: SharedLoop | None = None) -> None:
         super().__init__("controller")
@@ -77,8 +73,8 @@ class ControllerNode(Node):
         self._priority = realtime_priority(self)
         self._controls = Controls()
         self._goals: list[tuple[Any, GoalRequest, Future]] = []
-        self._stopped = False  # when that was last told
-        self._told = 0.0  # rad/s: to what the natural frequency was lowered when that was last told
+        self._stopped = False  # when that was last logged
+        self._told = 0.0  # rad/s: the lowered natural frequency that was logged last
         self._gains: tuple[float, float] | None = None  # that the loop has
         self._next_state = self._next_feedback = 0.0
         self._set: dict[str, float] = {}  # outputs
@@ -141,7 +137,7 @@ class ControllerNode(Node):
         declare(self, "state_rate", 100.0, "rate of controller_state, Hz", (0.1, 2000.0))
 
     def _command_publisher(self, forward_to: str) -> Publisher:
-        """What takes the commands: the machine, or a forward controller."""
+        """The publisher of commands: to the machine, or to a forward controller."""
         if forward_to:
             return self.create_publisher(Float64MultiArray, forward_to, topics.STREAM_OUT)
         return self.create_publisher(JointState, topics.JOINT_COMMANDS, topics.STREAM_OUT)
@@ -151,7 +147,7 @@ class ControllerNode(Node):
 
     @property
     def settings(self) -> ControllerSettings:
-        """What the parameters say of the controller."""
+        """The controller's settings by the parameters."""
         return ControllerSettings(
             law=self._value("law"),
             rate=self._value("rate"),
@@ -170,7 +166,7 @@ class ControllerNode(Node):
         )
 
     def _used_gains(self) -> tuple[float, float]:
-        """Natural frequency, as far as rate and delay carry it, and damping; says where that is less than asked."""
+        """Natural frequency, as far as rate and delay permit it, and damping; warns where that is less than asked."""
         asked, damping, wanted = self._value("natural_frequency"), self._value("damping"), self._value("rate")
         rate = self._alone.rate if self._alone is not None else wanted
         settings = self.settings
@@ -212,26 +208,26 @@ class ControllerNode(Node):
             self._shared.offer_controller(mechanism, self.settings, planning, self._priority, self)
 
     def attach(self, loop: RunningLoop) -> None:
-        """Speak for a loop from now on."""
+        """Serve a loop from now on."""
         loop.conveyors = {one.name: one for one in self._conveyors.conveyors}
         self._controls.loop = loop
 
     def tell_outputs(self, at: float, name: str = "", value: float = 0.0) -> None:
-        """Publish what the outputs are set to, from a time of the readings on [s, clock of the node]."""
+        """Publish the outputs that hold from a time of the readings on [s, clock of the node]."""
         if name:
             self._set[name] = value
             self._outputs_set += 1
         self._outputs.publish(motion_messages.outputs_message(self._set, self._outputs_set, at))
 
     def tell_payload(self, at: float, carried: Inertial | None) -> None:
-        """Publish what the platform carries, from a time of the readings on [s, clock of the node]."""
+        """Publish the payload from a time of the readings on [s, clock of the node]."""
         message = InertiaStamped(inertia=motion_messages.inertia_message(carried))
         message.header.stamp = motion_messages.stamp_of(at)
         message.header.frame_id = self._mechanism.platform_link
         self._payload.publish(message)
 
     def _streams(self, mechanism: Mechanism) -> Callable[[Any, Any], None]:
-        """What publishes commands of a robot."""
+        """The function that publishes commands of a robot."""
         names = list(mechanism.actuated_joints)
         field = "position" if self._value("law") == POSITION else "effort"
 
@@ -283,7 +279,7 @@ class ControllerNode(Node):
             self._conveyors.publish(stamp)
 
     def _clearance(self, now: Situation) -> float:
-        """Of the tool from the nearest place to keep out of [m]; NaN where the platform is lost."""
+        """Distance of the tool from the nearest keep-out volume [m]; NaN where the platform is lost."""
         if self._space is None:
             return math.inf
         return math.nan if now.action.measured is None else self._space.distance(now.action.measured.pose)
@@ -311,7 +307,7 @@ class ControllerNode(Node):
         points: Callable[[], MotionPoints],
         tolerances: Tolerances | None = None,
     ) -> GoalRequest:
-        """Put a trajectory into the queue, if it can be read at all."""
+        """Queue a trajectory, if it can be read at all."""
         self._controls.problem = self._description.problem
 
         def on_the_loops_clock() -> MotionPoints:
@@ -327,11 +323,11 @@ class ControllerNode(Node):
         return goal
 
     def _loop_time(self, stamp: float) -> float:
-        """A time of this node's clock as the loop has it [s]."""
+        """A time of this node's clock on the loop's [s]."""
         return stamp if self._shared is None else self._shared.loop_time(stamp)
 
     def _offered(self, request: Any) -> GoalResponse:
-        """Reject a goal without points or sense; whatever else is wrong takes longer to see, and is in the result."""
+        """Reject a goal without points or sense; other checks take longer, and are in the result."""
         problem = motion_messages.tolerance_problem(request)
         if not request.trajectory.points:
             problem = "the trajectory has no points"
@@ -360,14 +356,14 @@ class ControllerNode(Node):
         return FollowPlatformTrajectory.Result(error_code=int(outcome), error_string=goal.problem)
 
     def _cancel(self, handle: Any) -> CancelResponse:
-        """End the motion of a goal at once, not when somebody looks."""
+        """End the motion of a goal at once, without polling."""
         for one, goal, _ in tuple(self._goals):
             if one.goal_id == handle.goal_id:
                 self._queue.withdraw(goal)
         return CancelResponse.ACCEPT
 
     def _slowly(self) -> None:
-        """Tell goals how they go, and the loop what it should know: in a thread of its own."""
+        """Send feedback of goals, and pass messages to the loop: in a thread of its own."""
         loop = self._controls.loop
         if loop is None:
             return

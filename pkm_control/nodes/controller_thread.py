@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop of a controller whose machine is somewhere else, in a thread here, paced by the states that come."""
+"""The loop of a controller whose machine is in another process, in a thread here, paced by measured states."""
 
 from __future__ import annotations
 
@@ -32,11 +32,8 @@ _SHARE = 0.7  # of a period, after which the next reading is looked for
 class ControllerThread:
     """Answers each measured state as it comes, and silence when none comes.
 
-    Args:
-        node: the controller.
-        controls: get the loop.
-        priority: SCHED_FIFO priority of the thread; 0: ordinary scheduling.
-        publish: told what each period did, with the stamp of its reading.
+    `controls` get the loop; `priority`: SCHED_FIFO priority of the thread, 0: ordinary; `publish` is called after each
+    period, with the stamp of its reading.
     """
 
     def __init__(
@@ -54,7 +51,7 @@ class ControllerThread:
 
     @property
     def rate(self) -> float:
-        """At which readings come [Hz]."""
+        """Rate of the readings [Hz]."""
         return self._settings.rate if self._measured is None else self._measured.value
 
     @property
@@ -79,14 +76,7 @@ class ControllerThread:
         sensor_frame: str,
         command: Callable[[Any, Array], None],
     ) -> None:
-        """Begin with a robot, in place of the one before.
-
-        Args:
-            mechanism: the robot.
-            settings: of the controller.
-            sensor_frame: of the force-torque sensor.
-            command: publishes a command with a stamp.
-        """
+        """Begin with a robot, in place of the one before; `command` publishes a command with a stamp."""
         rehearse(build_follower(mechanism, settings), shared_dynamics(mechanism).kinematics)
         follower = build_follower(mechanism, settings)
         self.end("a new robot description has come")
@@ -118,7 +108,7 @@ class ControllerThread:
             self._thread.tell(requests.hear_machine, state)
 
     def _pace(self) -> int:
-        """Wait for the next reading, or until it should have come."""
+        """Wait for the next reading, or until it is overdue."""
         machine, thread, period = self._machine, self._thread, 1.0 / self._settings.rate
         assert machine is not None
         if not self._began:

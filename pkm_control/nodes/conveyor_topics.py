@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encoders of conveyors as topics, and what the controller knows of their belts."""
+"""Encoders of conveyors as topics, and the controller's knowledge of their belts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,8 @@ _MOST = 50  # readings of one topic in a period
 
 
 class ConveyorTopics:
-    """Hears the encoders of a file's conveyors, and tells where the belts are.
-
-    Args:
-        node: that hears; where there is no conveyor, it has no topic for them.
-        path: of the file; empty: there is none.
-
-    Raises:
-        MachineFileError: the file cannot be used.
+    """Subscribes to the encoders of a file's conveyors, and publishes the state of the belts. Without a conveyor, or
+    with an empty path, there are no topics. MachineFileError where the file cannot be used.
     """
 
     def __init__(self, node: Node, path: str) -> None:
@@ -38,11 +32,7 @@ class ConveyorTopics:
         self._belts = {one.name: Belt(one) for one in self.conveyors}  # for what is published; the loop has its own
 
     def hear(self) -> list[tuple[str, float, float]]:
-        """Take what the encoders have told since.
-
-        Returns:
-            Name of the conveyor, stamp [s] and reading of each.
-        """
+        """Name of the conveyor, stamp [s] and reading of each message since the last call."""
         found = []
         for topic, encoder in self._encoders.items():
             for message, _ in encoder.take_all(_MOST):
@@ -55,11 +45,7 @@ class ConveyorTopics:
         return found
 
     def publish(self, stamp: Any) -> None:
-        """Tell where the belts are; travel and speed of one that is not known are no numbers.
-
-        Args:
-            stamp: of the readings of the machine.
-        """
+        """Publish the belts with the stamp of the machine's readings; unknown travel and speed are NaN."""
         if self._states is None:
             return
         time = stamp.sec + 1e-9 * stamp.nanosec
@@ -73,14 +59,7 @@ class ConveyorTopics:
         self._states.publish(message)
 
     def report(self, time: float) -> tuple[str, dict[str, str]]:
-        """For diagnostics: why a belt is not known, and each belt in words.
-
-        Args:
-            time: s, on the clock of the node.
-
-        Returns:
-            The first problem, empty where there is none; words by name.
-        """
+        """For diagnostics at `time` [s] of the node's clock: the first problem, if any, and words for each belt."""
         states = {name: belt.state(time) for name, belt in self._belts.items()}
         problem = next((one.problem for one in states.values() if one.problem), "")
         return problem, {f"conveyor {name}": one.problem or f"{one.speed:.3f} m/s" for name, one in states.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What motions do besides moving the machine, as it hears of it: outputs, and what the platform carries."""
+"""Effects of motions besides moving the machine, from topics: outputs and payload."""
 
 from __future__ import annotations
 
@@ -18,12 +18,8 @@ from pkm_interfaces.msg import Outputs
 
 
 class EffectsInbox:
-    """Hands outputs and payloads to a machine, those too that were told before it was there.
-
-    Args:
-        node: that subscribes.
-        machine: that there is now.
-        lock: of it.
+    """Hands outputs and payloads to a machine, including those that came before it existed. `machine` returns the
+    present one, `lock` guards it.
     """
 
     def __init__(self, node: Node, machine: Callable[[], Machine | None], lock: threading.Lock) -> None:
@@ -37,11 +33,7 @@ class EffectsInbox:
         node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carry, topics.LATCHED)
 
     def pass_on(self, machine: Machine) -> None:
-        """Bring a machine that is new to what holds.
-
-        Args:
-            machine: whose lock is held, or that nobody uses yet.
-        """
+        """Bring a new machine up to date; its lock is held, or nobody uses it yet."""
         for name, value in self._outputs.items():
             self._set_one(machine, name, value)
         if self._payload is not None:

@@ -6,9 +6,9 @@ that `joint_state_topic_hardware_interface/JointStateTopicSystem` of the robot's
 controller_manager drives it as it drives a machine.
 
 Drives are off until somebody enables them (`~/enable`, or the life cycle's transition), and off after whatever ends the
-node. Simulated machines alone may begin by themselves. `~/emergency_stop`, or any message on the topic
-`emergency_stop`, takes a machine out of power; `~/reset` leads it back to inactive. States are published only while
-they are known: not in a fault, nor before an axis that needs it has been homed.
+node. Only simulated machines may begin by themselves. `~/emergency_stop`, or any message on the topic `emergency_stop`,
+disables the drives; `~/reset` leads back to inactive. States are published only while they are known: not in a fault,
+nor before an axis that needs it has been homed.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from pkm_description.ros.streams.raw_rows import RowPublisher
 STARTS = ("auto", "active", "manual")
 """Who enables the drives: `active`, the node itself, as soon as there is a robot; `manual`, somebody; `auto`, the node
 itself where the machine is simulated, and somebody where it is not."""
-_TELL_EVERY = 0.3  # s: who heard nothing for long does not know whether this is the machine of before
+_TELL_EVERY = 0.3  # s: after a long silence, subscribers cannot know whether this is the same machine
 _LOOK_EVERY = 0.1  # s, at the life cycle
 _LIFE = {
     Lifecycle.UNCONFIGURED: State.PRIMARY_STATE_UNCONFIGURED,
     Lifecycle.INACTIVE: State.PRIMARY_STATE_INACTIVE,
     Lifecycle.ACTIVE: State.PRIMARY_STATE_ACTIVE,
-    Lifecycle.FAULT: State.PRIMARY_STATE_UNCONFIGURED,  # it has to be configured anew; the label tells
+    Lifecycle.FAULT: State.PRIMARY_STATE_UNCONFIGURED,  # it has to be configured anew; the label says so
 }
 
 
@@ -63,7 +63,7 @@ _OFF = "the machine is not configured: its drives are off"
 
 
 class _Power(Protocol):
-    """Who turns the drives on and off: the answers are why not, and empty where it is done."""
+    """Enables and disables the drives; returns why not, empty where it is done."""
 
     @property
     def running(self) -> bool: ...
@@ -128,10 +128,10 @@ class _PowerOfLoop:
         try:
             return self._shared.process.rest()
         except PkmError as error:
-            return "" if self._shared.process.failure else str(error)  # which was told
+            return "" if self._shared.process.failure else str(error)  # which was logged
 
     def _ask(self, request: Any, needed: bool = False) -> str:
-        """Ask the loop; one that never began is asked where that is `needed`."""
+        """Ask the loop; one that never began is asked only where that is `needed`."""
         process = self._shared.process
         if not (self.running or needed) and not process.failure:
             return ""
@@ -142,11 +142,7 @@ class _PowerOfLoop:
 
 
 class HardwareNode(LifecycleNode):
-    """Says how a machine is, and turns its drives on and off.
-
-    Args:
-        shared: the loop that it has together with the controller node; None where it is alone.
-    """
+    """Publishes the state of a machine, and enables and disables its drives."""
 
     def __init__(self, shared: SharedLoop | None = None) -> None:
         super().__init__("hardware")
@@ -158,7 +154,7 @@ class HardwareNode(LifecycleNode):
         priority = realtime_priority(self)
         self._shared = shared
         self._told = Lifecycle.UNCONFIGURED
-        self._failing = ""  # the fault that was told last
+        self._failing = ""  # the fault that was logged last
         self._refused = ""  # why the last transition was
         self.exit_code: int | None = None  # once the node ends by itself
         self._sensor_frame = ""
@@ -183,7 +179,7 @@ class HardwareNode(LifecycleNode):
         self._diagnostics = diagnostics.Diagnostics(self, self._report, self._description)
 
     def _declared(self) -> MachineSettings:
-        """Declare what the machine is like."""
+        """Declare the parameters; the machine's settings by them."""
         timeout = "machine time without a command after which brakes close, s; a machine's file has its own"
         payload = "of the simulated machine; the controller does not know of it, kg"
         realistic = "encoders, delay and inertia of a real machine (docs/control.md)"
@@ -228,7 +224,7 @@ class HardwareNode(LifecycleNode):
             self._require_shared().offer_machine(mechanism, self._settings, self, self._publish_rate)
 
     def attach(self) -> None:
-        """The machine is there: make contact, and enable it where nobody is asked."""
+        """The machine exists: connect, and enable it where it begins by itself."""
         if self._start == "manual" and self._settings.kind == SIMULATED:
             return
         self.trigger_configure()
@@ -242,7 +238,7 @@ class HardwareNode(LifecycleNode):
     # Life cycle, as controller_manager would call it on a SystemInterface
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Make contact with the machine, drives off, and begin to publish its state; a simulated one is at home."""
+        """Connect the machine, drives off, and begin to publish its state; a simulated one is at home."""
         problem = self._description.problem if self._rows is None else self._power.configure()
         return self._done(problem, super().on_configure, state)
 
@@ -256,7 +252,7 @@ class HardwareNode(LifecycleNode):
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Drives off; no contact, nothing is published."""
+        """Drives off and disconnected; nothing is published."""
         self._switch_off()
         return super().on_cleanup(state)
 
@@ -266,7 +262,7 @@ class HardwareNode(LifecycleNode):
         return super().on_shutdown(state)
 
     def destroy_node(self) -> None:
-        """Turn the drives off before the publishers go."""
+        """Disable the drives before the publishers go."""
         if self._shared is not None:
             self._shared.end_publishing()
         self._stop.end()
@@ -290,7 +286,7 @@ class HardwareNode(LifecycleNode):
     # Services
 
     def _answer(self, act: Any, _: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Do it; `act` says why not, and nothing where it is done."""
+        """Do it; `act` returns why not, and nothing where it is done."""
         problem = act()
         response.success = not problem
         response.message = problem or self._fault or f"the machine is {self._lifecycle.value}"
@@ -337,7 +333,7 @@ class HardwareNode(LifecycleNode):
 
     @property
     def _said(self) -> Lifecycle:
-        """The life cycle as the machine said last."""
+        """The life cycle as the machine reported last."""
         if not self._power.running:
             return Lifecycle.UNCONFIGURED
         if self._alone is not None and self._alone.machine is not None:
@@ -352,7 +348,7 @@ class HardwareNode(LifecycleNode):
         return process.problem or process.texts.fault
 
     def _look(self) -> None:
-        """Tell what has changed: of a fault the reason, once. A loop that has died ends the node."""
+        """Publish what has changed: of a fault the reason, once. A loop that has died ends the node."""
         life = self._lifecycle
         if life is not self._told:
             self._tell(life)
@@ -367,19 +363,19 @@ class HardwareNode(LifecycleNode):
         self._follow_lifecycle()
 
     def _follow_lifecycle(self) -> None:
-        """A machine whose drives are off is inactive as a node, too: to be enabled anew."""
+        """Make the node inactive when the machine's drives are off: to be enabled anew."""
         active = self._state_machine.current_state[0] == State.PRIMARY_STATE_ACTIVE
         if active and self._said is not Lifecycle.ACTIVE:
             self.trigger_deactivate()
 
     def _tell(self, life: Lifecycle) -> None:
-        """Say whether the drives follow commands."""
+        """Publish whether the drives follow commands."""
         self._told = life
         if self.context.ok():
             self._life.publish(State(id=_LIFE[life], label=life.value))
 
     def publish(self, now: Situation, stamp: Any) -> None:
-        """Publish the reading of one period of the shared loop, and its life cycle where that is another."""
+        """Publish the reading of one period of the shared loop, and its life cycle where that has changed."""
         state = now.state
         if (life := self._lifecycle) is not self._told:
             self._tell(life)
@@ -438,7 +434,7 @@ class HardwareNode(LifecycleNode):
         return self._require_shared().process.texts.notice
 
     def _silence_and_saturation(self) -> tuple[float, bool]:
-        """How long no command has come [s], and whether a drive is at its limit."""
+        """Time without a command [s], and whether a drive is at its limit."""
         if self._alone is not None:
             machine = self._alone.machine
             return (machine.silent_for, bool(np.any(machine.saturated))) if machine is not None else (0.0, False)

@@ -11,7 +11,7 @@ from sensor_msgs.msg import JointState
 
 
 def states_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:
-    """Positions, velocities and efforts, one after the other, as a message."""
+    """A message of positions, velocities and efforts, concatenated in `numbers`."""
     position, velocity, effort = np.split(numbers, 3)
     message = JointState(name=names, position=position, velocity=velocity, effort=effort)
     message.header.stamp = stamp

@@ -33,14 +33,14 @@ class LoopMonitor:
         self._timer = steady_timer(node, 1.0, self._publish)
 
     def cycle(self, wake: float, missed: int, work: float) -> None:
-        """Note one cycle: when it began [s], how many deadlines were missed until then, how long it computed [s]."""
+        """Note one cycle: its beginning [s], deadlines missed until then, computing time [s]."""
         self._wakes.append(wake)
         self._work += work
         self._cycles += 1
         self._missed = missed
 
     def hold(self) -> None:
-        """Note a cycle that could not be done because an input had not come in time."""
+        """Note a cycle that was skipped because an input had not come in time."""
         self._held += 1
 
     def _publish(self) -> None:

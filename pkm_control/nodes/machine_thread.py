@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine that is commanded by somebody else, over topics: its loop is a thread of the hardware node.
+"""A machine that is commanded over topics: its loop is a thread of the hardware node.
 
 Commands come from one node. Where a second one publishes them the machine stops, as for an emergency: messages do not
-tell who sent them.
+identify their sender.
 
-Stamps are the machine's own time on the node's clock: they advance by one period each cycle, and draw near to the clock
-where that was set, or where the machine's time stood still. Simulated ones are patient: after a stall of the computer
-they catch up by at most `catch_up` seconds, and they run at most `lead` seconds ahead of the state that their newest
-command answers; beyond that their time stands still, as if the computer had not stalled, and deadlines count as missed.
-Where commands stay away for longer than `patience`, time goes on without them, as it does for a real machine.
+Stamps are the machine's own time on the node's clock: they advance by one period each cycle, and approach the clock
+where that was set, or where the machine's time stood still. Simulated machines are patient: after a stall of the
+computer they catch up by at most `catch_up` seconds, and they run at most `lead` seconds ahead of the state that their
+newest command answers; beyond that their time stands still, as if the computer had not stalled, and deadlines count as
+missed. Where commands stay away for longer than `patience`, time goes on without them, as it does for a real machine.
 """
 
 from __future__ import annotations
@@ -40,20 +40,13 @@ from pkm_description.ros.stamps import FollowingStamps
 from pkm_description.ros.streams.raw_rows import RowPublisher
 
 # Of a joint's range: commanded positions further from where the joint is are old targets, before others were taken.
-_FIRST_STEP = 0.002  # since the drives are on, where who commands begins at what it reads
-_NEXT_STEP = 0.02  # after a silence, in which who commands went on
+_FIRST_STEP = 0.002  # since the drives are on, where the commander begins at its reading
+_NEXT_STEP = 0.02  # after a silence, in which the commander went on
 
 
 class MachineThread:
-    """Each period: read, publish, take the newest command, let the period pass.
-
-    Args:
-        node: the hardware node.
-        rate: of the loop [Hz].
-        states: publisher of JointState.
-        feel: publishes a wrench, with its stamp.
-        monitor: of the loop.
-        scheduling: of the thread.
+    """Each period: read, publish, take the newest command, let the period pass; at `rate` [Hz]. `states` publishes
+    JointState, `feel` a wrench with its stamp.
     """
 
     def __init__(
@@ -77,7 +70,7 @@ class MachineThread:
         self._following = False  # positions that are being commanded
         self._begun = False  # that have been, since the machine became active
         self.lock = threading.Lock()
-        self._stopping = False  # an emergency stop waits for whoever has the lock
+        self._stopping = False  # an emergency stop waits for the lock
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.inbox = CommandInbox(node)
@@ -89,7 +82,7 @@ class MachineThread:
         return self._thread is not None
 
     def take(self, machine: Machine) -> None:
-        """Have another machine."""
+        """Replace the machine."""
         machine.rehearse()
         machine.unwanted = lambda: self._stopping
         with self.lock:
@@ -99,7 +92,7 @@ class MachineThread:
     # Life cycle: the answer is why not; empty where it is done
 
     def configure(self) -> str:
-        """Make contact, drives off, and begin."""
+        """Connect, drives off, and begin."""
         with self.lock:
             if self.machine is None:
                 return "there is no machine"
@@ -123,7 +116,7 @@ class MachineThread:
             return machine.fault or ("" if machine.lifecycle is Lifecycle.ACTIVE else GIVEN_UP)
 
     def disable(self) -> str:
-        """Drives off; what is answered is the warning where a drive could not be told."""
+        """Drives off; returns the warning where a drive may still be on."""
         with self.lock:
             if self.machine is None:
                 return ""
@@ -131,7 +124,7 @@ class MachineThread:
             return self.machine.untold
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> str:
-        """Drives off, until `reset`; what is answered is the warning where a drive could not be told."""
+        """Drives off, until `reset`; returns the warning where a drive may still be on."""
         self._stopping = True
         with self.lock:
             self._stopping = False
@@ -141,7 +134,7 @@ class MachineThread:
             return self.machine.untold
 
     def tell_emergency_stop(self) -> None:
-        """The same, where nobody waits for the answer."""
+        """The same without an answer."""
         self.emergency_stop()
 
     def reset(self) -> str:
@@ -158,7 +151,7 @@ class MachineThread:
             return machine.fault
 
     def end(self) -> str:
-        """Drives off, and no more periods; return a warning where a drive could not be told."""
+        """Drives off, and no more periods; returns the warning where a drive may still be on."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(2.0)
@@ -220,7 +213,7 @@ class MachineThread:
             self._feel(state.wrench, stamp)
 
     def _keep_to_one_commander(self, machine: Machine) -> None:
-        """Stop a machine that two nodes command: the efforts of a stranger throw it, whatever the controller does."""
+        """Stop a machine that two nodes command: a second node's efforts throw it, whatever the controller does."""
         problem = self.inbox.sources.problem if self.inbox.sources.sure else ""
         if problem and machine.lifecycle is Lifecycle.ACTIVE:
             machine.emergency_stop(f"{problem}; end all but one, then reset")

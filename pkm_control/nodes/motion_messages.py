@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between the messages of motions and what the follower takes and gives."""
+"""Conversion between the messages of motions and the follower's types."""
 
 from __future__ import annotations
 
@@ -46,26 +46,18 @@ _TOLERANCES = ("path_position", "path_rotation", "goal_position", "goal_rotation
 
 
 def seconds(message: Any) -> float:
-    """Return a time or a duration in s."""
+    """A time or a duration [s]."""
     return float(message.sec + 1e-9 * message.nanosec)
 
 
 def duration_message(value: float) -> Duration:
-    """Return a duration message of `value` s."""
+    """A duration of `value` [s]."""
     whole = math.floor(value)
     return Duration(sec=whole, nanosec=min(999_999_999, round((value - whole) * 1e9)))
 
 
 def trajectory_message(motion: MotionPoints, base_link: str) -> PlatformTrajectory:
-    """The message of a motion.
-
-    Args:
-        motion: its points, in the base frame.
-        base_link: name of that frame.
-
-    Returns:
-        The message.
-    """
+    """The message of a motion in the base frame, whose name is `base_link`."""
     message = PlatformTrajectory(repetitions=motion.repetitions)
     message.outputs = [
         OutputEvent(time_from_start=duration_message(event.time), name=event.name, value=event.value)
@@ -106,28 +98,21 @@ def inertia_message(payload: Inertial | None) -> Inertia:
 
 
 def stamp_of(time: float) -> Time:
-    """Return a time of the readings [s] as a stamp."""
+    """A time of the readings [s] as a stamp."""
     whole = math.floor(time)
     return Time(sec=whole, nanosec=min(999_999_999, round((time - whole) * 1e9)))
 
 
 def outputs_message(outputs: Mapping[str, float], events: int, time: float) -> Outputs:
-    """What the outputs have been set to by so many events, at a time of the readings [s]."""
+    """The outputs after so many events, at a time of the readings [s]."""
     message = Outputs(names=list(outputs), values=list(outputs.values()), events=events)
     message.header.stamp = stamp_of(time)
     return message
 
 
 def require_readable(message: PlatformTrajectory | MultiDOFJointTrajectory, base_link: str) -> None:
-    """Refuse at a glance what cannot be a motion.
-
-    Args:
-        message: the trajectory.
-        base_link: the frame that it must be in.
-
-    Raises:
-        RequestError: another frame.
-        PointTrajectoryError: no points, or more than can be judged in seconds.
+    """Refuse quickly what cannot be a motion: RequestError for a frame other than `base_link`. PointTrajectoryError: no
+    points, or more than can be judged in seconds.
     """
     messages.check_frame(message.header, base_link)
     if not message.points:
@@ -139,14 +124,7 @@ def require_readable(message: PlatformTrajectory | MultiDOFJointTrajectory, base
 
 
 def points_of(message: PlatformTrajectory) -> MotionPoints:
-    """The points of a message that is readable.
-
-    Args:
-        message: the trajectory, in the base frame.
-
-    Returns:
-        Its points.
-    """
+    """The points of a readable message, in the base frame."""
     points = message.points
     return MotionPoints(
         times=np.array([seconds(point.time_from_start) for point in points]),
@@ -161,7 +139,7 @@ def points_of(message: PlatformTrajectory) -> MotionPoints:
 
 
 def _events_of(message: PlatformTrajectory) -> PathEvents:
-    """What happens on the way; whether it can is looked at with the motion."""
+    """The events on the way; whether they are possible is checked with the motion."""
     return PathEvents(
         tuple(events.OutputEvent(seconds(one.time_from_start), one.name, one.value) for one in message.outputs),
         tuple(events.PayloadChange(seconds(one.time_from_start), payload_of(one.payload)) for one in message.payloads),
@@ -169,18 +147,10 @@ def _events_of(message: PlatformTrajectory) -> PathEvents:
 
 
 def points_of_multi_dof(message: MultiDOFJointTrajectory, platform_link: str) -> MotionPoints:
-    """The points of a trajectory whose one joint is the platform.
+    """The points of a readable trajectory in the base frame whose one joint has the name `platform_link`.
 
-    Args:
-        message: in the base frame, readable. Without velocities the points lie on one smooth curve, at rest at both
-            ends; with velocities and without accelerations these are zero at the points.
-        platform_link: the name that the joint must have.
-
-    Returns:
-        Its points.
-
-    Raises:
-        PointTrajectoryError: other joints, or a point with too few or too many values; says which.
+    Without velocities the points lie on one smooth curve, at rest at both ends; with velocities and without
+    accelerations these are zero at the points. PointTrajectoryError: other joints, or too few or too many values.
     """
     names = list(message.joint_names)
     if names != [platform_link]:
@@ -215,16 +185,7 @@ def _pose_of_transform(transform: Transform) -> tuple[float, ...]:
 
 
 def goal_message(motion: MotionPoints, tolerances: Tolerances, base_link: str) -> FollowPlatformTrajectory.Goal:
-    """The goal of a motion.
-
-    Args:
-        motion: its points, in the base frame.
-        tolerances: infinite ones are not checked.
-        base_link: name of the base frame.
-
-    Returns:
-        The message.
-    """
+    """The goal of a motion in the base frame, whose name is `base_link`; infinite tolerances are not checked."""
     t = tolerances
     within = [
         0.0 if math.isinf(value) else value
@@ -241,7 +202,7 @@ def goal_message(motion: MotionPoints, tolerances: Tolerances, base_link: str) -
 
 
 def tolerances_of(goal: FollowPlatformTrajectory.Goal) -> Tolerances:
-    """Return the tolerances of a goal, in which zero means: no check."""
+    """The tolerances of a goal, in which zero means: no check."""
     return Tolerances(
         goal.path_position_tolerance or math.inf,
         goal.path_rotation_tolerance or math.inf,
@@ -252,7 +213,7 @@ def tolerances_of(goal: FollowPlatformTrajectory.Goal) -> Tolerances:
 
 
 def tolerance_problem(goal: FollowPlatformTrajectory.Goal) -> str:
-    """Return which tolerance of a goal makes no sense; empty where all do."""
+    """Which tolerance of a goal makes no sense; empty where all do."""
     values = {name: getattr(goal, f"{name}_tolerance") for name in _TOLERANCES}
     values["goal_time"] = seconds(goal.goal_time_tolerance)
     bad = [f"{name}_tolerance is {value:g}" for name, value in values.items() if not value >= 0.0]
@@ -260,7 +221,7 @@ def tolerance_problem(goal: FollowPlatformTrajectory.Goal) -> str:
 
 
 def reference_message(numbers: Array, stamp: Any, base_link: str) -> PlatformReference:
-    """Return the reference of one period: pose, twist and acceleration, `REFERENCE_NUMBERS` in a row."""
+    """The reference of one period: pose, twist and acceleration, `REFERENCE_NUMBERS` in a row."""
     message = PlatformReference(
         pose=messages.to_pose(numbers[:7]),
         twist=messages.to_twist(numbers[7:13]),
@@ -274,7 +235,7 @@ def reference_message(numbers: Array, stamp: Any, base_link: str) -> PlatformRef
 def state_message(
     action: Action, stamp: Any, kinematics: Kinematics, commands: str = "effort", clearance: float = math.inf
 ) -> ControllerState:
-    """Return what the controller wants, sees and does: NaN where it does not know; efforts where it commands them."""
+    """Reference, measurement and command of the controller, NaN where unknown; efforts only where it commands them."""
     message = ControllerState(mode=int(action.mode), reason=action.reason, clearance=clearance)
     message.header.stamp = stamp
     message.header.frame_id = kinematics.mechanism.base_link
@@ -297,7 +258,7 @@ def state_message(
 
 
 def result_message(motion: Motion) -> FollowPlatformTrajectory.Result:
-    """Return what became of a motion."""
+    """The result of a motion."""
     assert motion.outcome is not None
     rms = motion.rms
     return FollowPlatformTrajectory.Result(
@@ -311,7 +272,7 @@ def result_message(motion: Motion) -> FollowPlatformTrajectory.Result:
 
 
 def feedback_message(motion: Motion, action: Action, kinematics: Kinematics) -> FollowPlatformTrajectory.Feedback:
-    """Return how a motion goes."""
+    """The progress of a motion."""
     message = FollowPlatformTrajectory.Feedback(
         position_error=motion.position_error, rotation_error=motion.rotation_error
     )

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job on the running robot: plans a motion file, has the controller follow it, measures, reports, ends.
 
-It measures for itself: the reference from the controller and the readings from the machine, both as published in every
-period, matched by their stamps; the pose of the platform is computed from the readings. It begins when every node it
-waits for is well, and ends with an error as soon as one is not. Where it is to stay, it plans and runs what it is asked
-for with the service `play_motion` afterwards, one motion at a time.
+It measures independently: the reference from the controller and the readings from the machine, both as published in
+every period, matched by their stamps; the pose of the platform is computed from the readings. It begins when every node
+that it needs is well, and ends with an error as soon as one is not. Where it is to stay, it then plans and runs what
+the service `play_motion` requests, one motion at a time.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from pkm_interfaces.action import FollowPlatformTrajectory
 from pkm_interfaces.msg import LoopStatistics, PlatformReference
 from pkm_interfaces.srv import PlayMotion
 
-CUT_OFF = 130  # exit code of a run whose motion somebody ended
+CUT_OFF = 130  # exit code of a run whose motion was interrupted
 _TICK = 0.1  # s, between two looks at what was published
-_SILENT = 5.0  # s, of a node that tells how it is once a second
+_SILENT = 5.0  # s, of a node that publishes diagnostics once a second
 _PATIENCE = 30.0  # s, for nodes to be ready once the motion is planned
 _LOOP_PATIENCE = 2.5  # s, after the end, for loop statistics: they come once a second
 _PAGE_PATIENCE = 5.0  # s, for the page, once all else is ready
@@ -142,7 +142,7 @@ class MotionPlayer(Node):
         self._accept(order, order.plan)
 
     def _accept(self, order: Order, plan: Plan) -> None:
-        """Make ready for a motion that is planned."""
+        """Make ready for a planned motion."""
         for note in plan.job.cycle.notes:
             self.get_logger().info(note)
         self._show(plan)
@@ -150,7 +150,7 @@ class MotionPlayer(Node):
         self._streams = RunStreams(self, plan.planner.kinematics.actuated_names)
 
     def _tick(self) -> None:
-        """Take what was published since; begin as soon as everybody is there."""
+        """Take what was published since; begin as soon as all nodes are ready."""
         if self.exit_code is not None:
             return
         for name in self._silences.begun(time.monotonic()):
@@ -173,7 +173,7 @@ class MotionPlayer(Node):
     # Requests
 
     async def _asked(self, request: PlayMotion.Request, response: PlayMotion.Response) -> PlayMotion.Response:
-        """Plan a motion away from the executor, and answer when it begins."""
+        """Plan a motion outside the executor, and answer when it begins."""
         problem = self._why_not(request)
         order: Order | None = None
         if not problem:
@@ -188,7 +188,7 @@ class MotionPlayer(Node):
         return response
 
     def _why_not(self, request: PlayMotion.Request) -> str:
-        """Why a request cannot even be looked at; empty where it can."""
+        """Why a request cannot even be considered; empty where it can."""
         if self._mechanism is None:
             return self._description.problem
         if self._run is not None or self._order is not None:
@@ -199,7 +199,7 @@ class MotionPlayer(Node):
         return f"the robot is not ready: {'; '.join(ill)}" if ill else ""
 
     def _ordered(self, request: PlayMotion.Request) -> tuple[Order, Future]:
-        """Have a motion planned, unless it is or has been already; the order, and what its end of waiting says."""
+        """Plan a motion, unless that is under way or done; the order, and the future of its answer."""
         assert self._mechanism is not None
         path = requested(request.motion, self._motion, self._folders)
         planning = self._planning
@@ -214,14 +214,14 @@ class MotionPlayer(Node):
         return self._order, begun
 
     def _wake(self) -> None:
-        """From the thread that planned: look at once."""
+        """From the planning thread: look at once."""
         executor = self.executor
         if executor is not None:
             with contextlib.suppress(AttributeError):  # it has ended meanwhile
                 executor.create_task(self._tick)
 
     def _await_plan(self, order: Order, planning: Planning) -> None:
-        """Go on with a motion that is planned; nobody waits long, and nothing moves long after somebody asked."""
+        """Go on with a planned motion; answers come soon, and nothing moves long after its request."""
         if planning.plan is not None:
             self._planning, self._patient_since = None, 0.0
             order.plan = planning.plan
@@ -236,7 +236,7 @@ class MotionPlayer(Node):
     # Whether all is well
 
     def _wait_for_robot(self) -> None:
-        """End where nobody describes a robot; where somebody does, and not well, the right one may come yet."""
+        """End where no robot is described; after a bad description, the right one may come yet."""
         self._patient_since = self._patient_since or time.monotonic()
         silent = not self.count_publishers(topics.ROBOT_DESCRIPTION)
         if (silent or not self._stay) and time.monotonic() - self._patient_since > _PATIENCE:
@@ -245,7 +245,7 @@ class MotionPlayer(Node):
             self.exit_code = 1
 
     def _diagnosed(self, message: DiagnosticArray) -> None:
-        """Note how the nodes are that the motion needs."""
+        """Note the state of the nodes that the motion needs."""
         for status in message.status:
             name = status.name.rpartition("/")[2]
             if status.hardware_id != self.get_namespace():
@@ -257,7 +257,7 @@ class MotionPlayer(Node):
             self._page = next((one.value for one in status.values if one.key == about.PAGE), self._page)
 
     def _ill(self) -> list[str]:
-        """What is not as the motion needs it."""
+        """Problems of the nodes that the motion needs."""
         ill = [f"{name} {self._told(name)}" for name, (level, _) in self._health.items() if level not in _WELL]
         if not self._client.server_is_ready():
             ill.append("the controller does not offer its action")
@@ -298,7 +298,7 @@ class MotionPlayer(Node):
             self.exit_code = 1
 
     def _report_health(self) -> diagnostics.Report:
-        """How the last motion went: who pressed a button on the page heard only that it began."""
+        """How the last motion went: the page's own answer was only that it began."""
         if self._problem:
             return diagnostics.ERROR, f"the last motion failed: {self._problem}", self._last
         if self._run is not None:
@@ -310,7 +310,7 @@ class MotionPlayer(Node):
         return f"reports an error: {message}" if level == DiagnosticStatus.ERROR else message
 
     def _watch(self, run: MotionRun) -> None:
-        """End the run when a node that it needs goes on reporting an error; what passes, the controller deals with."""
+        """End the run when a node that it needs keeps reporting an error; the controller handles brief ones."""
         ill = [name for name, (level, _) in self._health.items() if level == DiagnosticStatus.ERROR]
         if not ill:
             self._well_at = time.monotonic()
@@ -330,7 +330,7 @@ class MotionPlayer(Node):
             self._finish(run)
 
     def _looped(self, message: LoopStatistics) -> None:
-        """Keep how the machine's loop runs, of the time of a motion."""
+        """Keep the statistics of the machine's loop during a motion."""
         self._loops.append(message)
         if len(self._loops) > _KEPT_LOOPS or (self._run is None and len(self._loops) > 2):
             del self._loops[0]
@@ -355,7 +355,7 @@ class MotionPlayer(Node):
         run.begin(messages.pose_of(reference.pose), lambda: self._recorder(run))
 
     def _recorder(self, run: MotionRun) -> RunRecorder:
-        """What records the motion, which begins now."""
+        """The recorder of the motion, which begins now."""
         kinematics, cycle, cycles = run.plan.planner.kinematics, run.plan.job.cycle, run.order.cycles
         self.get_logger().info(f"{cycles} cycles of {cycle.duration:.4f} s, {60.0 / cycle.duration:.1f} per minute")
         notes = tuple(note for note in self._notes if note)
@@ -376,7 +376,7 @@ class MotionPlayer(Node):
     # The end
 
     def wind_up(self) -> None:
-        """Report what was done of a motion that somebody stops."""
+        """Report the completed part of a motion that is interrupted."""
         run = self._run
         begins = self._order is not None or not (self._begun or self._motion in ("", "none"))
         if self.exit_code is None and (begins or (run is not None and run.recorder is None)):
@@ -395,7 +395,7 @@ class MotionPlayer(Node):
             self.exit_code = 1
 
     def _finish(self, run: MotionRun) -> None:
-        """Print and write the report of what was done; end, or wait for what comes next."""
+        """Print and write the report; end, or wait for the next motion."""
         code = 0 if run.completed and not run.fault else 1
         self._failed = self._failed or bool(run.fault)
         run.take(everything=True)

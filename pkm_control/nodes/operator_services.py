@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an operator asks of the controller, by services and topics."""
+"""Operator requests to the controller, by services and topics."""
 
 from __future__ import annotations
 
@@ -24,13 +24,7 @@ _THROTTLE = 2.0  # s, between two warnings of the same kind
 
 
 class OperatorServices:
-    """Services `pause`, `resume`, `stop`, `set_speed_override`, `recover`, `change_working_mode`; topics of jogs.
-
-    Args:
-        node: that offers them.
-        controls: the loop.
-        operator: asks it.
-    """
+    """Services `pause`, `resume`, `stop`, `set_speed_override`, `recover`, `change_working_mode`; topics of jogs."""
 
     def __init__(self, node: Node, controls: Controls, operator: Operator) -> None:
         self._controls = controls
@@ -82,7 +76,7 @@ class OperatorServices:
         return response
 
     def _beside(self, act: Callable[[], Answer]) -> Future:
-        """Do what takes a while in a thread of its own, so that a stop need not wait for it."""
+        """Run a slow action in a thread of its own, so that a stop need not wait for it."""
         over: Future = Future()
 
         def run() -> None:

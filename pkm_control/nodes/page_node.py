@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The browser page as a ROS node: shows /robot_description as joint_states move it, and passes on what is asked."""
+"""The browser page as a ROS node: shows /robot_description as joint_states move it, and passes on requests."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ class PageNode(Node):
         viewer.server.on_client_connect(lambda client: self._seen())
 
     def _seen(self) -> None:
-        """Tell that somebody sees the robot; from a thread of the page."""
+        """Publish that somebody sees the robot; from a thread of the page."""
         self._progress = about.SEEN
         if self._diagnostics is not None:
             self._diagnostics.soon()
 
     def _prepare(self, viewer: RobotViewer, operations: PageOperations, mechanism: Mechanism) -> None:
-        """Give the page its controls, when the robot is there; away from the executor, as it takes kernels."""
+        """Give the page its controls, when the robot is there; outside the executor, since it loads kernels."""
         while self._newest[0] is None:  # until then, others compile these kernels
             time.sleep(_LOOK_EVERY)
             if self._viewer is not viewer or not self.context.ok():
@@ -166,7 +166,7 @@ class PageNode(Node):
         joints, platform, controller = self._newest
         if self._viewer is None:
             return
-        if joints is None or platform is None:  # a machine that is off may never have told
+        if joints is None or platform is None:  # a machine that is off may never have published
             self._shown(lambda viewer: viewer.show(Readings(machine=self._machine)))
             return
         if platform.status.code != SolveStatus.NOT_READY:  # that has the computer's clock, the others the machine's
@@ -191,7 +191,7 @@ class PageNode(Node):
             )
 
     def _ask_modes(self, readings: Readings, present: str) -> None:
-        """Ask for the working modes at a place where the robot stands, once."""
+        """Request the working modes at a pose where the robot rests, once."""
         pose, viewer = readings.pose, self._viewer
         if readings.mode != IDLE[0] or self._operations is None or pose is None or viewer is None:
             return
@@ -202,7 +202,7 @@ class PageNode(Node):
         self._operations.ask_modes(pose, lambda labels: viewer.show_modes(labels[:_MOST_MODES], present))
 
     def _mode(self) -> str:
-        """The mode of the controller; empty where none is heard of."""
+        """The mode of the controller; empty where it is unknown."""
         controller = self._newest[2]
         return "" if controller is None else _MODES.get(controller.mode, "")
 
@@ -214,7 +214,7 @@ class PageNode(Node):
 
 
 def _readings(platform: PlatformState, controller: ControllerState | None, time: float) -> Readings:
-    """What the page shows of the newest states, at a time [s]."""
+    """The page's readings of the newest states, at a time [s]."""
     known = platform.status.code in (SolveStatus.CONVERGED, SolveStatus.JOINT_LIMIT)  # else its pose means nothing
     distances = tuple(
         value if known and math.isfinite(value) else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parameter of a node that says how its loop is scheduled."""
+"""The parameter of a node for the scheduling of its loop."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def realtime_priority(node: Node) -> int:
 
 
 def loop_scheduling(node: Node, priority: int) -> LoopScheduling:
-    """What gives the thread of a loop in a node's process its priority."""
+    """The scheduling of a loop's thread in a node's process."""
     return LoopScheduling(priority, node.get_logger().info)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The loop that the nodes of machine and controller have together, in its own process; they publish what it does."""
+"""The common loop of hardware node and controller node, in its own process; they publish its results."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ Planning = Callable[[int], tuple[CurveCheck, Jog]]
 
 
 class Controller(Protocol):
-    """What is needed of the controller node."""
+    """The part of the controller node that is needed here."""
 
     def attach(self, loop: RunningLoop) -> None:
-        """Speak for a loop from now on."""
+        """Serve a loop from now on."""
 
     def publish(self, now: Situation, stamp: Any) -> None:
         """Publish what one period did."""
 
     def tell_outputs(self, at: float, name: str = "", value: float = 0.0) -> None:
-        """Publish what the outputs are set to."""
+        """Publish the outputs."""
 
     def tell_payload(self, at: float, carried: Inertial | None) -> None:
-        """Publish what the platform carries."""
+        """Publish the payload."""
 
 
 class Hardware(Protocol):
-    """What is needed of the hardware node."""
+    """The part of the hardware node that is needed here."""
 
     def attach(self) -> None:
         """The loop is built."""
@@ -105,7 +105,7 @@ class SharedLoop:
         controller.tell_outputs(self.node_time(at), event.name, event.value)
 
     def end(self) -> str:
-        """End the process, drives off; return a warning where a drive could not be told."""
+        """End the process, drives off; returns the warning where a drive may still be on."""
         self.end_publishing()
         self.running = False
         return self.process.end()
@@ -116,19 +116,19 @@ class SharedLoop:
             self._publishing.end()
             self._publishing = None
 
-    # Clocks: the loop has the machine's, and tells when its periods began by the monotonic one
+    # Clocks: the loop has the machine's, and stamps the beginnings of its periods by the monotonic one
 
     def _node_now(self) -> float:
         assert self._node is not None
         return 1e-9 * self._node.get_clock().now().nanoseconds
 
     def loop_time(self, stamp: float) -> float:
-        """A time of the nodes' clock as the loop has it [s]."""
+        """A time of the nodes' clock on the loop's [s]."""
         now = self.process.situation
         return stamp - (self._node_now() - (time.monotonic() - now.wake)) + now.now
 
     def node_time(self, at: float) -> float:
-        """A time of the loop by the nodes' clock [s]."""
+        """A time of the loop on the nodes' clock [s]."""
         if not self.process.begun:
             return self._node_now()
         now = self.process.situation

@@ -20,14 +20,8 @@ _AGAIN = 0.1  # s, after an error
 
 
 class StopThread:
-    """Serves a service and a topic until `end`, which is to come before the node is destroyed.
-
-    Args:
-        node: that offers them.
-        service: its name.
-        answer: takes request and response, and returns the response.
-        topic: any message on it is a stop.
-        stop: does it, and waits for nothing.
+    """Serves a service and a topic, on which any message is a stop, until `end`, which must precede the node's
+    destruction. `stop` does it without waiting; `answer` takes the service's request and response.
     """
 
     def __init__(
@@ -50,7 +44,7 @@ class StopThread:
         self._thread.start()
 
     def end(self) -> None:
-        """Serve them no more."""
+        """Stop serving."""
         self._ended.set()
         self._wake.trigger_guard_condition()
         self._thread.join(2.0)
@@ -85,7 +79,7 @@ class StopThread:
             self._stop()
 
     def _serve(self) -> None:
-        """Answer whoever has asked by now; the drives are told once for each."""
+        """Answer pending requests; the drives are disabled once for each."""
         while True:
             with self._service.handle:
                 request, header = self._service.handle.service_take_request(Trigger.Request)

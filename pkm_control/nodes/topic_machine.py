@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine that is somewhere else, as topics: its measured states, and the commands that it takes."""
+"""A machine behind topics: its measured states, and commands to it."""
 
 from __future__ import annotations
 
@@ -29,12 +29,7 @@ _LOOK_EVERY = 1e-4  # s, between two looks for a message that is due
 
 
 class MachineTopics:
-    """What a node hears of a machine, whatever robot it is.
-
-    Args:
-        node: that listens.
-        on_state: told what the machine says of its life cycle.
-    """
+    """Subscriptions to a machine, whatever robot it is; `on_state` gets its life-cycle state."""
 
     def __init__(self, node: Node, on_state: Callable[[str], None]) -> None:
         self.node = node
@@ -53,18 +48,13 @@ class MachineTopics:
 
     @property
     def will_tell(self) -> bool:
-        """Whether a machine is there that says how it is, and has not said it yet."""
+        """Whether a machine exists that reports its life cycle, and has not done so yet."""
         return not self.said and bool(self.node.count_publishers(topics.MACHINE_STATE))
 
 
 class TopicMachine(Machine):
     """Reads what is published, and publishes what is written; its time is the clock's, that of readings their stamps.
-
-    Args:
-        heard: of the machine.
-        limits: of its actuators.
-        publish: takes the stamp of the reading that is answered, and the command.
-        sensor_frame: of the force-torque sensor.
+    `publish` takes the stamp of the reading that is answered, and the command.
     """
 
     real = elsewhere = True
@@ -78,7 +68,7 @@ class TopicMachine(Machine):
     ) -> None:
         super().__init__(limits)
         n = len(limits.names)
-        self.lifecycle = Lifecycle.ACTIVE  # what it is, the follower hears as the machine says it
+        self.lifecycle = Lifecycle.ACTIVE  # the follower gets the true one from the machine
         self.stamp: Any = Time()  # of the last reading
         self.problem = ""  # why the last message was no reading
         self.heard_at = -np.inf  # s, monotonic: when the last reading came
@@ -96,14 +86,14 @@ class TopicMachine(Machine):
         """Nothing: the machine has services for that."""
 
     def deactivate(self) -> None:
-        """Nothing: what is no longer commanded lets go by itself."""
+        """Nothing: a machine without commands disables its drives by itself."""
 
     def shut_down(self) -> str:
         """Nothing, as `deactivate`."""
         return ""
 
     def emergency_stop(self, reason: str = "") -> None:
-        """Send no more commands: the machine lets go by itself."""
+        """Send no more commands: the machine then disables its drives by itself."""
         self.fault, self.lifecycle = reason, Lifecycle.FAULT
 
     def reset(self) -> None:
@@ -112,24 +102,19 @@ class TopicMachine(Machine):
 
     @property
     def silent_for(self) -> float:
-        """The machine itself knows."""
+        """Zero: the machine itself knows."""
         return 0.0
 
     @property
     def command_mode(self) -> CommandMode:
-        """What commands mean is the publisher's."""
+        """Always effort: what commands mean is the publisher's."""
         return CommandMode.EFFORT
 
     def set_command_mode(self, mode: CommandMode) -> None:
-        """What commands mean is the publisher's."""
+        """Nothing: the publisher has the mode."""
 
     def wait(self, longest: float, ended: Callable[[], bool]) -> None:
-        """Wait for the next reading.
-
-        Args:
-            longest: s.
-            ended: whether to wait no longer.
-        """
+        """Wait for the next reading, at most `longest` [s] or until `ended`."""
         until = time.monotonic() + longest
         while not ended():
             data = self._heard.states.take()

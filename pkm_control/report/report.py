@@ -184,6 +184,13 @@ class Report:
 
     def _of_computer(self) -> list[str]:
         """That the loop stood still, or that the computer was too slow for it."""
+        if self.loop is None:
+            return []
+        ended = " That may be why the run ended early." if self.faults else ""
+        if self.loop.deviation_max > _STOOD:
+            still = f"The loop stood still for {self.loop.deviation_max:.1f} s"
+            return [f"{still}: something stopped it, or the computer.{ended}"]
+        if not self.slow:
             return []
         easy = max([rate for rate in _RATES if rate <= _EASY * self.loop.rate], default=_RATES[0])
         pace = longer = ""  # where it caught up

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bringing a robot to life: which nodes run, with and without ROS launch, and the simulated run."""
+"""Bringup: which nodes run, with and without ROS launch, and the simulated run."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes a robot runs, with which parameters: the one declaration that the launch files and the runner both read.
+"""Nodes and parameters of a robot: the one declaration that the launch files and the runner both read.
 
-Plain data: nothing here imports ROS. A knob is something a user may turn; a node says which knobs it takes.
+Plain data: nothing here imports ROS. A knob is a setting of the user; a node lists the knobs that it takes.
 """
 
 from __future__ import annotations
@@ -25,16 +25,13 @@ from pkm_control.space.tool import read_tools
 from pkm_description.load import expand, xacro_arguments
 from pkm_description.urdf.frame_prefix import prefix_frames
 
-Values = Mapping[str, str]  # knob name -> its text, as launch arguments are
+Values = Mapping[str, str]  # name of the knob -> its text, as launch arguments are
 Parameter = bool | int | float | str | list[str]  # of a node
 
 
 @dataclass(frozen=True)
 class Knob:
-    """A launch argument: `choices` are the only allowed texts where there are any; `span` bounds a number.
-
-    `group`: under which heading `pkm run --help` has it.
-    """
+    """A launch argument: `choices` are the only allowed texts, if any; `span` bounds a number; `group` is for the help."""
 
     name: str
     default: str
@@ -46,13 +43,12 @@ class Knob:
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """A node: the module that holds it, its executable, parameters (name -> knob that sets it) and remappings.
+    """A node: its module, executable, parameters (name -> knob that sets it) and remappings.
 
-    `fixed`: parameters that follow from several knobs. `wanted` says whether these values ask for the node. What it
-    `holds`: names of the nodes, where the process has several. What it
-    means for the run that a node ends by itself: where it is not `needed`, nothing; where it does not have to `last`,
-    nothing as long as it ends well; else the run is over. `leads`: the run is over when this node ends, in whichever
-    manner. `keeps_time`: it has a loop, and goes before the others where the computer is busy.
+    `fixed`: parameters that follow from several knobs. `wanted`: whether these values ask for the node. `holds`: names
+    of the nodes, where the process has several. A node that ends by itself ends the run, unless it is not `needed`, or
+    does not have to `last` and ends well. `leads`: the run is over when this node ends, in whichever manner.
+    `keeps_time`: it has a loop, and a higher priority where the computer is busy.
     """
 
     name: str
@@ -80,7 +76,7 @@ class NodeSpec:
 
 SWITCH = ("true", "false")
 MANAGED = "ros2_control"  # the knob of the launch files that puts a controller manager between machine and controller
-_DESCRIPTION_PATIENCE = 30.0  # s, with who describes the robot
+_DESCRIPTION_PATIENCE = 30.0  # s, with the node that describes the robot
 _PATIENCE = 0.1  # s, with readings of a simulated machine
 ENCLAVES = "/pkm"  # of SROS 2, one for each node: config/sros2/policy.xml
 
@@ -178,14 +174,14 @@ def _realistic(values: Values) -> bool:
 
 
 def reserve(values: Values) -> float:
-    """Return the share of efforts and speeds that plans leave to the controller, or to the drives that close loops."""
+    """The share of efforts and speeds that plans leave to the controller, or to the drives that close loops."""
     if values["controller"] == POSITION and values["hardware"] == SIMULATED:
         return reserve_of_drives(float(values["rate"]))
     return RESERVE if _realistic(values) else USUAL_RESERVE
 
 
 def _notes(values: Values) -> list[str]:
-    """Return the conditions of a run as the report tells them."""
+    """The conditions of a run for the report."""
     law = f"{values['controller']}, {values['natural_frequency']} rad/s asked, damping {values['damping']}"
     described = [f"described with {values['xacro_args']}"] if values["xacro_args"] else []
     if values["controller"] == POSITION:
@@ -197,7 +193,7 @@ def _notes(values: Values) -> list[str]:
 
 
 def _of_controller(values: Values) -> dict[str, Parameter]:
-    """Return what the controller is told of the machine."""
+    """The controller's parameters that describe the machine."""
     told: dict[str, Parameter] = {}
     if _realistic(values):
         told["command_delay"] = float(DELAY)  # periods
@@ -233,13 +229,13 @@ _FROM_HARDWARE = {"actuated_joint_states": "hardware/joint_states", "joint_comma
 
 
 def _one_process(values: Values) -> bool:
-    """Whether machine and controller share a loop: not where somebody, or a controller manager, is between them."""
+    """Whether machine and controller share a loop: not with a controller manager, or something else, between them."""
     managed = values.get(MANAGED) == "true"
     return values["hardware"] != "none" and values["controller"] != "none" and not managed
 
 
 def _alone(values: Values) -> dict[str, Parameter]:
-    """Return what a controller is told besides whose machine is in another process."""
+    """Further parameters of a controller whose machine is in another process."""
     delay = 1.0 + (DELAY if _realistic(values) else 0.0)  # periods: the way over ROS is one
     return {**_of_controller(values), "command_delay": delay}
 
@@ -344,17 +340,7 @@ DESCRIPTION = NodeSpec(
 
 
 def defaults(**changed: str) -> dict[str, str]:
-    """The value of every knob.
-
-    Args:
-        changed: by name; the others have their defaults.
-
-    Returns:
-        Texts by name of knob.
-
-    Raises:
-        KeyError: no such knob.
-    """
+    """The value of every knob, as text by name: `changed` or its default; KeyError: no such knob."""
     unknown = changed.keys() - {knob.name for knob in KNOBS}
     if unknown:
         raise KeyError(f"no such knob: {', '.join(sorted(unknown))}")
@@ -362,22 +348,13 @@ def defaults(**changed: str) -> dict[str, str]:
 
 
 def nodes(values: Values) -> list[NodeSpec]:
-    """Return the nodes that these values ask for. The description is not among them: see `DESCRIPTION`."""
+    """The nodes that these values ask for. The description is not among them: see `DESCRIPTION`."""
     return [node for node in NODES if node.wanted(values)]
 
 
 def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
-    """The parameters of a node, each of the type of its knob's default.
-
-    Args:
-        node: the one that leads the run also gets the names of the others, to wait for.
-        values: of the knobs.
-
-    Returns:
-        Values by name of parameter.
-
-    Raises:
-        ValueError: a value is not of the type of its knob.
+    """The parameters of a node, each of the type of its knob's default; ValueError: a value of another type. The node
+    that leads the run also gets the names of the others, to wait for.
     """
     default = {knob.name: typed_value(knob.default) for knob in KNOBS}
     typed: dict[str, Parameter] = {}
@@ -394,13 +371,13 @@ def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
     if node.leads:
         others = (other for other in nodes(values) if other is not node and other.needed)
         typed["wait_for"] = [name for other in others for name in other.nodes]
-    if values["description"] == "other":  # who may be dead
+    if values["description"] == "other":  # which may be dead
         typed["description_patience"] = _DESCRIPTION_PATIENCE
     return {**typed, **node.fixed(values), "use_sim_time": values["use_sim_time"] == "true"}
 
 
 def motion_of(values: Values) -> str:
-    """The motion that a run begins with: a machine that is not simulated moves when somebody names a motion."""
+    """The motion that a run begins with: a machine that is not simulated moves only when a motion is named."""
     motion, simulated = values["motion"], values["hardware"] in (SIMULATED, "none")
     return "none" if motion == AUTO and not simulated else motion
 
@@ -408,14 +385,8 @@ def motion_of(values: Values) -> str:
 def check(values: Values) -> None:
     """Refuse values that no run can have, before anything is started; the robot's file is read by `description`.
 
-    Args:
-        values: of the knobs.
-
-    Raises:
-        ValueError: a knob that is none of its choices, no number, or out of its span; nothing to do; a report that
-            cannot be written, a host that cannot be listened on.
-        MotionFileError: there is no such motion file.
-        MachineFileError: the machine's file cannot be used.
+    ValueError: a knob that is none of its choices, no number, or out of its span; nothing to do; a report that cannot
+    be written, a host that cannot be listened on. MotionFileError, MachineFileError: a file that cannot be used.
     """
     for knob in KNOBS:
         text = values[knob.name]
@@ -467,23 +438,15 @@ def _check_machine(values: Values) -> None:
 
 
 def description(values: Values) -> str:
-    """The text of the robot: files are expanded here, by who starts the nodes, who take plain text alone.
-
-    Args:
-        values: of the knobs.
-
-    Returns:
-        URDF+.
-
-    Raises:
-        DescriptionError: there is no such robot, its file cannot be expanded, or no frame can have the prefix.
+    """The robot's URDF+ text: files are expanded here, before the nodes start, which take plain text alone.
+    DescriptionError: there is no such robot, its file cannot be expanded, or no frame can have the prefix.
     """
     text = expand(values["robot"], xacro_arguments(values["xacro_args"]))[0]
     return prefix_frames(text, values["frame_prefix"])
 
 
 def typed_value(text: str) -> bool | int | float | str:
-    """Return a text as what it reads as: a switch, a whole number, a number, or itself."""
+    """A text as a boolean, an integer, a float, or itself."""
     if text in SWITCH:
         return text == "true"
     for kind in (int, float):

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `pkm`: one word for what is to be done, and the options of that.
-
-Each command is the `main` of a module, imported when it is asked for: a command starts as fast as it can. The module's
-`parser` tells its options.
-"""
+"""The command `pkm`: each subcommand is the `main` and `parser` of a module, imported on demand for a fast start."""
 
 from __future__ import annotations
 
@@ -46,14 +42,7 @@ COMMANDS = {  # word: module, and what it does
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    Args:
-        arguments: its word, then its options; those of this process without.
-
-    Returns:
-        Its exit code; 2 where there is no such command.
-    """
+    """Run a subcommand with its options, by default those of this process; the exit code, 2 for an unknown one."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())
@@ -68,13 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:  # before the command could say what it then does
         print(f"\npkm {words[0]}: ended before it began", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # who read along, such as head, has enough
+    except BrokenPipeError:  # a reader such as head has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is written when Python ends
         return 141
 
 
 def usage() -> str:
-    """What there is to choose from, as a text."""
+    """The list of subcommands, as a text."""
     width = max(len(word) for word in COMMANDS)
     lines = [f"  {word:<{width}}  {what}" for word, (_, what) in COMMANDS.items()]
     return "\n".join(["usage: pkm COMMAND [options]", "", *lines, "", "pkm COMMAND --help tells its options."])

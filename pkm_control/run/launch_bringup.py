@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `bringup.py` declares, said to the ROS launch system; the launch files of all robots are this with a name.
+"""The declarations of `bringup.py` for the ROS launch system; the launch files of all robots are this with a name.
 
 Needs `launch` and `launch_ros`, which a ROS 2 installation has and a bare machine has not: there, see `runner.py`.
 """
@@ -69,15 +69,8 @@ KNOBS = (
 
 
 def bring_up(**defaults: str) -> LaunchDescription:
-    """The launch description of a robot: every knob an argument.
-
-    The browser page is off here, where RViz shows the robot; it needs `pip install viser trimesh`.
-
-    Args:
-        defaults: of knobs that have others here than in `bringup.py`, by name.
-
-    Returns:
-        The description.
+    """The launch description of a robot: every knob an argument, whose default may be changed here by name. The browser
+    page is off by default, since RViz shows the robot; it needs `pip install viser trimesh`.
     """
     default = {**{knob.name: knob.default for knob in KNOBS}, "page": "false", **defaults}
     arguments = [
@@ -91,13 +84,13 @@ def bring_up(**defaults: str) -> LaunchDescription:
 
 
 def _actions(names: list[str], context: LaunchContext) -> list[Any]:
-    """Return the nodes and handlers that the values of the launch arguments ask for."""
+    """The nodes and handlers that the values of the launch arguments ask for."""
     values = {name: LaunchConfiguration(name).perform(context) for name in names}
     found: list[Any] = [SetEnvironmentVariable(*pair) for pair in transport_environment(os.environ).items()]
     managed = values["ros2_control"] == "true"
     if managed:
         if ros2_control.FORWARD not in _wanted(values):
-            values["controller"] = "none"  # and with it the motion player, who needs our controller
+            values["controller"] = "none"  # and with it the motion player, which needs our controller
         elif values["controller"] != "none" and values["command_interface"] == "position":
             values["controller"] = POSITION
         if values["command_interface"] != "effort":
@@ -131,7 +124,7 @@ def _actions(names: list[str], context: LaunchContext) -> list[Any]:
 
 
 def _all_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """Return the end of the run, which the end of our nodes is."""
+    """The end of the run, which the end of our nodes is."""
     return (
         []
         if context.is_shutdown
@@ -140,7 +133,7 @@ def _all_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
 
 
 def _ended(spec: bringup.NodeSpec, leads: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """Return the end of the run, where the end of a node means that."""
+    """The end of the run, where the end of a node means that."""
     if context.is_shutdown or not spec.stops_run(event.returncode, leads):
         return []
     reason = "the motion is done" if leads else f"{spec.name} ended with code {event.returncode}"
@@ -148,7 +141,7 @@ def _ended(spec: bringup.NodeSpec, leads: bool, event: ProcessExited, context: L
 
 
 def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValue) -> Node:
-    """Return a node of ours, with parameters that are texts besides those declared."""
+    """A node of ours, with text parameters besides those declared."""
     parameters = {**bringup.parameters(spec, values), **texts}
     remappings = dict(spec.remappings)
     if values["ros2_control"] == "true":
@@ -170,7 +163,7 @@ def _node(spec: bringup.NodeSpec, values: bringup.Values, **texts: ParameterValu
 
 
 def _in_ros2_control(spec: bringup.NodeSpec, values: bringup.Values, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return what a node of ours gets besides, or in place of its own, where the controller manager drives."""
+    """Parameters that a node of ours gets besides, or in place of its own, under the controller manager."""
     if spec.name == "controller":
         return {"forward_to": f"{ros2_control.FORWARD}/commands", "command_delay": ros2_control.DELAY - 0.5}
     if spec.name == "kinematics" and values["command_interface"] == "position" and _machine_on_topics(values):
@@ -181,19 +174,18 @@ def _in_ros2_control(spec: bringup.NodeSpec, values: bringup.Values, parameters:
 
 
 def _machine_on_topics(values: bringup.Values) -> bool:
-    """Whether the machine itself speaks on topics, so that our nodes can hear it; a plugin's states are broadcast."""
+    """Whether the machine itself publishes its state for our nodes; a plugin's states are broadcast."""
     return values["hardware"] != "none" or _TOPIC_SYSTEM in bringup.description(values)
 
 
 def _wanted(values: bringup.Values) -> list[str]:
-    """Return the controllers that are to be active, besides the broadcaster."""
+    """The controllers that are to be active, besides the broadcaster."""
     return values["controllers"].replace(",", " ").split()
 
 
 def _controller_manager(values: bringup.Values) -> list[Any]:
-    """Return the controller manager, the spawners that load its controllers, and who activates those that are wanted.
-
-    Where the machine can be heard, the watch activates them once it speaks, and deactivates them when it does not.
+    """The controller manager, the spawners that load its controllers, and the node that activates the wanted ones.
+    Where the machine publishes, the watch activates them while it does, and deactivates them when it does not.
     """
     if not _installed("controller_manager"):
         raise RuntimeError("ros2_control:=true needs the packages controller_manager and ros2_controllers")
@@ -228,7 +220,7 @@ def _controller_manager(values: bringup.Values) -> list[Any]:
 
 
 def _with_ends(manager: Node, spawners: list[Node]) -> list[Any]:
-    """Return the nodes, and what ends the run where they do: else all others would wait for controllers for ever."""
+    """The nodes, and handlers that end the run where they do: else all others would wait for controllers for ever."""
     found: list[Any] = []
     for node, lasts in [(manager, True), *((one, False) for one in spawners)]:
         ended = OnProcessExit(target_action=node, on_exit=partial(_other_ended, node.node_executable, lasts))
@@ -237,14 +229,14 @@ def _with_ends(manager: Node, spawners: list[Node]) -> list[Any]:
 
 
 def _other_ended(name: str, lasts: bool, event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """Return the end of the run: a node that nothing works without is gone, or controllers are not loaded."""
+    """The end of the run: a node that nothing works without is gone, or controllers are not loaded."""
     if context.is_shutdown or not (lasts or event.returncode):
         return []
     return [EmitEvent(event=Shutdown(reason=f"{name} ended with code {event.returncode}"))]
 
 
 def _watch_ended(event: ProcessExited, context: LaunchContext) -> list[Any]:
-    """Return the end of the run: nobody would notice that the machine is dead."""
+    """The end of the run: a dead machine would go unnoticed."""
     if context.is_shutdown:
         return []
     return [EmitEvent(event=Shutdown(reason=f"{_WATCH} ended with code {event.returncode}"))]
@@ -263,7 +255,7 @@ def _fitted_controllers(values: bringup.Values) -> str:
 
 
 def _rviz(values: bringup.Values) -> Node:
-    """Return RViz with rviz/pkm.rviz fitted to the robot at hand, or with the user's own file as it is."""
+    """RViz with rviz/pkm.rviz fitted to the robot at hand, or with the user's own file as it is."""
     path = values["rviz_file"] or _temporary(".rviz")
     if not values["rviz_file"]:
         template = rviz_view.read_view(f"{get_package_share_directory('pkm_control')}/rviz/pkm.rviz")
@@ -280,7 +272,7 @@ def _rviz(values: bringup.Values) -> Node:
 
 
 def _layers(values: bringup.Values) -> Node:
-    """Return the node that shows surfaces of an analysis in RViz."""
+    """The node that shows surfaces of an analysis in RViz."""
     return Node(
         package="pkm_control",
         executable="layers_node",
@@ -298,14 +290,14 @@ def _layers(values: bringup.Values) -> Node:
 
 
 def _temporary(suffix: str) -> str:
-    """Return the path of a new temporary file, which is removed when the launch ends."""
+    """The path of a new temporary file, which is removed when the launch ends."""
     with tempfile.NamedTemporaryFile(prefix="pkm_", suffix=suffix, delete=False) as file:
         atexit.register(Path(file.name).unlink, missing_ok=True)
         return file.name
 
 
 def _robot_state_publisher(values: bringup.Values) -> Node:
-    """Return the node that publishes /robot_description, and /tf from joint_states."""
+    """The node that publishes /robot_description, and /tf from joint_states."""
     return Node(
         package="robot_state_publisher",
         executable="robot_state_publisher",
@@ -322,12 +314,12 @@ def _robot_state_publisher(values: bringup.Values) -> Node:
 
 
 def _text(values: bringup.Values) -> ParameterValue:
-    """Return the robot's URDF+ text as a parameter, which launch would else read as YAML."""
+    """The robot's URDF+ text as a parameter, which launch would else read as YAML."""
     return ParameterValue(bringup.description(values), value_type=str)
 
 
 def _installed(package: str) -> bool:
-    """Return whether a ROS package is installed."""
+    """Whether a ROS package is installed."""
     try:
         get_package_share_directory(package)
     except PackageNotFoundError:

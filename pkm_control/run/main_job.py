@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job in one process: a control loop does a motion again and again, as the ROS nodes do."""
+"""The main job in one process: a control loop repeats a motion, as the ROS nodes do."""
 
 from __future__ import annotations
 
@@ -83,21 +83,10 @@ def planned(
     tool_file: str = "",
     keep_out_file: str = "",
 ) -> Plan:
-    """The plan of a motion for a robot; the same object each time, as `shared_mechanism`'s.
+    """The plan of a motion, by its name or the path of its file; the same object each time, as `shared_mechanism`'s.
 
-    Args:
-        mechanism: the robot.
-        motion: its name or the path of its file.
-        reserve: part of actuator velocity and effort that is left to the controller.
-        machine_file: path of the file whose limits hold as well; empty: none.
-        tool_file: path of the file of its tools; empty: none.
-        keep_out_file: path of the file of places that the motion keeps out of; empty: none.
-
-    Returns:
-        The plan.
-
-    Raises:
-        PkmError: the motion cannot be read or run.
+    `reserve` is the share of actuator velocity and effort that is left to the controller. The limits of `machine_file`
+    hold as well. Files are paths, empty for none.
     """
     dynamics = shared_dynamics(mechanism)
     limits, space = limits_by_file(mechanism, machine_file), read_keep_outs(keep_out_file)
@@ -114,22 +103,7 @@ def simulated_loop(
     machine: Machine | None = None,
     space: KeepOuts | None = None,
 ) -> ControlLoop:
-    """A control loop of a robot, by default with the simulated machine and computed torque.
-
-    Args:
-        mechanism: the robot.
-        rate: of controller and machine [Hz].
-        dynamics: of the mechanism, where there is one already.
-        controller: of that dynamics.
-        machine: whose limits hold.
-        space: places that the tool keeps out of.
-
-    Returns:
-        The loop, whose machine is not configured.
-
-    Raises:
-        ValueError: no rate that a machine can have.
-    """
+    """A control loop at `rate` [Hz], by default with the simulated machine and computed torque, to be configured."""
     dynamics = dynamics or Dynamics(Kinematics(mechanism))
     machine = machine or SimulatedMachine(dynamics, ActuatorLimits.of(mechanism))
     controller = controller or ComputedTorque(dynamics.kinematics, dynamics, machine.limits)
@@ -137,14 +111,7 @@ def simulated_loop(
 
 
 def switch_on(loop: ControlLoop) -> None:
-    """Contact a machine that stands at home, enable its drives, and have the platform held.
-
-    Args:
-        loop: of the machine.
-
-    Raises:
-        PkmError: it cannot be contacted, enabled or held, with the reason; its drives are off then.
-    """
+    """Connect a machine that stands at home, enable its drives, hold the platform; PkmError: drives are off then."""
     for problem in (loop.configure(), loop.enable()):
         if problem:
             raise PkmError(problem)
@@ -152,15 +119,7 @@ def switch_on(loop: ControlLoop) -> None:
 
 
 def hold(loop: ControlLoop, realtime: bool = False) -> None:
-    """Run periods until the platform of a machine that is enabled is held.
-
-    Args:
-        loop: of the machine.
-        realtime: each period takes its time on the clock.
-
-    Raises:
-        PkmError: it is not brought to rest within `_COMES_TO_REST`, with the reason; the drives are off then.
-    """
+    """Run periods until the platform is held; PkmError, drives off, where it is not within `_COMES_TO_REST`."""
     fixed = FixedRateLoop(loop.rate)
     fixed.restart()
     for k in range(STALE_PERIODS + round(_COMES_TO_REST * loop.rate)):
@@ -183,23 +142,12 @@ def run_motion(
     stopped: Callable[[], bool] | None = None,
     recorded: bool = True,
 ) -> Recording:
-    """Run a trajectory on a robot that is switched on and held.
+    """Run a trajectory, one cycle, on a robot that is switched on and held. A fault ends the run with the drives off.
 
-    In real time, what the loop missed is simulated time too: the machine moves on while the controller sleeps, for at
-    most `CATCH_UP`. A computer that stalls for longer stalls the simulated machine as well, rather than let it run away
-    under efforts that no machine would hold so long.
-
-    Args:
-        loop: of the robot, which holds it.
-        trajectory: one cycle.
-        cycles: how many.
-        realtime: each period takes its time on the clock.
-        watch: sees every period.
-        stopped: ends the run early where it says so: the platform comes to rest on its path.
-        recorded: keep every period.
-
-    Returns:
-        What happened. A fault ends the run with the drives off, and is in there.
+    In real time, missed deadlines are simulated time too: the machine moves on while the controller sleeps, for at most
+    `CATCH_UP`. A computer that stalls for longer stalls the simulated machine as well, rather than let it run away
+    under efforts that no machine would hold so long. `watch` is called with every period; `stopped` ends the run early
+    where it is true: the platform comes to rest on its path. Periods are kept where `recorded`.
     """
     dt, follower = 1.0 / loop.rate, loop.follower
     path = _points(trajectory, cycles)
@@ -245,7 +193,7 @@ def run_motion(
 
 
 def _device_fault(loop: ControlLoop, fixed: FixedRateLoop, realtime: bool) -> str:
-    """Why a real machine gives no readings, in its driver's words, which come a little later; empty: nothing came."""
+    """Why a real machine gives no readings, by its driver, whose message comes a little later; empty: none came."""
     left = round(_LATER * loop.rate) if realtime and loop.machine.real else 0
     while not loop.machine.fault and loop.follower.mode is Mode.STOPPED and left > 0:
         left -= 1
@@ -254,6 +202,6 @@ def _device_fault(loop: ControlLoop, fixed: FixedRateLoop, realtime: bool) -> st
 
 
 def _points(trajectory: Trajectory, cycles: int) -> PointTrajectory:
-    """Return a planned motion as the follower takes it."""
+    """A planned motion as the follower takes it."""
     points = MotionPoints.of(trajectory, cycles)
     return PointTrajectory(points.times, points.poses, points.twists, points.accelerations, cycles)

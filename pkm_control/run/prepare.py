@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the nodes of one robot have in common, made once, in the process that they are forked from.
+"""Common objects of one robot's nodes, made once, in the process that they are forked from.
 
 Importing libraries, building the robot, loading or compiling its kernels and planning its motion take seconds; seven
-nodes that each do it at the same time take half a minute on two cores. What is made here the nodes find made, through
-`shared_mechanism`, `shared_kinematics`, `shared_dynamics` and `planned`, and what is compiled is compiled for all.
+nodes that each do it at the same time take half a minute on two cores. The nodes find the objects made here through
+`shared_mechanism`, `shared_kinematics`, `shared_dynamics` and `planned`, and kernels are compiled for all.
 """
 
 from __future__ import annotations
@@ -45,22 +45,17 @@ _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 def build(text: str) -> Dynamics:
-    """The robot of a description (URDF+), which all nodes share; raises `PkmError` where there is none in it."""
+    """The robot of a description (URDF+), which all nodes share; PkmError where there is none in it."""
     with making("building the robot"):
         return shared_dynamics(shared_mechanism(text))
 
 
 def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
-    """Have another process compile what a robot needs, where it has not been compiled since the sources changed.
+    """Compile a robot's kernels in another process, where the sources changed since they were compiled.
 
     Compiling leaves a hundred megabytes and more in the process that does it, and all nodes are forked from this one.
-    Where it cannot be noted that it was done, it is left to this process. What fails there fails again here, where
-    it is told.
-
-    Args:
-        text: of the description.
-        specs: the nodes that will run.
-        values: of the knobs.
+    Where no mark can be written that it was done, it is left to this process. Errors there occur again here, where they
+    are reported.
     """
     mark = _mark(text, values["controller"], values["hardware"])
     if mark is None or mark.exists():
@@ -74,7 +69,7 @@ def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.
             load(build(text), specs, values)
             code = 0
         except BaseException:
-            pass  # it is done again, and fails again, where it can be told
+            pass  # it is done again, and fails again, where it can be reported
         finally:
             os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0:
@@ -82,13 +77,13 @@ def compile_apart(text: str, specs: Sequence[bringup.NodeSpec], values: bringup.
 
 
 def end_with_parent() -> None:
-    """Have a child end when its parent does, and by Ctrl-C without a word: its parent says one."""
+    """Let a child end with its parent, and silently by Ctrl-C: its parent reports it."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def note_compiled(text: str, controller: str, hardware: str) -> None:
-    """Note that kernels for a description, law and machine are compiled: `compile_apart` has nothing to do for them."""
+    """Note that kernels for a description, law and machine are compiled: `compile_apart` then skips them."""
     mark = _mark(text, controller, hardware)
     if mark is not None:
         with contextlib.suppress(OSError):
@@ -96,7 +91,7 @@ def note_compiled(text: str, controller: str, hardware: str) -> None:
 
 
 def _mark(*what: str) -> Path | None:
-    """The file that says that something was compiled from these sources by this numba; None where it cannot be made."""
+    """The file that marks kernels compiled from these sources by this numba; None where it cannot be made."""
     packages = Path(__file__).resolve().parents[2]
     sources = sorted(file for name in _COMPILED for file in (packages / name).rglob("*.py"))
     times = [(str(file), (found := file.stat()).st_mtime_ns, found.st_size) for file in sources]
@@ -111,16 +106,7 @@ def _mark(*what: str) -> Path | None:
 
 
 def prepare(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.Values) -> None:
-    """Make what the nodes need and what does not depend on ROS, and import their modules.
-
-    Args:
-        dynamics: of the robot, from `build`.
-        specs: the nodes that will run.
-        values: of the knobs.
-
-    Raises:
-        PkmError: the motion cannot be used.
-    """
+    """Make what the nodes need and what does not depend on ROS, and import their modules; PkmError: unusable motion."""
     load(dynamics, specs, values)
     with making("importing the nodes"):
         for spec in specs:
@@ -145,7 +131,7 @@ def load(dynamics: Dynamics, specs: Sequence[bringup.NodeSpec], values: bringup.
 
 
 def exercise(dynamics: Dynamics) -> None:
-    """Call once what the nodes of kinematics and dynamics call, and who records a run."""
+    """Call once the functions that the kinematics and dynamics nodes and the recorder of a run call."""
     kinematics = dynamics.kinematics
     home, still = np.array(kinematics.home), np.zeros(6)
     positions = np.asarray(kinematics.inverse(home).actuated)
@@ -157,7 +143,7 @@ def exercise(dynamics: Dynamics) -> None:
 
 
 def rehearse_controller(dynamics: Dynamics, law: str) -> None:
-    """Have a controller do at home what it will be asked to."""
+    """Warm up a controller at home."""
     kinematics, limits = dynamics.kinematics, ActuatorLimits.of(dynamics.mechanism)
     controller = make_controller(law, dynamics, limits, 1e-3)
     guard = guard_of(controller.commands, limits, 1.0, lambda pose: holding_efforts(dynamics, limits, pose))

@@ -73,25 +73,14 @@ class ControllerSettings:
         return 1.0 / self.rate
 
     def usable_frequency(self, asked: float, damping: float, rate: float) -> float:
-        """As much of a natural frequency that is asked for [rad/s] as readings at a rate [Hz] carry."""
+        """The natural frequency [rad/s], at most `asked`, that readings at a rate [Hz] permit."""
         if self.law == POSITION:  # which has no gains
             return asked
         return min(asked, highest_natural_frequency(1.0 / rate, damping, 0.5 + self.delay))
 
 
 def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
-    """Make a machine.
-
-    Args:
-        mechanism: the robot.
-        settings: of the machine.
-
-    Returns:
-        The machine, unconfigured.
-
-    Raises:
-        PkmError: there is none like that, with the reason.
-    """
+    """Make a machine, unconfigured; a PkmError says why it cannot be built."""
     if settings.kind != SIMULATED:
         file = read_machine_file(settings.file) if settings.file else None
         return make_machine(settings.kind, shared_dynamics(mechanism).kinematics, file)
@@ -112,18 +101,7 @@ def build_machine(mechanism: Mechanism, settings: MachineSettings) -> Machine:
 
 
 def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> TrajectoryFollower:
-    """Make a controller with its guard.
-
-    Args:
-        mechanism: the robot.
-        settings: of the controller.
-
-    Returns:
-        What leads them.
-
-    Raises:
-        PkmError: it cannot be controlled like that, with the reason.
-    """
+    """Make a controller with its guard and follower; a PkmError says why the robot cannot be controlled like that."""
     dynamics = shared_dynamics(mechanism)
     limits = limits_by_file(mechanism, settings.machine_file)
     period, damping = settings.period, settings.damping
@@ -156,14 +134,8 @@ def build_follower(mechanism: Mechanism, settings: ControllerSettings) -> Trajec
 
 
 def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
-    """Turn the drives of a machine off whose own process has died, through a driver of this one.
-
-    Args:
-        mechanism: the robot.
-        settings: of the machine.
-
-    Returns:
-        A warning where they could not be told; empty where they say that they are off.
+    """Disable the drives of a machine whose own process has died, through a driver of this one. Returns a warning where
+    they may still be on; empty where they confirm that they are off.
     """
     if settings.kind == SIMULATED:
         return ""
@@ -171,7 +143,7 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
     drives = make_drives(settings.kind, kinematics, read_machine_file(settings.file) if settings.file else None)
     driver = drives.driver
     try:
-        driver.open(drives.scale.to_device(drives.home))  # which tells them, and hears that they are off
+        driver.open(drives.scale.to_device(drives.home))  # which disables them, and confirms that they are off
     except Exception as error:
         try:
             driver.disable()  # something else is wrong, perhaps
@@ -183,18 +155,6 @@ def last_resort(mechanism: Mechanism, settings: MachineSettings) -> str:
 
 
 def build_robot_loop(text: str, machine: MachineSettings, controller: ControllerSettings) -> ControlLoop:
-    """Make the loop of a robot.
-
-    Args:
-        text: of its description (URDF+).
-        machine: its settings.
-        controller: its settings.
-
-    Returns:
-        The loop, whose machine is unconfigured.
-
-    Raises:
-        PkmError: they cannot be built, with the reason.
-    """
+    """Make the loop of a robot's description (URDF+), its machine unconfigured; a PkmError says why it cannot be."""
     mechanism = shared_mechanism(text)
     return ControlLoop(build_machine(mechanism, machine), build_follower(mechanism, controller), controller.rate)

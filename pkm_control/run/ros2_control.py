@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters of ros2_control's standard controllers for any robot, made from config/controllers.yaml and the mechanism.
-
-Plain data: nothing here imports ROS.
-"""
+"""Parameters of ros2_control's standard controllers for any robot, from config/controllers.yaml and the mechanism."""
 
 from __future__ import annotations
 
@@ -48,22 +45,17 @@ def controller_parameters(
     interface: str = "effort",
     wanted: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Parameters of ros2_control's nodes for a robot.
+    """Parameters of ros2_control's nodes for a robot, by node.
 
     Args:
         template: parameters by node. Every node that has `joints` gets the driven joints, every one that has `gains`
             gets those of `effort_gains`, every one that has `constraints` gets tolerances for each joint; the
             controller manager gets the rate, and cuts efforts to the drives' limits, where those are as many newtons
             either way. The rest stays as it is.
-        mechanism: the robot.
         rate: of the controller manager [Hz].
         natural_frequency: of the tracking error [rad/s].
         interface: what the controllers command: effort, or position without gains.
-        wanted: controllers that are to be active; all where None. Of the others, those are left out that cannot hold
-            the robot.
-
-    Returns:
-        The parameters by node.
+        wanted: controllers that are to be active; all where None. Others that cannot hold the robot are left out.
 
     Raises:
         UnequalDrivesError: by effort, a wanted controller cannot hold the robot.
@@ -100,16 +92,15 @@ def controller_parameters(
 
 
 def _one_bound_each(mechanism: Mechanism) -> bool:
-    """Whether all drives push as much as they pull: the manager's limiter knows one number for both.
-
-    Of the 20 N to 600 N of a winch it takes the 20 N for both, and has it pull with 20 N whatever is commanded.
+    """Whether all drives push as much as they pull: the manager's limiter knows one number for both. Of the 20 N to 600
+    N of a winch it takes the 20 N for both, and has it pull with 20 N whatever is commanded.
     """
     limits = ActuatorLimits.of(mechanism)
     return bool(np.all(limits.least_effort == -limits.most_effort))
 
 
 def _own_name(node: str) -> str:
-    """Return the name of a node without the namespaces that a parameter file gives it."""
+    """The name of a node without the namespaces that a parameter file gives it."""
     return node.split("/")[-1]
 
 
@@ -131,22 +122,18 @@ def tolerances(mechanism: Mechanism) -> dict[str, dict[str, float]]:
 
 
 def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) -> dict[str, dict[str, Any]]:
-    """Gains of a PID for each driven joint that commands its effort.
+    """PID gains for each driven joint in effort mode, as parameters by joint.
 
     Every joint's gains are multiples of the inertia I that its drive feels at home while the others stand still. The
     robot as a whole is lighter than that in some directions and heavier in others, by factors l, the eigenvalues of
     diag(I) over the mass matrix in the actuators. A direction's loop has the damping d l, the stiffness p l, the
-    integral i l: d is as large as `natural_frequency` asks, or as rate and delay carry it in the lightest direction;
-    p = d^2 l / 3 and i = d^3 l^2 / 27 give three poles at d l / 3 in the heaviest one, and others more damping.
+    integral i l: d is as large as `natural_frequency` asks, or as rate and delay permit in the lightest direction; p =
+    d^2 l / 3 and i = d^3 l^2 / 27 give three poles at d l / 3 in the heaviest one, and others more damping. The
+    integral carries the weight; it and the output stay within the drive's limit.
 
     Args:
-        mechanism: the robot.
         natural_frequency: of the tracking error [rad/s]: three times the pole of a direction with l = 1.
         rate: of the controller manager [Hz].
-
-    Returns:
-        Parameters of the PID, by joint. The integral carries the weight; it and the output stay within the drive's
-        limit.
 
     Raises:
         SingularHomeError: there is no such inertia.
@@ -193,17 +180,7 @@ def effort_gains(mechanism: Mechanism, natural_frequency: float, rate: float) ->
 
 
 def controller_names(parameters: Mapping[str, Any]) -> list[str]:
-    """The controllers that a controller manager knows.
-
-    Args:
-        parameters: by node, the manager's among them.
-
-    Returns:
-        Their names.
-
-    Raises:
-        ValueError: no controller manager.
-    """
+    """Names of the controllers in a manager's parameters, given by node; ValueError: no controller manager."""
     for node, entry in parameters.items():
         if _own_name(node) == "controller_manager":
             return [name for name, value in entry[_PARAMETERS].items() if isinstance(value, dict) and "type" in value]
@@ -211,7 +188,7 @@ def controller_names(parameters: Mapping[str, Any]) -> list[str]:
 
 
 def read_parameters(path: str | Path) -> dict[str, Any]:
-    """Return the content of a parameter file of ROS, by node."""
+    """The content of a parameter file of ROS, by node."""
     return dict(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
 
 
@@ -221,5 +198,5 @@ def write_parameters(parameters: Mapping[str, Any], path: str | Path) -> None:
 
 
 def _short(value: float) -> float:
-    """Return a number with four digits, which is more than a gain needs."""
+    """A number with four digits, which is more than a gain needs."""
     return float(f"{value:.4g}")

@@ -2,8 +2,8 @@
 """Runs a robot without the ROS launch system: the nodes of `bringup.py` as processes that end together.
 
 The robot is built here, once, and the nodes are forked from this process, so that they start with it in memory. Each
-node leads a process group of its own and is told by the kernel to end should this process die in any way. Ctrl-C,
-SIGTERM, a node that ends unexpectedly, and the end of the motion all stop everything.
+node leads a process group of its own and gets a signal from the kernel to end should this process die in any way.
+Ctrl-C, SIGTERM, a node that ends unexpectedly, and the end of the motion all stop everything.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from pkm_description.urdf import kept_files
 
 _PATIENCE = (30.0, 2.0, 1.0)  # s, after SIGINT (a report may be drawn, on a busy computer), SIGTERM and SIGKILL
 _INSISTING = 1.0  # s: a signal this long after the first one is another wish
-_TELLING = 8.0  # s, for a node that tells real drives to let go, however often somebody asks for the end
+_TELLING = 8.0  # s, for a node that disables real drives, however often the end is requested
 _SOON = 1.0  # s: an end that takes longer says what it waits for
-_AT_TERMINAL = ("stay", "browser")  # knobs that are on by default where somebody sits at a terminal
+_AT_TERMINAL = ("stay", "browser")  # knobs that are on by default at a terminal
 _NICENESS = 5  # of nodes that keep no time; where it is allowed, loops get as much less: they go first
 CUT_OFF = "PKM_EXIT_CODE_OF_CTRL_C"
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
@@ -56,7 +56,7 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15  # of prctl(2)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point: read the knobs, expand the robot's file, run the nodes, end them."""
-    gc.disable()  # what is made until the nodes run stays: nobody need look through it
+    gc.disable()  # what is made until the nodes run stays: a collection would find nothing
     values = read_knobs(arguments)
     specs = [*([bringup.DESCRIPTION] if values["description"] == "own" else []), *bringup.nodes(values)]
     set_up_discovery()
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     group = ProcessGroup()
     with alone, tempfile.TemporaryDirectory(prefix="pkm_") as folder:
         file = write_parameters(Path(folder) / "description.yaml", robot_description=text)
-        if bringup.DESCRIPTION.name in words:  # nobody needs to wait for what it says: it is the same for all
+        if bringup.DESCRIPTION.name in words:  # no node needs to wait for its topic: the text is the same for all
             for arguments_of_node in words.values():
                 arguments_of_node += ["--params-file", str(file)]
 
@@ -122,17 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def only_one(namespace: str) -> IO[str]:
-    """Make sure that no other run on this computer has the same topics: each would command the other's machine.
-
-    Args:
-        namespace: of the nodes.
-
-    Returns:
-        What is to be kept open as long as the run lasts.
-
-    Raises:
-        PkmError: there is such a run.
-        PermissionError: the lock belongs to somebody else.
+    """Lock out other runs on this computer with the same topics (PkmError): each would command the other's machine. The
+    returned lock file must stay open as long as the run lasts. PermissionError: it belongs to another user.
     """
     domain = os.environ.get("ROS_DOMAIN_ID", "0") or "0"
     name = re.sub(r"\W+", "_", f"{domain}_{namespace.strip('/')}")
@@ -163,13 +154,10 @@ def only_one(namespace: str) -> IO[str]:
 
 
 def runtime_folder() -> tuple[Path, str]:
-    """Where this user's processes find each other, and nobody else's.
+    """Folder by which this user's processes, and nobody else's, find each other, and a name for this computer.
 
-    Returns:
-        The system's runtime folder of the user, or the user's cache; and what tells computers apart that share it.
-
-    Raises:
-        PkmError: others can write to each of them.
+    The system's runtime folder of the user, or the user's cache, which several computers may share. PkmError where
+    others can write to each of them.
     """
     given = os.environ.get("XDG_RUNTIME_DIR")
     for place in [given] if given else [f"/run/user/{os.getuid()}"]:
@@ -187,23 +175,23 @@ def runtime_folder() -> tuple[Path, str]:
 
 
 def set_up_discovery() -> None:
-    """Keep to this computer and out of shared memory, where the environment does not say otherwise."""
+    """Restrict discovery to this computer and avoid shared memory, unless the environment says otherwise."""
     os.environ.update(transport_environment(os.environ))
 
 
 def interrupted() -> int:
-    """Say that there was no run; the exit code of that."""
+    """Report that there was no run; the exit code of that."""
     print("\npkm run: ended before the robot was there; nothing was run, and there is no report", file=sys.stderr)
     return cut_off()
 
 
 def cut_off() -> int:
-    """The exit code of a run that somebody ended: what shells expect, or what whoever started it wants to see."""
+    """The exit code of an interrupted run: what shells expect, or what the caller asked for."""
     return int(os.environ.get(CUT_OFF, "130"))
 
 
 def refused(error: Exception) -> int:
-    """Say why there is no run; the exit code of that."""
+    """Report why there is no run; the exit code of that."""
     print(f"pkm run: {error}", file=sys.stderr)
     return 2
 
@@ -215,15 +203,8 @@ def write_parameters(file: Path, **parameters: str) -> Path:
 
 
 def read_knobs(arguments: Sequence[str] | None = None) -> dict[str, str]:
-    """The value of every knob from command line options.
-
-    Where somebody sits at a terminal, the page is opened and the robot stays; a script wants the end of the motion.
-
-    Args:
-        arguments: of the command line; without, the process's own.
-
-    Returns:
-        Texts by name of knob.
+    """The value of every knob, as text by name, from command line options, by default the process's own. At a terminal,
+    the page is opened and the robot stays; a script wants the end of the motion.
     """
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     given = vars(parser(at_terminal).parse_args(arguments))
@@ -269,7 +250,7 @@ def command(values: bringup.Values) -> list[str]:
 
 
 def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
-    """Return the arguments that a node is started with: its name, namespace, remappings and parameters."""
+    """The arguments that a node is started with: its name, namespace, remappings and parameters."""
     arguments = ["--ros-args", *([] if spec.holds else ["-r", f"__node:={spec.name}"])]
     if os.environ.get("ROS_SECURITY_ENABLE", "").lower() == "true":
         arguments += ["--enclave", f"{bringup.ENCLAVES}/{spec.name}"]
@@ -283,7 +264,7 @@ def ros_arguments(spec: bringup.NodeSpec, values: bringup.Values) -> list[str]:
 
 
 class Process(Protocol):
-    """What a group needs of a process, as `subprocess.Popen` has it."""
+    """The part of `subprocess.Popen` that a group needs."""
 
     @property
     def pid(self) -> int:
@@ -294,10 +275,10 @@ class Process(Protocol):
 
 
 class Gate:
-    """Keeps forked processes back until it is opened here, or until this process is gone.
+    """Holds forked processes until it is opened here, or until this process is gone.
 
-    Participants of DDS that come up together hear each other's first announcements; one that is there long before the
-    others may have to wait for the next, which is seconds later.
+    Participants of DDS that come up together receive each other's first announcements; one that is there long before
+    the others may have to wait for the next, which is seconds later.
     """
 
     def __init__(self) -> None:
@@ -311,7 +292,7 @@ class Gate:
             os.close(self._outer)
 
     def wait(self) -> None:
-        """In a forked process: until it is opened."""
+        """In a forked process: wait until it is opened."""
         self.open()  # this process's own end; what counts is the parent's
         os.read(self._inner, 1)
 
@@ -319,12 +300,8 @@ class Gate:
 class Forked:
     """A node in a process that is forked from this one, with all that has been made and imported here.
 
-    To be made while this process has no other thread and has not initialised ROS.
-
-    Args:
-        spec: the node.
-        arguments: for ROS.
-        gate: the node is imported at once, and begins when this is open.
+    To be made while this process has no other thread and has not initialised ROS. The node is imported at once, and
+    begins when the gate is open.
     """
 
     def __init__(self, spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> None:
@@ -352,7 +329,7 @@ def _become(spec: bringup.NodeSpec, arguments: Sequence[str], gate: Gate) -> NoR
         _die_with_parent()
         _name_process(f"pkm {spec.name}")
         niceness = -_NICENESS if spec.keeps_time else _NICENESS
-        with contextlib.suppress(OSError):  # less is for who may raise priorities
+        with contextlib.suppress(OSError):  # a lower one takes a permission
             os.nice(niceness)
         with contextlib.suppress(OSError):  # where the kernel weighs sessions, of which each node is one
             Path("/proc/self/autogroup").write_text(str(niceness))
@@ -390,25 +367,25 @@ class ProcessGroup:
         self.killed: list[str] = []  # names of processes that did not end otherwise
 
     def start(self, spec: bringup.NodeSpec, process: Process, leads: bool = False) -> None:
-        """Take in the process of a node that has just started. When one that `leads` ends, the run is over."""
+        """Add the process of a node that has just started. When one that `leads` ends, the run is over."""
         self._specs[spec.name] = spec
         self.processes[spec.name] = process
         if leads:
             self._leader = spec.name
 
     def code_of_leader(self) -> int:
-        """Exit code of the node that the run is for, once it has ended by itself or was asked to; else 0."""
+        """Exit code of the leading node, once it has ended by itself or was asked to; else 0."""
         leads = next((name for name, spec in self._specs.items() if spec.leads), "")
         code = self.processes[leads].poll() if leads else None
         return code if code is not None and code > 0 else 0
 
     def leader_was_cut_off(self) -> bool:
-        """Whether the node that the run is for was still starting when it was asked to end, and has said nothing."""
+        """Whether the leading node was still starting when it was asked to end, and has reported nothing."""
         leaders = (self.processes[name] for name, spec in self._specs.items() if spec.leads)
         return any(process.poll() == -signal.SIGINT for process in leaders)
 
     def ask_to_stop(self, number: int = 0, frame: FrameType | None = None) -> None:
-        """Signal handler: end the run at the next look; asked again, without waiting for a report."""
+        """Signal handler: end the run at the next look; the second signal, without waiting for a report."""
         if number == signal.SIGHUP:
             leave_terminal()
         self._stopping = True
@@ -419,10 +396,8 @@ class ProcessGroup:
             self._asked += 1
 
     def wait(self) -> int:
-        """Wait until the run is over; which nodes end it is what `bringup.py` says of them.
-
-        Returns:
-            0 when asked to stop or the leader ended well, else the exit code of a process.
+        """Wait until the run is over, by the nodes' rules in `bringup.py`. Returns 0 when asked to stop or the leader
+        ended well, else the exit code of a process.
         """
         running = dict(self.processes)
         while not self._stopping:
@@ -456,7 +431,7 @@ class ProcessGroup:
                 os.killpg(process.pid, number)
 
     def stop(self) -> None:
-        """End all processes: first politely, in the end for certain, sooner where somebody asks once more."""
+        """End all processes: first by request, finally by force, which a further signal hastens."""
         self._stopping = True
         asked, began, warned = self._asked, time.monotonic(), False
         for number, patience in zip((signal.SIGINT, signal.SIGTERM, signal.SIGKILL), self._patience, strict=True):
@@ -477,7 +452,7 @@ class ProcessGroup:
                 return
 
     def _has_drives(self, alive: Sequence[Process], began: float) -> bool:
-        """Whether one of them may still be telling drives to let go; what it says of that is waited for."""
+        """Whether one of them may still be disabling drives; its report is waited for."""
         names = (name for name, process in self.processes.items() if process in alive)
         return time.monotonic() - began < _TELLING and any("hardware" in self._specs[name].nodes for name in names)
 

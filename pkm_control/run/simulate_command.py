@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _check(options: Options) -> None:
-    """Refuse at once what no robot is needed to refuse."""
+    """Refuse at once what can be refused without the robot."""
     check_report(options.report)
     if options.page:
         check_host(options.host)

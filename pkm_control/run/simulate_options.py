@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of `simulate_command`: what may be asked for, and what was."""
+"""The command line of `simulate_command`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from pkm_control.realism import DELAY, RESERVE, USUAL_RESERVE
 
 @dataclass(frozen=True)
 class Setup:
-    """What a simulated robot is like; the options of `pkm simulate` of the same names explain themselves.
-
-    `rate` is in Hz, `natural_frequency` in rad/s, `hidden_payload` in kg.
+    """The settings of a simulated robot, explained by the options of `pkm simulate` of the same names. `rate` is in Hz,
+    `natural_frequency` in rad/s, `hidden_payload` in kg.
     """
 
     rate: float = 1000.0
@@ -45,18 +44,18 @@ class Setup:
 
     @property
     def reserve(self) -> float:
-        """Part of efforts and speeds that plans leave to the controller."""
+        """Share of efforts and speeds that plans leave to the controller."""
         return RESERVE if self.realistic else USUAL_RESERVE
 
     @property
     def highest_frequency(self) -> float:
-        """Natural frequency that rate and delay carry [rad/s]."""
+        """Natural frequency that rate and delay permit [rad/s]."""
         return highest_natural_frequency(1.0 / self.rate, self.damping, 0.5 + self.delay)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asked for."""
+    """The values of the command line."""
 
     robot: str
     xacro_args: str
@@ -79,7 +78,7 @@ class Options:
 
     @property
     def setup(self) -> Setup:
-        """What the robot is like."""
+        """The settings of the robot."""
         return Setup(
             self.rate,
             self.controller,
@@ -94,7 +93,7 @@ class Options:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the command line."""
+    """The command line."""
     p = options.parser(
         "simulate",
         "Bring a robot to life in one process, without ROS: simulated machine, controller, browser page. It\n"
@@ -125,15 +124,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_options(arguments: Sequence[str] | None = None) -> Options:
-    """What a command line asks for. Ends the process where it is wrong.
-
-    A natural frequency that the rate does not carry is lowered, and that is said, as the controller's node does.
-
-    Args:
-        arguments: without, the process's own.
-
-    Returns:
-        The options.
+    """The options of a command line, by default the process's own. Ends the process where it is wrong. A natural
+    frequency that the rate does not permit is lowered with a notice, as in the controller's node.
     """
     command = parser()
     given = Options(**vars(command.parse_args(arguments)))

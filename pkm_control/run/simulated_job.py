@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `simulate` does: the main job in real time in this process, with the page in another."""
+"""The job of `simulate`: the main job in real time in this process, with the page in another."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Watcher:
 
 
 def simulate(mechanism: Mechanism, options: Options, interruption: Interruption) -> tuple[str, ...]:
-    """Do what the options ask for; return the faults that ended it early."""
+    """Run the job of the options; return the faults that ended it early."""
     with making(KERNELS):
         loop = build_loop(mechanism, options.setup)
     with making("planning the motion"):
@@ -96,7 +96,7 @@ def simulate(mechanism: Mechanism, options: Options, interruption: Interruption)
 
 
 def _conditions(options: Options) -> tuple[str, ...]:
-    """What a reader of the report must know of the run."""
+    """The conditions of the run for the report."""
     if options.controller == POSITION:
         return ("commanded by position; the machine is where it is told to be (loopback), and has no efforts",)
     law = f"{options.controller} at {options.natural_frequency:g} rad/s, damping {options.damping:g}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated robot with its controller, from what is asked of it: for `pkm simulate`, and for scripts."""
+"""A simulated robot with its controller, for `pkm simulate` and for scripts."""
 
 from __future__ import annotations
 
@@ -24,20 +24,7 @@ from pkm_kinematics import Kinematics
 
 
 def build_loop(mechanism: Mechanism, setup: Setup, dynamics: Dynamics | None = None) -> ControlLoop:
-    """Wire machine, law, guard and follower.
-
-    Args:
-        mechanism: the robot.
-        setup: what it is like. With the law `position` the machine is a loopback, which is where it is told to be.
-        dynamics: of the mechanism, where there is one already.
-
-    Returns:
-        The loop, whose machine is not configured.
-
-    Raises:
-        PkmError: it cannot be controlled.
-        ValueError: a number makes no sense.
-    """
+    """Connect machine, law, guard and follower of a setup, unconfigured; the law `position` drives a loopback."""
     dynamics = dynamics or Dynamics(Kinematics(mechanism))
     force, limits = read_force_file(setup.force_file), ActuatorLimits.of(mechanism)
     controller = make_controller(
@@ -66,6 +53,6 @@ def build_loop(mechanism: Mechanism, setup: Setup, dynamics: Dynamics | None = N
 
 
 def planner_of(loop: ControlLoop, setup: Setup) -> MotionPlanner:
-    """What plans motions for a loop: it leaves the controller its reserve, and keeps out of the loop's places."""
+    """The planner of a loop's motions, which leaves the controller its reserve and avoids the loop's keep-outs."""
     space = loop.follower.check.space
     return MotionPlanner(loop.kinematics, loop.dynamics, loop.limits, reserve=setup.reserve, space=space)

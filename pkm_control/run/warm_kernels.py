@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pkm warm`: every kernel compiled once and kept, so that the first call of a node is as quick as the next.
+"""`pkm warm`: compiles and caches every kernel, so that the first call of a node is as quick as the next.
 
 A first report is drawn, too, for which matplotlib looks through all fonts; and all modules are compiled to bytecode.
-
 `./pkm` and `colcon build` do this; after an installation by pip, kernels are compiled when they are first called.
 """
 
@@ -47,7 +46,7 @@ drives, a platform that hangs on a chain of joints."""
 
 
 def warm_kernels(mechanism: Mechanism) -> float:
-    """Call every compiled path of the library on one robot, and draw a report; return the seconds that it took."""
+    """Call every compiled path of the library on one robot, and draw a report; return the time that it took [s]."""
     started = time.perf_counter()
     other = _in_other_process(mechanism) if len(os.sched_getaffinity(0)) > 1 else None
     _warm_library(Dynamics(mechanism))
@@ -57,7 +56,7 @@ def warm_kernels(mechanism: Mechanism) -> float:
 
 
 def warm_kind(name: str) -> float:
-    """Call what it takes to run a robot of the gallery; return the seconds that it took. No report is drawn."""
+    """Call what running a robot of the gallery takes, without a report; return the time that it took [s]."""
     started = time.perf_counter()
     mechanism = load_mechanism(name)
     _warm_library(Dynamics(mechanism))
@@ -119,10 +118,8 @@ def _planner(loop: ControlLoop) -> MotionPlanner:
 
 
 def warm_modules() -> None:
-    """Keep the bytecode of all modules, also where PYTHONDONTWRITEBYTECODE is set, as containers like to have it.
-
-    There every process would compile all that it imports, which is a sixth of the way to the first inverse kinematics.
-    Matplotlib looks for all fonts once, when it is first used.
+    """Keep the bytecode of all modules, also where PYTHONDONTWRITEBYTECODE is set, as in many containers: there every
+    process would compile all that it imports, a sixth of the time to the first inverse kinematics.
     """
     packages = Path(__file__).resolve().parents[2]
     for folder in sorted(packages.glob("pkm_*/")):
@@ -132,7 +129,7 @@ def warm_modules() -> None:
 
 
 def warm_report(mechanism: Mechanism) -> None:
-    """Draw a page of a report and throw it away, where matplotlib is installed: it looks for all fonts once."""
+    """Draw a page of a report and discard it, where matplotlib is installed: it looks for all fonts once."""
     if find_spec("matplotlib") is None:
         return
     loop = simulated_loop(mechanism)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may command from the page, and what is taken from a browser at all.
+"""Who may command from the page, and which messages are accepted from a browser.
 
 viser applies whatever a browser sends: a message may set any field of an input, on behalf of anybody. So messages are
-read here first. From everybody the page takes where their camera is; from those who may command, values that the
-inputs on their own page can have, keys that stand for a command, and what they do with a gizmo. Everything else is
-dropped.
+read here first. From everybody the page takes the pose of their camera; from those who may command, values that the
+inputs on their own page can have, keys that stand for a command, and gizmo motions. Everything else is dropped.
 """
 
 from __future__ import annotations
@@ -42,15 +41,8 @@ _EVERYBODY = {"ViewerCameraMessage"}
 
 
 def may_operate(policy: str, remote: str, local: str) -> bool:
-    """Whether a browser may command.
-
-    Args:
-        policy: one of `OPERATE`.
-        remote: the address that it comes from.
-        local: the address of this computer that it came to.
-
-    Returns:
-        True where the policy lets it.
+    """Whether a browser may command under a policy of `OPERATE`. `remote` is the browser's address, `local` the address
+    of this computer that it reached.
     """
     if policy != "local":
         return policy == "everyone"
@@ -59,14 +51,7 @@ def may_operate(policy: str, remote: str, local: str) -> bool:
 
 
 class Admitted:
-    """A connection of a browser from which only what is admitted is received; all else is as `connection` has it.
-
-    Args:
-        connection: of the web server.
-        operates: whether the browser may command.
-        input_of: the handle of an input by its number; None where there is none.
-        command_of: the same of a command that a key stands for.
-    """
+    """A browser's web socket `connection` that receives only admitted messages; arguments as in `is_admitted`."""
 
     def __init__(
         self, connection: Any, operates: bool, input_of: Callable[[str], Any], command_of: Callable[[str], Any]
@@ -76,7 +61,7 @@ class Admitted:
         self._input_of, self._command_of = input_of, command_of
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the connection has."""
+        """All else of the connection."""
         return getattr(self._connection, name)
 
     async def recv(self, *arguments: Any, **options: Any) -> bytes:
@@ -90,16 +75,8 @@ class Admitted:
 def is_admitted(
     raw: bytes, operates: bool, input_of: Callable[[str], Any], command_of: Callable[[str], Any] = lambda _: None
 ) -> bool:
-    """Whether a message is one that the page takes.
-
-    Args:
-        raw: as it came.
-        operates: whether the browser may command.
-        input_of: the handle of an input by its number; None where there is none.
-        command_of: the same of a command that a key stands for.
-
-    Returns:
-        True where it may be given to viser.
+    """Whether a raw message may be given to viser; `operates`: the browser may command. `input_of` and `command_of`
+    give the handle of an input, or of a key's command, by its number; None for no such.
     """
     if len(raw) > _LONGEST:
         return False
@@ -132,15 +109,7 @@ def is_admitted(
 
 
 def fits(handle: Any, value: Any) -> bool:
-    """Whether an input can have a value: of its type, within its bounds, one of its options.
-
-    Args:
-        handle: of viser.
-        value: as a browser sends it.
-
-    Returns:
-        True where it can.
-    """
+    """Whether a viser input can have a browser's value: of its type, within its bounds, one of its options."""
     props = handle._impl.props
     if getattr(props, "disabled", False) or not getattr(props, "visible", True):
         return False

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What suits the size of a robot, in RViz and in the browser: the floor, the place to look from, round lengths.
-
-Robots differ by a factor of ten and more. Corners of boxes are the lowest and highest x, y, z [m], in the base frame.
+"""Fits RViz and the browser to the size of a robot, which varies by a factor of ten and more. Corners of boxes are the
+lowest and highest x, y, z [m], in the base frame.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def diagonal(low: Array, high: Array) -> float:
 
 
 def floor_under(low: Array, high: Array) -> Floor:
-    """The floor that suits a robot in a box: a little below it, with cells of a round length."""
+    """The floor for a robot in a box: a little below it, with cells of a round length."""
     size = diagonal(low, high)
     middle = 0.5 * (low + high)
     return Floor(np.array((middle[0], middle[1], low[2] - 0.1 * size)), round_length(4.0 * size / FLOOR_CELLS))
@@ -54,17 +53,8 @@ def is_flat(low: Array, high: Array) -> bool:
 
 
 def view_of(points: Array, fov: float, aspect: float) -> tuple[Array, Array]:
-    """Where to look from, and to, so that all points are seen, as large as it goes.
-
-    A picture that is taller than wide, a phone's, has controls over its lower half: points are kept in the upper one.
-
-    Args:
-        points: (n, 3) [m].
-        fov: angle of view from top to bottom, rad.
-        aspect: width of the picture over its height.
-
-    Returns:
-        The eye and what it looks at, (3,) [m] each.
+    """Eye and target (3,) [m] of the closest view of all points (n, 3) [m]; `fov`: vertical angle [rad]. In a picture
+    taller than wide (`aspect` < 1), a phone's, with controls over its lower half, points are in the upper one.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     tilt = _TILT_FLAT if is_flat(low, high) else _TILT
@@ -86,11 +76,11 @@ def view_of(points: Array, fov: float, aspect: float) -> tuple[Array, Array]:
 
 
 def rounded(value: float) -> float:
-    """Return a length to three figures."""
+    """A length to three figures."""
     return float(f"{value:.3g}")
 
 
 def round_length(value: float) -> float:
-    """Return the largest of 1, 2, 5, times a power of ten, that is not above a length."""
+    """The largest of 1, 2, 5, times a power of ten, that is not above a length."""
     power = 10.0 ** np.floor(np.log10(value))
     return rounded(max(step for step in (1.0, 2.0, 5.0) if step * power <= value * (1.0 + 1e-9)) * power)

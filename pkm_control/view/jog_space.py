@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The task coordinates of a robot as one jogs them: their names, units and spans, and the poses they stand for."""
+"""The task coordinates of a robot for jogging: their names, units and spans, and their poses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _GOOD = (Status.CONVERGED, Status.JOINT_LIMIT)
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A task coordinate, the one of number `index`: it slides [m] or turns [rad] from `low` to `high`, from `home`."""
+    """Task coordinate number `index`: linear [m] or angular [rad], from `low` to `high`, starting at `home`."""
 
     index: int
     name: str
@@ -39,7 +39,7 @@ class Coordinate:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Where the platform can go: its pose (7,), coordinates and joints there; or why it cannot."""
+    """A target of the platform: its pose (7,), coordinates and joints there; or why it is out of reach."""
 
     pose: Array
     coordinates: Array
@@ -48,11 +48,7 @@ class Target:
 
 
 class JogSpace:
-    """Poses for task coordinates, and the other way, near where the robot is.
-
-    Args:
-        kinematics: of the robot.
-    """
+    """Poses for task coordinates, and the inverse, near the robot's configuration."""
 
     def __init__(self, kinematics: Kinematics) -> None:
         self.kinematics = kinematics
@@ -72,7 +68,7 @@ class JogSpace:
 
     @property
     def independent(self) -> tuple[Coordinate, ...]:
-        """As many coordinates as the platform has freedoms: those in which it moves most at home."""
+        """As many coordinates as the platform has degrees of freedom: those in which it moves most at home."""
         k = self.kinematics
         scale = np.repeat((1.0 / k.characteristic_length, 1.0), 3)[:, None]
         space, _ = np.linalg.qr(scale * np.asarray(k.subspace(k.home)))
@@ -117,13 +113,13 @@ class JogSpace:
         return (True, True, True)
 
     def coordinates(self, pose: Array, joints: Array) -> Array:
-        """The task coordinates (k,) of a pose (7,) at which the joints are `joints` (n_joints,)."""
+        """The task coordinates (k,) of a pose (7,) with joints (n_joints,)."""
         if self._columns:
             return np.asarray(joints, dtype=np.float64)[self._columns]
         return np.concatenate((pose[:3], Rotation.from_quat(pose[3:]).as_euler("xyz")))
 
     def target(self, coordinates: Array, joints: Array) -> Target:
-        """Where the platform gets for task coordinates (k,), from joints (n_joints,) near by."""
+        """The target of task coordinates (k,), from joints (n_joints,) near by."""
         if self._columns:
             return self._reached(np.asarray(coordinates, dtype=np.float64), joints)
         return self.target_at(
@@ -131,11 +127,11 @@ class JogSpace:
         )
 
     def target_at(self, pose: Array, joints: Array) -> Target:
-        """Where the platform gets for a pose (7,) that need not be quite in its motion space, from joints near by."""
+        """The target of a pose (7,) that may be slightly outside its motion space, from joints near by."""
         return self._reached(np.asarray(pose, dtype=np.float64), joints)
 
     def _reached(self, place: Array, joints: Array) -> Target:
-        """The target for a pose (7,) or for task coordinates, or the nearest that the robot can have."""
+        """The target of a pose (7,) or of task coordinates, or the nearest that the robot can have."""
         k = self.kinematics
         found = k.inverse(place, seed=joints)
         if int(found.status) == Status.CONVERGED:
@@ -151,7 +147,7 @@ class JogSpace:
         return Target(place, np.empty(0), joints, str(found.reason()) or Status(int(found.status)).name.lower())
 
     def _span(self, k: int, slides: bool, home: Array) -> tuple[float, float]:
-        """How far a coordinate can be moved from home alone, to both sides; a fixed part where it cannot be alone."""
+        """How far a coordinate can move from home alone, to both sides; a fixed part where it cannot move alone."""
         longest = self._reach if slides else _TURN
         ends = []
         for sign in (-1.0, 1.0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which files of layers somebody means."""
+"""Files of layers by name."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ _ENDING = ".glb"
 
 
 def layer_files(text: str) -> list[Path]:
-    """Files of layers.
-
-    Args:
-        text: names with commas between, of files or of folders that hold some.
-
-    Returns:
-        Paths, in order.
-    """
+    """Sorted paths of layers from names, separated by commas, of files or of folders that hold some."""
     found: list[Path] = []
     for name in filter(None, (word.strip() for word in text.split(","))):
         path = Path(name)

@@ -14,11 +14,8 @@ from pkm_control.view.page_server import PageServer
 
 
 class Layers:
-    """Shows surfaces in the base frame, and a box to tick for each.
-
-    Args:
-        server: of the page.
-        files: that hold them; a scene's extras name what it shows (`layer`), and its `unit`.
+    """Shows surfaces in the base frame, each with a check box. In the files, a scene's extras have the name (`layer`)
+    and the `unit` of its quantity.
     """
 
     def __init__(self, server: PageServer, files: Iterable[Path]) -> None:
@@ -45,5 +42,5 @@ class Layers:
 
     @staticmethod
     def switch(shown: Any, event: Any) -> None:
-        """Show a surface or hide it, as its box says."""
+        """Show a surface or hide it, by its box."""
         shown.visible = bool(event.target.value)

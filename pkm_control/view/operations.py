@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page can ask of a running robot, and what it is told about it: plain data, whoever is behind it."""
+"""Requests of the page to a running robot, and its readings: plain data, independent of the implementation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IDLE = ("HOLDING", "JOGGING")  # modes of the controller in which it takes targe
 
 @dataclass(frozen=True)
 class Motion:
-    """A motion as it was asked for (`name`, `cycles`), from which file, and which one since the robot is there."""
+    """A motion as requested (`name`, `cycles`), its file, and its number since the robot started."""
 
     name: str
     cycles: int
@@ -31,7 +31,7 @@ class Motion:
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """One look at the running robot. What is not known is None; vectors and poses are in the base frame."""
+    """A snapshot of the running robot. What is not known is None; vectors and poses are in the base frame."""
 
     time: float | None = None  # s
     mode: str = ""  # of the controller
@@ -51,22 +51,20 @@ class Readings:
 
 
 class Operations(Protocol):
-    """Asks a robot to do something. Calls may come from any thread, and wait for the answer; one does not."""
+    """Requests to a robot. Calls may come from any thread, and wait for the answer, except `emergency_stop`."""
 
     motions: Sequence[str]  # names that `play` takes, the one to begin with first
 
     def emergency_stop(self, then: Callable[[Answer], None]) -> None:
-        """Turn the drives off at once, until a reset: asked whatever else is waited for, and never waits itself.
-
-        Args:
-            then: gets the answer when it comes, in any thread.
+        """Disable the drives at once, until a reset, whatever other calls wait for; never waits itself. `then` gets the
+        answer when it comes, in any thread.
         """
 
     def enable(self) -> Answer:
-        """Have the drives follow commands."""
+        """Enable the drives."""
 
     def disable(self) -> Answer:
-        """Turn the drives off."""
+        """Disable the drives."""
 
     def reset(self) -> Answer:
         """Lead the machine out of a fault; its drives stay off."""
@@ -78,7 +76,7 @@ class Operations(Protocol):
         """Halt on the path."""
 
     def resume(self) -> Answer:
-        """Go on with what was halted."""
+        """Go on after a halt."""
 
     def stop(self) -> Answer:
         """End whatever moves, and hold."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The web server of the page: it listens where it is told to, and answers browsers that came to this very address.
+"""The web server of the page: it listens on one address, and answers browsers that came to this very address.
 
 A browser lets any web page open a connection to this computer. So a request whose `Host` is a foreign name, or whose
 `Origin` is another page than the one served here, is refused (cross-site requests and DNS rebinding). There is no
-password: whoever reaches the address sees the robot. Who may command it is said by `operate`; see `admission.py`.
+password: whoever reaches the address sees the robot. `operate` says who may command it; see `admission.py`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,15 @@ import websockets.asyncio.server
 from pkm_control.view.admission import Admitted, may_operate
 from pkm_description.errors import PkmError
 
-THIS_COMPUTER = "127.0.0.1"  # the default: nobody else gets in
+THIS_COMPUTER = "127.0.0.1"  # the default: no other computer gets in
 _PORTS = 100  # tried, one after the other
 
 
 class PageServer(viser.ViserServer):
-    """A viser server on the first port that is free, with a `url`.
+    """A viser server on the first free port from `port` on, with a `url`; PkmError: no such host, no free port.
 
-    Args:
-        host: address to listen on.
-        port: the first one tried.
-        label: title of the page.
-        operate: who may command: `local` browsers on this computer, `everyone`, or `nobody`.
-
-    Raises:
-        PkmError: there is no such host, no free port, or viser is another than the one that is guarded here.
+    `operate` says who may command: `local` browsers on this computer, `everyone`, or `nobody`. PkmError also where the
+    viser version is not the one that is guarded here.
     """
 
     def __init__(self, host: str, port: int, label: str, operate: str = "nobody") -> None:
@@ -46,7 +40,7 @@ class PageServer(viser.ViserServer):
         with (
             self._guarded(host) as guards,
             contextlib.redirect_stdout(io.StringIO()),
-        ):  # whoever starts it tells its address
+        ):  # the program that starts it prints its address
             super().__init__(host=host, port=free, label=label, verbose=False)
         if not guards:  # viser no longer serves in the manner that is guarded here
             self.stop()
@@ -87,7 +81,7 @@ class PageServer(viser.ViserServer):
 
     @contextlib.contextmanager
     def _guarded(self, host: str) -> Iterator[list[str]]:
-        """Have the web servers that are started meanwhile refuse who is not admitted; lists those started."""
+        """Guard the web servers that are started inside against unadmitted requests; yields their list."""
         serve = websockets.asyncio.server.serve
         started: list[str] = []
 
@@ -114,23 +108,12 @@ class PageServer(viser.ViserServer):
             websockets.asyncio.server.serve = serve  # type: ignore[misc]
 
     def request_share_url(self, verbose: bool = True) -> str | None:
-        """Refuse: a browser may ask for a tunnel to the internet, which nobody at this computer would know of."""
+        """Refuse: a browser may ask for a tunnel to the internet, which would go unnoticed at this computer."""
         return None
 
 
 def free_port(host: str, first: int) -> int:
-    """The first free port of a host.
-
-    Args:
-        host: address to listen on.
-        first: the first port tried.
-
-    Returns:
-        The port.
-
-    Raises:
-        PkmError: there is none, or no such host.
-    """
+    """The first free port of a host, from `first` on; PkmError: there is none, or no such host."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, first, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError) as error:
@@ -149,7 +132,7 @@ def free_port(host: str, first: int) -> int:
 
 
 def refusal(headers: Any, host: str) -> str:
-    """Say why a request with these headers is refused by a server that listens on `host`; empty where it is not."""
+    """Why a server that listens on `host` refuses a request with these headers; empty where it does not."""
     asked = headers.get("Host", "")
     name = urlsplit(f"//{asked}").hostname or ""
     own = {"localhost", host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What RViz shows, fitted to the size of a robot: made from rviz/pkm.rviz and the mechanism.
+"""The RViz configuration for the size of a robot: made from rviz/pkm.rviz and the mechanism, without importing ROS.
 
 RViz keeps lengths in its file (distance of the view, cells of the grid, axes of the frames), and robots differ by a
-factor of ten and more. Plain data: nothing here imports ROS.
+factor of ten and more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DISTANCE = 1.5  # of the eye, in diagonals of the robot: RViz looks 45 degrees 
 
 
 def fitted_view(template: Mapping[str, Any], mechanism: Mechanism) -> dict[str, Any]:
-    """Return the RViz configuration in `template` with frame, view, grid, axes and path that suit a robot at home."""
+    """The RViz configuration in `template` with frame, view, grid, axes and path that suit a robot at home."""
     found: dict[str, Any] = copy.deepcopy(dict(template))
     manager = found["Visualization Manager"]
     low, high = extent(mechanism)
@@ -49,7 +49,7 @@ def fitted_view(template: Mapping[str, Any], mechanism: Mechanism) -> dict[str, 
 
 
 def read_view(path: str | Path) -> dict[str, Any]:
-    """Return the configuration in a file of RViz."""
+    """The configuration in a file of RViz."""
     return dict(yaml.safe_load(Path(path).read_text()))
 
 

@@ -43,12 +43,7 @@ _MESHES = (".stl", ".obj", ".ply", ".dae", ".glb", ".gltf", ".off")
 
 
 class Scene:
-    """Draws a robot and what is around it; `left_out` says which visuals cannot be drawn.
-
-    Args:
-        server: of the page.
-        mechanism: the robot.
-    """
+    """Draws a robot and its surroundings; `left_out` says which visuals cannot be drawn."""
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         self._server = server
@@ -63,7 +58,7 @@ class Scene:
         self._planned: Array = np.empty((0, 3))
         self._handles: Array = np.empty((0, 3))  # the ends of what the platform is dragged by
         self._placed_clients: dict[int, tuple[Array, int, int]] = {}
-        self._eyes: dict[int, deque[Array]] = {}  # where cameras were put lately: a browser tells its own place late
+        self._eyes: dict[int, deque[Array]] = {}  # recent camera positions: a browser reports its own late
         self._shown_poses: dict[str, Array] = {}
         self._updates = 0
         self._trail_drawn: tuple[float, ...] = ()
@@ -102,7 +97,7 @@ class Scene:
             self._fit(client)
 
     def hold_in_view(self, points: Array) -> None:
-        """Have the picture hold points (n, 3) [m] besides the robot: the ends of handles that it is dragged by."""
+        """Keep points (n, 3) [m] in the picture besides the robot: the ends of the handles that drag it."""
         if np.array_equal(points, self._handles):
             return
         self._handles = np.array(points, dtype=np.float64).reshape(-1, 3)
@@ -162,7 +157,7 @@ class Scene:
     # What surrounds the robot
 
     def _surround(self, poses: Mapping[str, Array]) -> None:
-        """Put the floor and the camera where they suit the robot, as large as it is in its first true configuration."""
+        """Place floor and camera to suit the robot, as large as it is in its first true configuration."""
         points = np.vstack(
             [
                 *(poses[link][:3, 3] for link in self.frames),
@@ -212,7 +207,7 @@ class Scene:
             self._fit(client)
 
     def _shown(self) -> Array:
-        """Points (n, 3) around the robot and its handles, and on the way that it is to take."""
+        """Points (n, 3) around the robot and its handles, and on its planned path."""
         return np.vstack((self._points, self._handles, self._planned))
 
     def _welcome(self, client: Any) -> None:
@@ -247,7 +242,7 @@ class Scene:
     # Paths
 
     def pass_by(self, platform: Array | None) -> None:
-        """Add a place of the platform, the first three numbers (n,) [m] of a pose, to its trail, where it is known."""
+        """Add the platform's position, the first three numbers (n,) [m] of a pose, to its trail, where it is known."""
         if platform is None or not np.isfinite(platform).all():
             return
         position = np.array(platform[:3], dtype=np.float64)
@@ -272,7 +267,7 @@ class Scene:
 
 
 def _shape(visual: Visual) -> trimesh.Trimesh:
-    """Return a visual as triangles in the frame of its link."""
+    """A visual as triangles in the frame of its link."""
     size = [float(value) for value in visual.size]
     if visual.shape == "box":
         shape = trimesh.creation.box(extents=size)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A browser page in which the whole robot moves, and from which it is operated by whoever may.
+"""A browser page in which the whole robot moves, and from which permitted users operate it.
 
 Needs no screen and no ROS. Every joint of the tree is set from `joint_states`, passive ones included, so the picture
 shows the loops closed as the solver closed them. Controls are made for each browser that may command, and for no other:
-see `admission.py` and `operations.py`. Those of the drives' power are there before all others, which take kernels.
+see `admission.py` and `operations.py`. Those of the drives' power exist before all others, which need kernels.
 """
 
 from __future__ import annotations
@@ -56,15 +56,10 @@ class RobotViewer:
     """Serves the page at `url` from construction until `close`; `left_out` says which visuals cannot be drawn.
 
     Args:
-        mechanism: the robot.
-        port: the first one tried.
-        initial: joint positions by name [rad or m] to begin with, which also tell how large the robot is.
-        planned: positions of the platform (n, 3) [m] that the motion will pass, base frame.
-        host: address to listen on; this computer alone by default.
-        operate: who may command, once `operate` was called; see `PageServer`.
-
-    Raises:
-        PkmError: there is no such host, or no free port.
+        initial: joint positions by name [rad or m] to begin with, which also give the size of the robot.
+        planned: positions of the platform (n, 3) [m] on the motion's path, base frame.
+        host: address to listen on; this computer alone by default. `port` is the first one tried.
+        operate: who may command, once `operate` was called; see `PageServer`, also for errors.
     """
 
     def __init__(
@@ -128,14 +123,7 @@ class RobotViewer:
         return self.scene.left_out
 
     def show_layers(self, files: Iterable[Path]) -> list[str]:
-        """Show surfaces around the robot, each with a switch.
-
-        Args:
-            files: .glb files that `pkm analyse` wrote.
-
-        Returns:
-            What cannot be shown, and why.
-        """
+        """Show surfaces of .glb files that `pkm analyse` wrote, each with a switch; what cannot be shown, and why."""
         with self.server.gui.add_folder("Layers", order=_ORDER["layers"], expand_by_default=False):
             self.layers = Layers(self.server, files)
         return self.layers.left_out
@@ -143,12 +131,8 @@ class RobotViewer:
     # What is shown
 
     def look(self, joint_names: Sequence[str], positions: Array, readings: Readings) -> None:
-        """Take in a look at the robot: `update` and `show` where somebody sees it, and now and then where nobody does.
-
-        Args:
-            joint_names: of the positions; those of other robots are left out.
-            positions: of these joints (n,) [rad or m]; what is not finite is left out.
-            readings: what else is known.
+        """Take readings: `update` and `show` where a browser shows them, and now and then where none does. `positions`
+        (n,) [rad or m] are those of `joint_names`; other robots' joints and what is not finite are left out.
         """
         now = time.monotonic()
         if now >= self._next_unseen or self.capture.running or self.server.get_clients():
@@ -160,12 +144,8 @@ class RobotViewer:
             self.plots.take(readings)
 
     def update(self, joint_names: Sequence[str], positions: Array, platform_pose: Array | None = None) -> None:
-        """Show joint positions, and add the platform's pose to its trail.
-
-        Args:
-            joint_names: those of other robots are left out.
-            positions: of these joints (n,) [rad or m]; what is not finite is left out.
-            platform_pose: (7,), base frame.
+        """Show joint positions (n,) [rad or m], and add the platform's pose (7,), base frame, to its trail. Joints of
+        other robots and what is not finite are left out.
         """
         key = tuple(joint_names)
         if key not in self._index:
@@ -183,7 +163,7 @@ class RobotViewer:
         self.updates += 1
 
     def show(self, readings: Readings) -> None:
-        """Show what else is known; to be called after `update`. Texts and plots follow as fast as people read."""
+        """Show the other readings; call it after `update`. Texts and plots follow at a readable rate."""
         self._readings = readings
         self.plots.take(readings)
         self.capture.take(readings, self._joints)
@@ -203,11 +183,11 @@ class RobotViewer:
         self.scene.show_planned(positions)
 
     def warn(self, faults: str) -> None:
-        """Show what is wrong on a red ground above all else; an empty text takes it away."""
+        """Show faults on a red ground above all else; an empty text removes them."""
         self.status.warn(faults)
 
     def show_modes(self, labels: Sequence[str], present: str) -> None:
-        """Offer working modes by their labels; `present` is the one that the robot is in."""
+        """Offer working modes by their labels; `present` is the robot's."""
         self._modes = labels, present
         for run, _ in self._panels():
             run.show_modes(labels, present)
@@ -219,11 +199,7 @@ class RobotViewer:
     # Who may command
 
     def attend(self, operations: Operations) -> None:
-        """Give the browsers that may command the power of the drives.
-
-        Args:
-            operations: the robot's side.
-        """
+        """Give the browsers that may command the power of the drives."""
         self._desk = Desk(self.server, operations, self.status.answer)
         self._pages = OpenPages(self._desk, _ORDER["pages"])
         self.status.make_room()
@@ -231,12 +207,7 @@ class RobotViewer:
         self.server.on_client_disconnect(self._farewell)
 
     def operate(self, operations: Operations, space: JogSpace) -> None:
-        """Give all controls to the browsers that may command.
-
-        Args:
-            operations: the robot's side.
-            space: the robot's task coordinates.
-        """
+        """Give all controls to the browsers that may command."""
         home = space.kinematics.singularity(space.kinematics.home)
         of_home = (home.type1, home.type2, home.constraint_hold, home.limb_regularity)
         self.limits.compare_with(tuple(float(distance) for distance in of_home))
@@ -278,7 +249,7 @@ class RobotViewer:
                 self._pages.farewell(client)
 
     def _seeds(self) -> Array:
-        """Where the joints of the kinematics are."""
+        """Joint positions of the kinematics."""
         return self._joints[self._seed]
 
     def _panels(self) -> list[tuple[RunPanel, JogPanel]]:

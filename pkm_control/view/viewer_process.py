@@ -31,16 +31,8 @@ class ViewerProcess:
     """A `RobotViewer` that is fed through shared memory: `update` only copies numbers, and never waits.
 
     A picture may mix two neighbouring updates; that is not visible, and costs the loop no lock. The process ends with
-    `close`, or by itself when the process that started it is gone. `url` is the address of the page, `problem` says why
-    there is none.
-
-    Args:
-        mechanism: the robot.
-        joint_names: of the positions to come.
-        joints: positions (n_joints,) [rad or m] to begin with.
-        port: the first one tried.
-        planned: positions of the platform (n, 3) [m] that the motion will pass, base frame.
-        host: address to listen on.
+    `close`, or by itself when its parent is gone. `url` is the address of the page, `problem` says why there is none.
+    Arguments as in `RobotViewer`, with initial `joints` (n_joints,) [rad or m] in the order of `joint_names`.
     """
 
     def __init__(
@@ -100,7 +92,7 @@ class ViewerProcess:
 
 @contextlib.contextmanager
 def _without_signals() -> Iterator[None]:
-    """For a process that begins meanwhile: what a terminal sends to both is for its parent alone."""
+    """Let a process that begins inside ignore the terminal's signals, which are for its parent alone."""
     if threading.current_thread() is not threading.main_thread():  # which alone may do this
         yield
         return

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a platform may touch, and the force-torque sensor that feels it: solids, points of the tool, the force file."""
+"""Contact of the platform: solids, points of the tool, the force-torque sensor, the force file."""

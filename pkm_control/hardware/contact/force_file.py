@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The force file (YAML): the task of the force laws, the force-torque sensor, and what a simulated machine may touch.
+"""The force file (YAML): the task of the force laws, the force-torque sensor, and solids near a simulated machine.
 
-`docs/force.md` has every key. What is wrong is said with the element, the problem and the remedy.
+`docs/force.md` has every key. Errors name the element, the problem and the remedy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SOME = (1e-9, 1e12)  # more than zero
 
 @dataclass(frozen=True, eq=False)
 class ForceFile:
-    """What was read. `sensor_frame`: that of the sensor's messages; empty: the platform's."""
+    """The contents of the file. `sensor_frame`: frame of the sensor's messages; empty: the platform's."""
 
     task: ForceTask
     sensor_frame: str
@@ -35,17 +35,7 @@ class ForceFile:
 
 
 def read_force_file(path: str) -> ForceFile:
-    """Read a force file.
-
-    Args:
-        path: of the file; empty: everything is as usual, and nothing is in the way.
-
-    Returns:
-        What is in it.
-
-    Raises:
-        MachineFileError: it cannot be read or used.
-    """
+    """Read a force file (MachineFileError where unusable); an empty path means the defaults and no solids."""
     source, values = read_yaml(path) if path else ("", {})
     top = Section(source, "", values)
     sensor = Section(source, "sensor", top.mapping("sensor"))
@@ -60,7 +50,7 @@ def read_force_file(path: str) -> ForceFile:
 
 
 def _task(section: Section, sensor: Section) -> ForceTask:
-    """Return the task of two sections."""
+    """The task of two sections."""
     usual = [STIFFNESS] * 3 + [math.nan] * 3
     stiffness = section.numbers("stiffness", (1, 3, 6), usual)
     if len(stiffness) < 6:
@@ -82,7 +72,7 @@ def _task(section: Section, sensor: Section) -> ForceTask:
 
 
 def _surroundings(section: Section, noise: float, sensor: tuple[Array, Array]) -> Surroundings:
-    """Return what may be touched."""
+    """What may be touched."""
     points = [np.array([point]) for point in section.rows("points", 3)]
     if section.has("peg"):
         one = Section(section.source, "surroundings.peg", section.mapping("peg"))
@@ -101,7 +91,7 @@ def _surroundings(section: Section, noise: float, sensor: tuple[Array, Array]) -
 
 
 def _plane(section: Section) -> Plane:
-    """Return a plane, with its hole if it has one."""
+    """A plane, with its hole if it has one."""
     hole = None
     values: Mapping[str, Any] = section.mapping("hole")
     if values:
@@ -126,7 +116,7 @@ def _plane(section: Section) -> Plane:
 
 
 def _made(section: Section, make: Any, *arguments: Any, **named: Any) -> Any:
-    """Return what is made of numbers of a section, whose nonsense is an error of the file."""
+    """The object made of numbers of a section; a ValueError becomes an error of the file."""
     try:
         return make(*arguments, **named)
     except ValueError as error:

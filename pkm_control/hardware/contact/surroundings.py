@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Solids in the way of a simulated platform, and the points of its tool that touch them."""
+"""Solids near a simulated platform, and the points of its tool that touch them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RINGS, _AROUND = 6, 12  # points of a peg
 
 
 class Touch(NamedTuple):
-    """What kernels take of surroundings: solids (m, COLUMNS), and points (n, 3) of the platform in its frame."""
+    """Surroundings for kernels: solids (m, COLUMNS), and points (n, 3) of the platform in its frame."""
 
     solids: Array
     points: Array
@@ -44,7 +44,7 @@ class Hole:
 
 @dataclass(frozen=True)
 class Plane:
-    """A half-space: a point of its surface and the normal that leaves it, base frame.
+    """A half-space: a point of its surface and the outward normal, base frame.
 
     `stiffness` [N/m] and `damping` [s/m] are those of one touching point: k p (1 + d p') with the penetration p.
     `friction` is Coulomb's coefficient, in full from the sliding speed `creep` [m/s] on.
@@ -59,14 +59,7 @@ class Plane:
     hole: Hole | None = None
 
     def row(self) -> Array:
-        """The numbers that kernels take.
-
-        Returns:
-            (COLUMNS,), as `pkm_control/kernels/contact.py` names them.
-
-        Raises:
-            ValueError: a number makes no sense.
-        """
+        """The row (COLUMNS,) of `pkm_control/kernels/contact.py`; ValueError where a number makes no sense."""
         normal = np.asarray(self.normal, dtype=np.float64)
         length = float(np.linalg.norm(normal))
         if not (np.isfinite(length) and length > 0.0 and np.isfinite(self.point).all()):
@@ -89,16 +82,12 @@ class Plane:
 
 
 class Surroundings:
-    """What a simulated machine may touch, and how its force-torque sensor reads it.
+    """What a simulated machine may touch, and its force-torque sensor; ValueError: a number makes no sense.
 
     Args:
-        planes: the solids.
-        points: of the platform that may touch (n, 3), in its frame [m]; its origin by default.
+        points: of the platform that may touch the solids (n, 3), in its frame [m]; its origin by default.
         noise: standard deviation of the sensor's forces [N]; of its torques a tenth of that in N m.
-        sensor: where its frame is on the platform: rotation (3, 3) and place (3,) [m]; the platform's frame where None.
-
-    Raises:
-        ValueError: a number makes no sense.
+        sensor: its frame on the platform: rotation (3, 3) and origin (3,) [m]; the platform's frame where None.
     """
 
     def __init__(
@@ -120,14 +109,7 @@ class Surroundings:
         self._random = np.random.default_rng(SEED)
 
     def problem(self, pose: Array) -> str:
-        """Why a machine cannot begin at a pose: a point of the platform is in a solid, which would throw it out.
-
-        Args:
-            pose: of the platform (7,), base frame.
-
-        Returns:
-            Which point, which solid and how deep; empty where all are outside, or touch.
-        """
+        """Why a machine cannot begin at a pose (7,): which point is how deep in which solid, or empty."""
         at = transform_from_pose(pose)
         for k, point in enumerate(self.touch.points):
             x, y, z = at[:3, :3] @ point + at[:3, 3]
@@ -142,14 +124,7 @@ class Surroundings:
         return ""
 
     def read(self, wrench: Array) -> Array:
-        """What the sensor says of a wrench.
-
-        Args:
-            wrench: (6,) on the platform, about its origin, in its frame [N, N m].
-
-        Returns:
-            (6,) about the sensor's origin, in the sensor's frame, with noise.
-        """
+        """The noisy reading (6,), in the sensor's frame, of a wrench (6,) on the platform, in its frame [N, N m]."""
         force, torque = wrench.reshape(2, 3)
         wrench = (np.array([force, torque - np.cross(self._place, force)]) @ self._rotation).ravel()
         if not self._noise.any():
@@ -158,19 +133,8 @@ class Surroundings:
 
 
 def peg(radius: float, length: float, tip: Sequence[float], axis: Sequence[float] = (0.0, 0.0, -1.0)) -> Array:
-    """Points on a cylinder that may touch: rings along its side, the last about its end.
-
-    Args:
-        radius: m.
-        length: of its side [m].
-        tip: middle of its end, platform frame [m].
-        axis: which way it points, platform frame.
-
-    Returns:
-        (n, 3), platform frame [m].
-
-    Raises:
-        ValueError: a number makes no sense.
+    """Contact points (n, 3) on a cylinder, platform frame [m]: rings along its side, the last about its end. `radius`
+    and `length` of the side [m], `tip`: middle of the end [m], `axis`: its direction; ValueError: makes no sense.
     """
     along = np.asarray(axis, dtype=np.float64)
     if not (radius > 0.0 and length >= 0.0 and np.linalg.norm(along) > 0.0):
@@ -185,16 +149,8 @@ def peg(radius: float, length: float, tip: Sequence[float], axis: Sequence[float
 
 
 def touched(touch: Touch, pose: Array, twist: Array, wrench: Array) -> Array:
-    """Wrench on a platform, for integrators that are not compiled as a whole.
-
-    Args:
-        touch: what it may touch.
-        pose: of the platform (7,), base frame.
-        twist: (6,) [m/s, rad/s].
-        wrench: (6,), which is overwritten.
-
-    Returns:
-        The same: force [N] and torque about the platform's origin [N m], base axes.
+    """Contact wrench on a platform, for integrators that are not compiled as a whole; `pose` (7,), `twist` (6,), base
+    frame. `wrench` (6,) is overwritten and returned: force [N] and torque about the platform's origin [N m], base axes.
     """
     if len(touch.solids):
         contact_wrench(touch.solids, touch.points, np.concatenate([pose, twist]), wrench)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamixels of the X series at the other end of a line: protocol 2, written anew from its description."""
+"""Simulated Dynamixels of the X series on a line: protocol 2, written independently from its description."""
 
 from __future__ import annotations
 
@@ -20,14 +20,7 @@ _LONGEST = 256  # bytes of a packet
 
 
 def checksum(data: bytes) -> int:
-    """Return the CRC-16 of a packet (polynomial 0x8005, from zero).
-
-    Args:
-        data: all before the checksum.
-
-    Returns:
-        Of two bytes.
-    """
+    """CRC-16 (polynomial 0x8005, from zero) of all bytes of a packet before the checksum."""
     crc = 0
     for byte in data:
         crc ^= byte << 8
@@ -37,15 +30,12 @@ def checksum(data: bytes) -> int:
 
 
 class SimulatedDynamixels(SimulatedDevice):
-    """Drives that are where they are told to be at once, as long as their torque is on and they take positions.
+    """Drives that reach their goal at once, as long as their torque is on and they take positions.
 
-    `tables`: the control table of each, by id. `gone`: those that neither hear nor say anything. `jumps`: counts by
-    which the next reading of a drive is wrong, by id. As the drives do, they refuse goals beyond their limits and
-    settings while the torque is on, and a watchdog that bites refuses goals from then on; the torque stays.
-
-    Args:
-        ids: of the drives.
-        start: where they are at power-on [counts].
+    `tables`: the control table of each, by id. `gone`: drives that neither receive nor answer. `jumps`: counts by which
+    the next reading of a drive is wrong, by id. As the drives do, they refuse goals beyond their limits and settings
+    while the torque is on; a watchdog that triggers refuses goals from then on, and the torque stays. `start` [counts]
+    is the position at power-on.
     """
 
     def __init__(self, ids: Sequence[int], start: int = 2048) -> None:
@@ -63,31 +53,15 @@ class SimulatedDynamixels(SimulatedDevice):
         self._heard = time.monotonic()
 
     def value(self, one: int, address: int, count: int) -> int:
-        """Return a value of a drive's control table.
-
-        Args:
-            one: its id.
-            address: of the value.
-            count: of its bytes.
-
-        Returns:
-            The value, signed.
-        """
+        """A signed value of `count` bytes in a drive's control table."""
         return int.from_bytes(self.tables[one][address : address + count], "little", signed=True)
 
     def put(self, one: int, address: int, count: int, value: int) -> None:
-        """Set a value of a drive's control table, as another tool would before.
-
-        Args:
-            one: its id.
-            address: of the value.
-            count: of its bytes.
-            value: signed.
-        """
+        """Set a signed value of `count` bytes in a drive's control table, as another tool would before."""
         self.tables[one][address : address + count] = value.to_bytes(count, "little", signed=True)
 
     def pass_time(self) -> bytes:
-        """Let the watchdogs look."""
+        """Check the watchdogs."""
         silent = time.monotonic() - self._heard
         for table in self.tables.values():
             if table[_TORQUE] and 0 < table[_WATCHDOG] < 128 and silent > table[_WATCHDOG] * _WATCHDOG_UNIT:
@@ -95,25 +69,11 @@ class SimulatedDynamixels(SimulatedDevice):
         return b""
 
     def position(self, one: int) -> int:
-        """Return where a drive is [counts].
-
-        Args:
-            one: its id.
-
-        Returns:
-            Its position.
-        """
+        """Position of a drive [counts]."""
         return self.value(one, _POSITION, 4)
 
     def torque(self, one: int) -> bool:
-        """Return whether a drive's torque is on.
-
-        Args:
-            one: its id.
-
-        Returns:
-            Whether it is.
-        """
+        """Whether a drive's torque is on."""
         return bool(self.tables[one][_TORQUE])
 
     def receive(self, data: bytes) -> bytes:
@@ -157,7 +117,7 @@ class SimulatedDynamixels(SimulatedDevice):
         return one in self.tables and one not in self.gone
 
     def _seen(self, one: int, address: int, count: int) -> bytes:
-        """What is read of a drive; a reading that jumps does so once."""
+        """The bytes read from a drive; a reading that jumps does so once."""
         row = bytearray(self.tables[one][address : address + count])
         at = _POSITION - address
         if 0 <= at <= count - 4 and (jump := self.jumps.pop(one, 0)):
@@ -165,7 +125,7 @@ class SimulatedDynamixels(SimulatedDevice):
         return bytes(row)
 
     def _set(self, one: int, address: int, values: bytes) -> int:
-        """Write into a control table; return the error of the status packet, 0 where there is none."""
+        """Write into a control table; the error of the status packet, 0 where there is none."""
         if not self._hears(one):
             return 0
         table = self.tables[one]

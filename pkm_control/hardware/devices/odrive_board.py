@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ODrive with two axes at the other end of a line: positions that are followed, a switch, a hard stop, errors."""
+"""A simulated ODrive with two axes on a line: positions that are followed, a switch, a hard stop, errors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ _WATCHDOG_EXPIRED = 1 << 24  # as an axis reports it
 
 
 class SimulatedAxis:
-    """A motor that goes where it is told, at most to its stops; its encoder counts from where it stood at power-on.
+    """A motor that goes to its target, at most to its stops; its encoder counts from the position at power-on.
 
-    `index` [turns, of the world]: where its encoder has an index; until the ODrive has found that, there is no closed
-    loop. None: an encoder without, which needs none. `jump` [turns]: by which its next reading is wrong. `values`: its
-    settings, by the names of the firmware.
+    `index` [turns, of the world]: the index of its encoder, without which the ODrive has no closed loop; None: an
+    encoder that needs none. `jump` [turns]: error of its next reading. `values`: its settings, by the firmware's names.
     """
 
     def __init__(self) -> None:
@@ -45,11 +44,7 @@ class SimulatedAxis:
         self.fed = time.monotonic()
 
     def step(self, dt: float) -> None:
-        """Move towards the target.
-
-        Args:
-            dt: time that passes [s].
-        """
+        """Move towards the target for dt [s]."""
         self.current = 0.0
         hungry = time.monotonic() - self.fed > self.values["config.watchdog_timeout"]
         if self.values["config.enable_watchdog"] and hungry:
@@ -70,17 +65,13 @@ class SimulatedAxis:
             self.current = _PUSH if wanted != self.place else 0.1
 
     def request(self, state: int) -> None:
-        """Enter a state, where that is possible.
-
-        Args:
-            state: its number.
-        """
+        """Enter a state, by its number, where that is possible."""
         blind = self.index is not None and not self.index_found
         self.state = IDLE if self.errors or (blind and state == CLOSED_LOOP) else state
 
 
 class SimulatedODrive(SimulatedDevice):
-    """Answers with checksums where it is asked with them."""
+    """Answers with checksums where the question had one."""
 
     def __init__(self) -> None:
         super().__init__()

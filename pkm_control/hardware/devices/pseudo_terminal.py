@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device at the other end of a pseudo terminal: what opens its `port` sees a serial port."""
+"""A device at the other end of a pseudo terminal: its `port` looks like a serial port."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _Device = TypeVar("_Device", bound="SimulatedDevice")
 
 
 class SimulatedDevice(ABC):
-    """Answers in a thread of its own, from `with` to its end; and fails as devices do.
+    """Answers in a thread of its own, within `with`, and fails as devices do.
 
-    `silent`: it hears and says nothing. `frozen`: it does not even listen, so that the line fills. `mute`: it does what
-    it is told, and its answers are lost. `noise`: part of the bytes that are garbled, each way, the same ones in each
-    run. `delay` [s]: it answers late. `garbage`: sent before each answer. `unplug`: its port is gone; the device itself
-    stays under power, with its watchdog.
+    `silent`: it neither receives nor sends. `frozen`: it does not even listen, so that the line fills. `mute`: it
+    obeys, and its answers are lost. `noise`: fraction of bytes that are garbled, each way, the same ones in each run.
+    `delay` [s]: of its answers. `garbage`: sent before each answer. `unplug`: its port is gone; the device itself stays
+    under power, with its watchdog.
     """
 
     def __init__(self) -> None:
@@ -47,17 +47,10 @@ class SimulatedDevice(ABC):
 
     @abstractmethod
     def receive(self, data: bytes) -> bytes:
-        """Take bytes from the line, and return the answer to them.
-
-        Args:
-            data: that came, not always whole lines.
-
-        Returns:
-            What is sent back.
-        """
+        """The answer to bytes from the line, which are not always whole lines."""
 
     def pass_time(self) -> bytes:
-        """Let time pass; return what the device says unasked."""
+        """Let time pass; the bytes that the device sends unasked."""
         return b""
 
     def unplug(self) -> None:

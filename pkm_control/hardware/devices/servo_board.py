@@ -10,12 +10,8 @@ from pkm_control.hardware.drivers.servos import PROTOCOL, with_checksum, without
 
 
 class SimulatedServoBoard(SimulatedDevice):
-    """Servos that follow their pulses at once.
-
-    `pulses` [us] of every channel, 0: off; `history`: (time [s], pulses) of every line that has some; `brake_open`.
-
-    Args:
-        channels: how many it has.
+    """Servos that follow their pulses at once. `pulses` [us] of every channel, 0: off; `history`: (time [s], pulses) of
+    every line that has some; `brake_open`.
     """
 
     def __init__(self, channels: int = 8) -> None:
@@ -31,11 +27,7 @@ class SimulatedServoBoard(SimulatedDevice):
         self._to_say = b""
 
     def say(self, text: str) -> None:
-        """Say something unasked, such as an error.
-
-        Args:
-            text: without its checksum.
-        """
+        """Send a text unasked, such as an error; the checksum is added."""
         self._to_say += with_checksum(text)
 
     def receive(self, data: bytes) -> bytes:
@@ -44,7 +36,7 @@ class SimulatedServoBoard(SimulatedDevice):
         return b"".join(self._answer(line) for line in lines if line)
 
     def pass_time(self) -> bytes:
-        """Let go of the servos where the computer is silent; say what there is to say."""
+        """Switch the servos off where the computer is silent; return what there is to send."""
         if any(self.pulses) and time.monotonic() - self._heard > self.watchdog:
             self.bites += 1
             self._heard = time.monotonic()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far and how fast a device's drives are to go: what the device itself is asked to keep to."""
+"""Limits that a device itself is asked to keep to."""
 
 from __future__ import annotations
 
@@ -33,17 +33,8 @@ class DeviceLimits:
 def device_limits(file: MachineFile, mechanism: Mechanism, scale: Scale, homing: Sequence[AxisHoming]) -> DeviceLimits:
     """The limits of the description and the file in the device's units; `current` is the file's alone.
 
-    Args:
-        file: of the machine.
-        mechanism: the robot.
-        scale: of the device.
-        homing: axes whose device does not know where it is: their ranges are not known either.
-
-    Returns:
-        The limits.
-
-    Raises:
-        MachineFileError: a current makes no sense.
+    The ranges of axes with `homing` are unknown, since the device does not know their position. MachineFileError: a
+    current makes no sense.
     """
     limits = file.lowered(ActuatorLimits.of(mechanism))
     ends = np.stack([scale.to_device(limits.lower), scale.to_device(limits.upper)])

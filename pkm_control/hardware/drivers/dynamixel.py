@@ -60,15 +60,10 @@ class _FullError(DeviceError):
 
 
 class DynamixelDriver(Driver):
-    """Goal positions out, positions, velocities and currents in [counts, counts/s, units of the drive], all at once.
+    """Sends goal positions [counts]; reads positions, velocities [counts/s] and currents [units of the drive] at once.
 
-    Args:
-        port: path of the serial port.
-        baud: bits per second.
-        ids: of the drives, one per actuator.
-        silence: of a drive that is a fault [s].
-        watchdog: silence of the computer after which drives stop by themselves [s]; their torque stays.
-        limits: what the drives are to keep to.
+    `baud` [bit/s]; `ids` of the drives, one per actuator; `silence` of a drive that is a fault [s]; `watchdog`: silence
+    of the computer after which drives stop by themselves [s], and their torque stays.
     """
 
     def __init__(
@@ -94,7 +89,7 @@ class DynamixelDriver(Driver):
         self._last: Reading | None = None
 
     def open(self, home: Array) -> None:
-        """Open the port; drives off, and each asked where it is."""
+        """Open the port, disable the drives and ask each for its position."""
         try:
             opened = self._port.setBaudRate(self._baud)
         except (OSError, termios.error) as error:
@@ -117,14 +112,14 @@ class DynamixelDriver(Driver):
             self._last = self._read()
 
     def close(self) -> None:
-        """Give the port free."""
+        """Close the port."""
         if self._port.is_open:
             with contextlib.suppress(OSError, termios.error):
                 self._port.closePort()
             self._port.is_open = False
 
     def enable(self, positions: Array) -> None:
-        """Torque on, at the positions; the drives' own watchdog begins to look."""
+        """Torque on, at the positions; the drives' own watchdogs are armed."""
         self._settle()
         for one, position in zip(self._ids, positions, strict=True):
             self._write(one, BUS_WATCHDOG, 1, 0)  # clears one that has bitten, and refuses goals
@@ -139,7 +134,7 @@ class DynamixelDriver(Driver):
         self._heard = dict.fromkeys(self._ids, time.monotonic())
 
     def disable(self) -> None:
-        """Torque off: all drives at once, again and again, until each says that it is."""
+        """Torque off: all drives at once, repeatedly, until each confirms it."""
         self._on = False
         unknown, why = list(self._ids), "was it ever open?"
         try:
@@ -151,7 +146,7 @@ class DynamixelDriver(Driver):
             raise DeviceError(f"{self._name}: the torque may be on of {_named(unknown)}: {why}")
 
     def _let_go(self) -> list[int]:
-        """Tell all drives that their torque is off; return those that have not said that it is, in time."""
+        """Disable the torque of all drives; the ids of those that have not confirmed it in time."""
         unknown = list(self._ids)
         until = time.monotonic() + TELLING
         times = 0
@@ -167,7 +162,7 @@ class DynamixelDriver(Driver):
             times = max(2, min(100, int(_FLOOD * self._baud / 10 / (_TORQUE_PACKET * len(unknown)))))
 
     def _tell_all(self, address: int, value: int) -> None:
-        """Write a byte of all drives at once, which none of them answers, and so more than once."""
+        """Write a byte to all drives at once, more than once, since none of them answers."""
         writer = GroupSyncWrite(self._port, self._packets, address, 1)
         for one in self._ids:
             writer.addParam(one, [value])
@@ -183,11 +178,7 @@ class DynamixelDriver(Driver):
         return False
 
     def _settle(self) -> None:
-        """Read the settings of the drives, whose torque is off, and mend them; a limit is never widened.
-
-        Raises:
-            DeviceError: a drive does not answer, or its own limits are tighter than the machine's.
-        """
+        """Read and correct the settings of the drives, torque off; DeviceError: limits tighter than the machine's."""
         changes = []
         for k, one in enumerate(self._ids):
             lowest, highest = _whole(self._limits.lowest[k], self._limits.highest[k])
@@ -219,13 +210,7 @@ class DynamixelDriver(Driver):
         self.notice = self._changed
 
     def _set_current(self, one: int, current: float, limit: int) -> None:
-        """Have a drive take no more current than the machine's file says; a power-on forgets that.
-
-        Args:
-            one: id of the drive.
-            current: largest [units of the drive].
-            limit: the drive's own [units of the drive].
-        """
+        """Limit a drive's current to the file's, within the drive's own [drive units]; a power-on forgets it."""
         if limit < math.floor(current):
             raise DeviceError(
                 f"drive {one} on {self._name} takes at most {limit} units of current by its own limit, the machine's "
@@ -234,13 +219,7 @@ class DynamixelDriver(Driver):
         self._write(one, GOAL_CURRENT, 2, math.floor(current))
 
     def _set_profile(self, one: int, speed: float, limit: int) -> None:
-        """Have a drive go no faster to any goal than its actuator may; a power-on forgets that.
-
-        Args:
-            one: id of the drive.
-            speed: largest of the actuator [counts/s].
-            limit: the drive's own, which profiles may not exceed [units of the drive].
-        """
+        """Limit a drive's speed to its actuator's [counts/s]; `limit`: its own [drive units]; a power-on forgets it."""
         profile = 0  # none
         if math.isfinite(speed):
             if limit < math.floor(speed / _VELOCITY_UNIT):
@@ -269,7 +248,7 @@ class DynamixelDriver(Driver):
         return self._last
 
     def _judge(self, one: int, state: bytes) -> None:
-        """Refuse a drive that is not as it should be."""
+        """Refuse a drive that is in a wrong state."""
         if error := state[HARDWARE_ERROR - TORQUE_ENABLE]:
             words = [word for bit, word in _ERRORS.items() if error >> bit & 1] or [f"status {error}"]
             raise DeviceError(f"drive {one} on {self._name} reports: {', '.join(words)}; switch it off and on")
@@ -287,7 +266,7 @@ class DynamixelDriver(Driver):
             writer.txPacket()
 
     def _read(self) -> Reading | None:
-        """Return what all drives say; None where one did not, for less than `silence`."""
+        """The reading of all drives; None where one did not answer, for less than `silence`."""
         now = time.monotonic()
         with self._line():
             result = self._reader.txRxPacket()
@@ -316,7 +295,7 @@ class DynamixelDriver(Driver):
         return Reading(position, now, velocity * _VELOCITY_UNIT, current)
 
     def _bytes(self, one: int, begin: int, end: int) -> bytes | None:
-        """Return a part of a drive's control table; None where it does not answer."""
+        """A part of a drive's control table; None where it does not answer."""
         with self._line():
             row, result, _ = self._packets.readTxRx(self._port, one, begin, end - begin)
         return bytes(row) if result == COMM_SUCCESS and len(row) == end - begin else None
@@ -370,7 +349,7 @@ def _signed(row: bytes, at: int) -> int:
 
 
 def _whole(lowest: float, highest: float) -> tuple[float, float]:
-    """Whole counts within a range; what is infinite stays so."""
+    """Whole counts within a range; infinite ends stay infinite."""
     return (
         math.ceil(lowest) if math.isfinite(lowest) else lowest,
         math.floor(highest) if math.isfinite(highest) else highest,
@@ -378,19 +357,7 @@ def _whole(lowest: float, highest: float) -> tuple[float, float]:
 
 
 def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
-    """Dynamixels as a machine's file has them.
-
-    Args:
-        file: of the machine.
-        mechanism: the robot.
-        home: positions of the actuators at home (n_actuated,) [rad or m].
-
-    Returns:
-        Driver, scale and homing.
-
-    Raises:
-        MachineFileError: a key is missing or wrong.
-    """
+    """Driver, scale and homing of Dynamixels by a machine's file; `home` (n_actuated,) [rad or m]."""
     top, sections = file.section, file.of(mechanism)
     port = top.text("port")
     baud = top.whole("baud", 57600, (9600, 4_000_000))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No device at all: what is commanded is what is read."""
+"""No device at all: the reading is the command."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class LoopbackDriver(Driver):
         self._positions = np.zeros(0)
 
     def open(self, home: Array) -> None:
-        """Be at home."""
+        """Begin at home."""
         self._positions = home.copy()
 
     def close(self) -> None:
         """Nothing to do."""
 
     def enable(self, positions: Array) -> None:
-        """Be where it is said."""
+        """Begin at the positions."""
         self._positions = positions.copy()
 
     def disable(self) -> None:
@@ -43,21 +43,12 @@ class LoopbackDriver(Driver):
         return ""
 
     def exchange(self, positions: Array | None) -> Reading:
-        """Return the command, or the one before."""
+        """The command, or the one before."""
         if positions is not None:
             self._positions = positions.copy()
         return Reading(self._positions.copy(), time.monotonic())
 
 
 def drives(file: MachineFile | None, mechanism: Mechanism, home: Array) -> Drives:
-    """Return a loopback in the units of the joints, whatever the file says.
-
-    Args:
-        file: of the machine, if there is one.
-        mechanism: the robot.
-        home: positions of the actuators at home (n_actuated,) [rad or m].
-
-    Returns:
-        Driver and scale.
-    """
+    """A loopback in the units of the joints, whatever the file says; `home` (n_actuated,) [rad or m]."""
     return Drives(LoopbackDriver(), Scale.one_to_one(len(home)), home)

@@ -37,26 +37,12 @@ _ANSWER = 0.05  # s, for a board to say that its axes are idle
 
 
 def with_checksum(text: str) -> bytes:
-    """Return the line of a command.
-
-    Args:
-        text: of the command.
-
-    Returns:
-        The line, with its end.
-    """
+    """The line of a command, with its checksum and end."""
     return f"{text} *{_xor(f'{text} '.encode())}\n".encode()
 
 
 def without_checksum(line: bytes) -> str | None:
-    """Return the text of an answer; None where its checksum is missing or wrong.
-
-    Args:
-        line: without its end.
-
-    Returns:
-        Its text.
-    """
+    """The text of an answer line without its end; None where its checksum is missing or wrong."""
     body, star, digits = line.rpartition(b"*")
     if not star or not digits.isdigit() or int(digits) != _xor(body):
         return None
@@ -84,15 +70,7 @@ class Board:
     asked: float = 0.0  # when the last question was asked, s
 
     def ask(self, question: str, patience: float) -> str | None:
-        """Return the answer to a question; None where it has not come yet, or was one to an older question.
-
-        Args:
-            question: a command that is answered.
-            patience: for the answer [s].
-
-        Returns:
-            The answer.
-        """
+        """The answer within `patience` [s]; None where it has not come yet, or was one to an older question."""
         if not self.question:
             self.line.write(with_checksum(question))
             self.question = question
@@ -116,20 +94,15 @@ class Board:
         return ", ".join(f"{self.line.port}: axis{axis}" for _, axis in self.axes)
 
     def tell_idle(self, times: int) -> None:
-        """Tell every axis to be idle, whatever was asked before.
-
-        Args:
-            times: how often; lines that come garbled do nothing.
-        """
+        """Tell every axis so many times to be idle, whatever was asked before; lines that come garbled do nothing."""
         self.awaited += bool(self.question)
         self.since, self.question = None, ""
         words = [f"w axis{axis}.requested_state {IDLE}" for _, axis in self.axes]
         self.line.write(b"\n" + b"".join(map(with_checksum, words * times)))  # ends a line left in the middle
 
     def says_idle(self) -> bool:
-        """Whether every axis says that it is idle.
-
-        An answer says nothing of its question, and may be late: what counts is what comes between two positions.
+        """Whether every axis says that it is idle. An answer does not name its question, and may be late: only what
+        comes between two positions counts.
         """
         place = f"f {self.axes[0][1]}"
         states = [f"r axis{axis}.current_state" for _, axis in self.axes]
@@ -164,7 +137,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Properties:
-    """Names of what an ODrive is asked for besides position and velocity, one for each actuator; empty: nothing.
+    """Names of an ODrive's further properties, one for each actuator; empty: not read.
 
     `switch`: 1 where the reference switch is closed. `index`: 1 once the encoder's index has been found, where the
     ODrive sets its position to zero. `load`: what shows a stop, such as the current.
@@ -176,20 +149,14 @@ class Properties:
 
 
 class ODriveDriver(Driver):
-    """Positions out in turns, positions and velocities in.
+    """Sends positions [turns]; reads positions and velocities.
 
     An axis whose index has not been found since power-on cannot be in closed loop, for want of the rotor's angle. It
-    stays idle when the others are enabled; the first target away from where it stands has the ODrive search the index,
-    in its own manner, and then it is held where it came to rest.
+    stays idle when the others are enabled; the first target away from its present position makes the ODrive search the
+    index, in its own manner, and then it is held where it came to rest.
 
-    Args:
-        boards: with their axes.
-        silence: of a board that is a fault [s].
-        error: name of the property of an axis that is 0 while all is well.
-        properties: of the actuators.
-        limits: what the axes are to keep to.
-        watchdog: silence of the computer after which axes that are on let go by themselves [s].
-        current: name of the property of an axis that limits its current.
+    `silence` of a board that is a fault [s]; `error`: property of an axis that is 0 while all is well; `watchdog`:
+    silence of the computer after which axes disable themselves [s]; `current`: property that limits an axis' current.
     """
 
     def __init__(
@@ -212,7 +179,7 @@ class ODriveDriver(Driver):
         self._watchdog = watchdog
         self._current = current
         self._changed = ""
-        self._gone: dict[str, str] = {}  # what the line said of each board that could not be told
+        self._gone: dict[str, str] = {}  # the error of each board that could not be reached
         self._times = np.zeros(n)  # s: when each was asked for its position that answered
         self._held = np.zeros(n, dtype=bool)  # in closed loop
         self._positions = np.full(n, np.nan)
@@ -223,7 +190,7 @@ class ODriveDriver(Driver):
         self._searching = np.zeros(n, dtype=bool)
 
     def open(self, home: Array) -> None:
-        """Open the lines, have every axis idle and without old errors, mend its settings, and read where it is."""
+        """Open the lines, set every axis idle, clear old errors, correct the settings, and read the positions."""
         self._positions, self._changed = np.full(len(home), np.nan), ""
         self._blind[:] = [bool(name) for name in self._properties.index]
         for board in self._boards:
@@ -242,7 +209,7 @@ class ODriveDriver(Driver):
                 raise DeviceError(f"no answer of the ODrive on {missing.line.port}: is the baud rate right?")
 
     def close(self) -> None:
-        """Lines free."""
+        """Close the lines."""
         for board in self._boards:
             board.line.close()
 
@@ -271,17 +238,13 @@ class ODriveDriver(Driver):
             self._held[actuator] = True
 
     def _arm(self, board: Board, axis: int, place: str) -> None:
-        """Have the watchdog of an axis look from now on; a place to be feeds it."""
+        """Arm the watchdog of an axis; a target position (`place`) feeds it."""
         self._set(board, f"axis{axis}.config.watchdog_timeout", f"{self._watchdog:g}")
         board.line.write(with_checksum(place))
         self._set(board, f"axis{axis}.config.enable_watchdog", "1")
 
     def _settle(self) -> None:
-        """Read the settings of every axis, and mend them; a limit is never widened.
-
-        Raises:
-            DeviceError: a board does not answer, or its own limits are tighter than the machine's.
-        """
+        """Read and correct the settings of every axis; DeviceError: no answer, or limits tighter than the machine's."""
         changes = []
         for board in self._boards:
             for actuator, axis in board.axes:
@@ -302,7 +265,7 @@ class ODriveDriver(Driver):
         self.notice = self._changed
 
     def _narrow(self, board: Board, name: str, value: float, margin: float, unit: str) -> list[str]:
-        """Lower a limit of the device to one of the machine; return what was changed, in words."""
+        """Lower a limit of the device to one of the machine; the changes, in words."""
         if not math.isfinite(value):
             return []
         limit = self._number(board, name)
@@ -317,7 +280,7 @@ class ODriveDriver(Driver):
         return [f"{board.line.port}: {name} was {limit:g}, now {margin * value:.4g} {unit}"]
 
     def _number(self, board: Board, name: str) -> float:
-        """Return a property that has to be there."""
+        """A property that has to be there."""
         answer = self._asked(board, f"r {name}", time.monotonic() + self._silence)
         try:
             return float({"True": "1", "False": "0"}.get(answer or "", answer or "nothing"))
@@ -327,7 +290,7 @@ class ODriveDriver(Driver):
             ) from None
 
     def _set(self, board: Board, name: str, value: str) -> None:
-        """Set a property, and see that it is set."""
+        """Set a property, and verify it."""
         until = time.monotonic() + self._silence
         while True:
             board.line.write(with_checksum(f"w {name} {value}"))
@@ -337,7 +300,7 @@ class ODriveDriver(Driver):
                 raise DeviceError(f"the ODrive on {board.line.port} does not take {value} for {name}")
 
     def _await_closed_loop(self, board: Board, axis: int, places: Sequence[tuple[Board, str]]) -> None:
-        """Wait until an axis is in closed loop; meanwhile watchdogs are fed, by where axes are to be."""
+        """Wait until an axis is in closed loop; meanwhile target positions feed the watchdogs."""
         until = time.monotonic() + _ARMING
         while self._asked(board, f"r axis{axis}.current_state", until) != str(CLOSED_LOOP):
             for one, place in places:
@@ -363,7 +326,7 @@ class ODriveDriver(Driver):
             raise DeviceError(f"axes that may be in closed loop: {', '.join(self._why(board) for board in unsure)}")
 
     def _let_go(self, patience: float) -> list[Board]:
-        """Tell every axis to be idle, for so long [s]; return the boards that do not say that theirs are."""
+        """Tell every axis to be idle for `patience` [s]; the boards that do not confirm it."""
         self._gone = {}
         until = time.monotonic() + patience
         left, times = list(self._boards), 1
@@ -377,7 +340,7 @@ class ODriveDriver(Driver):
             times = 5
 
     def _is_idle(self, board: Board) -> bool:
-        """Whether all axes of a board say that they are idle; their watchdogs have done their work then."""
+        """Whether all axes of a board say that they are idle; their watchdogs are then disarmed."""
         with self._noted(board):
             if board.says_idle():
                 rows = [f"w axis{axis}.config.enable_watchdog 0" for _, axis in board.axes]
@@ -418,7 +381,7 @@ class ODriveDriver(Driver):
         )
 
     def _order(self, actuator: int, axis: int, positions: Array) -> str:
-        """What an axis is told in a period: where to go, or to search its index; empty: nothing."""
+        """The command of an axis in a period: a target, or an index search; empty: none."""
         if not self._blind[actuator]:
             return f"p {axis} {positions[actuator]:.6f} 0 0"
         if self._searching[actuator] or abs(positions[actuator] - self._positions[actuator]) < _AWAY:
@@ -427,7 +390,7 @@ class ODriveDriver(Driver):
         return f"w axis{axis}.requested_state {INDEX_SEARCH}"
 
     def _look(self) -> None:
-        """Ask every axis where it is, and one of each board whether all is well."""
+        """Ask every axis for its position, and one of each board whether all is well."""
         for board in self._boards:
             if board.since is not None and time.monotonic() - board.since > self._silence:
                 seen = f"; {board.garbled} answers made no sense" if board.garbled else ""
@@ -441,7 +404,7 @@ class ODriveDriver(Driver):
             self._ask_in_turn(board)
 
     def _ask_in_turn(self, board: Board) -> None:
-        """Ask one axis for its error or its state, a board's axes and these questions one after the other."""
+        """Ask one axis for its error or its state: a board's axes and these questions take turns."""
         actuator, axis = board.axes[board.turn // 2 % len(board.axes)]
         of_state = board.turn % 2 == 1
         answer = board.ask(f"r axis{axis}.{'current_state' if of_state else self._error}", _PATIENCE)
@@ -457,7 +420,7 @@ class ODriveDriver(Driver):
             raise self._reported(board, axis, answer)
 
     def _reported(self, board: Board, axis: int, error: str | None) -> DeviceError:
-        """What an axis says of itself."""
+        """The error that an axis reports."""
         return DeviceError(f"the ODrive on {board.line.port} reports: axis{axis}.{self._error} is {error}")
 
     def _ask_more(self, board: Board, actuator: int, axis: int) -> None:
@@ -478,7 +441,7 @@ class ODriveDriver(Driver):
             self._take_up(board, actuator, axis)
 
     def _take_up(self, board: Board, actuator: int, axis: int) -> None:
-        """Hold an axis that has found its index where it is; its position is another one now."""
+        """Hold an axis that has found its index at its position, which the index search has changed."""
         until = time.monotonic() + _ARMING
         while self._asked(board, f"r axis{axis}.current_state", until) != str(IDLE) and time.monotonic() < until:
             time.sleep(_PATIENCE)
@@ -528,19 +491,7 @@ def _true(answer: str | None) -> bool:
 
 
 def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
-    """ODrives as a machine's file has them.
-
-    Args:
-        file: of the machine.
-        mechanism: the robot.
-        home: positions of the actuators at home (n_actuated,) [rad or m].
-
-    Returns:
-        Driver, scale and homing.
-
-    Raises:
-        MachineFileError: a key is missing or wrong.
-    """
+    """Driver, scale and homing of ODrives by a machine's file; `home` (n_actuated,) [rad or m]."""
     top, sections = file.section, file.of(mechanism)
     silence = top.number("silence", 0.1, (0.005, 60.0))
     error = top.text("error_property", "active_errors")

@@ -18,12 +18,7 @@ _AT_ONCE = 4096
 
 
 class SerialLine:
-    """One port: 8 data bits, no parity, one stop bit, no flow control.
-
-    Args:
-        port: its path, such as /dev/ttyUSB0.
-        baud: bits per second, one that the system knows.
-    """
+    """One port such as /dev/ttyUSB0: 8 data bits, no parity, one stop bit, no flow control; `baud` [bit/s]."""
 
     def __init__(self, port: str, baud: int) -> None:
         self.port = port
@@ -37,11 +32,7 @@ class SerialLine:
         return self._file >= 0
 
     def open(self) -> None:
-        """Open the port for this process alone, and drop what waits in it.
-
-        Raises:
-            DeviceError: it cannot be opened, with what to look at.
-        """
+        """Open the port for this process alone, and drop pending bytes; a DeviceError says what to look at."""
         speed = getattr(termios, f"B{self.baud}", None)
         if speed is None:
             raise DeviceError(f"{self.port}: this system knows no {self.baud} baud")
@@ -67,21 +58,14 @@ class SerialLine:
         self._buffer = b""
 
     def close(self) -> None:
-        """Give the port free."""
+        """Close the port."""
         if self._file >= 0:
             with contextlib.suppress(OSError):
                 os.close(self._file)
             self._file = -1
 
     def write(self, data: bytes) -> None:
-        """Send bytes.
-
-        Args:
-            data: all of them.
-
-        Raises:
-            DeviceError: the port is gone, or takes nothing more.
-        """
+        """Send all bytes; DeviceError where the port is gone, or takes nothing more."""
         if self._file < 0:
             raise DeviceError(f"{self.port} is not open")
         until = time.monotonic() + _WRITE_PATIENCE
@@ -96,16 +80,8 @@ class SerialLine:
                 raise self._gone(error) from error
 
     def lines(self, wait: float = 0.0) -> list[bytes]:
-        """Return the whole lines that have come, without their ends.
-
-        Args:
-            wait: for the first bytes, where none are there [s].
-
-        Returns:
-            They; what looks like no text is among them, for who reads to refuse.
-
-        Raises:
-            DeviceError: the port is gone.
+        """Whole lines received, without their ends; bytes that are no text are left to the reader to refuse. Waits for
+        the first bytes up to `wait` [s]. DeviceError where the port is gone.
         """
         if self._file < 0:
             raise DeviceError(f"{self.port} is not open")

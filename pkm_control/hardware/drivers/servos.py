@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hobby servos on a board that speaks a plain line protocol (docs/hardware.md); config/servo_board has its sketch.
 
-Every line is a text, an asterisk, and the exclusive or of the text's bytes as two hexadecimal digits. The computer says
-what pulse each channel is to have; the board acknowledges each such line by its number.
+Every line is a text, an asterisk, and the exclusive or of the text's bytes as two hexadecimal digits. The computer
+sends the pulse of each channel; the board acknowledges each such line by its number.
 """
 
 from __future__ import annotations
@@ -36,26 +36,12 @@ RELEASE, HOLD = "release", "hold"
 
 
 def with_checksum(text: str) -> bytes:
-    """Return the line of a text: with checksum and end.
-
-    Args:
-        text: of the line.
-
-    Returns:
-        The line.
-    """
+    """The line of a text, with checksum and end."""
     return f"{text}*{_xor(text.encode('ascii')):02X}\n".encode("ascii")
 
 
 def without_checksum(line: bytes) -> str | None:
-    """Return the text of a line; None where its checksum is not that of the text.
-
-    Args:
-        line: without its end.
-
-    Returns:
-        Its text.
-    """
+    """The text of a line without its end; None where the checksum is wrong."""
     body, star, digits = line.rpartition(b"*")
     try:
         if not star or len(digits) != 2 or int(digits, 16) != _xor(body):
@@ -74,34 +60,25 @@ def _xor(data: bytes) -> int:
 
 @dataclass(frozen=True)
 class ServoOutput:
-    """A channel that is no actuator's, such as a gripper's servo: its pulses [us] for the values 0 and 1."""
+    """A channel that belongs to no actuator, such as a gripper's servo: its pulses [us] for the values 0 and 1."""
 
     channel: int
     off: float
     on: float
 
     def pulse(self, value: float) -> int:
-        """The pulse of a value.
-
-        Args:
-            value: 0 to 1; what is beyond counts as these.
-
-        Returns:
-            us.
-        """
+        """Pulse [us] of a value, which is clipped to 0 to 1."""
         return round(self.off + min(max(value, 0.0), 1.0) * (self.on - self.off))
 
 
 class ServoDriver(Driver):
-    """Pulses out, acknowledgements in. Servos say nothing of where they are: read is what was commanded.
+    """Sends pulses, reads acknowledgements. Servos report no position: the reading is the command.
 
     Args:
-        line: to the board.
         channels: of the board, one per actuator.
         pulses: shortest and longest pulse of each actuator (n_actuated, 2) [us].
         silence: of the board that is a fault [s].
-        watchdog: after which the board acts by itself [s].
-        on_silence: what it then does, `release` or `hold`.
+        watchdog: silence after which the board does `on_silence` by itself [s]: `release` or `hold`.
         outputs: by name; without pulses until they are set.
     """
 
@@ -133,7 +110,7 @@ class ServoDriver(Driver):
         self._garbled = 0
 
     def open(self, home: Array) -> None:
-        """Open the port and wait for the board to tell itself; servos are told to be off."""
+        """Open the port, wait for the board's greeting, and switch the servos off."""
         self._positions = home.copy()
         self._on, self._unanswered, self._garbled, self.notice = False, None, 0, ""
         self._line.open()
@@ -156,7 +133,7 @@ class ServoDriver(Driver):
         self._line.write(with_checksum(f"W {round(1e3 * self._watchdog)} {int(self._on_silence == HOLD)}"))
 
     def _greeting(self, until: float) -> int | None:
-        """Return how many channels the board says to have; None where it has not said so in time."""
+        """The number of channels that the board announces; None where it has not in time."""
         while (left := until - time.monotonic()) > 0.0:
             for line in self._line.lines(left):
                 words = (without_checksum(line) or "").split()
@@ -168,7 +145,7 @@ class ServoDriver(Driver):
         return None
 
     def close(self) -> None:
-        """Give the port free."""
+        """Close the port."""
         self._line.close()
 
     def enable(self, positions: Array) -> None:
@@ -196,10 +173,8 @@ class ServoDriver(Driver):
         raise DeviceError(f"the servo board on {self._line.port} may still drive {named}: {why}")
 
     def _is_off(self, times: int) -> bool:
-        """Tell the board to let go, and return whether it says that it has.
-
-        Acknowledgements have no number but those of pulses, and may be late: what counts is what comes between two of
-        these, which ask for no pulses either.
+        """Tell the board to switch off, and return whether it says that it has. Acknowledgements have no number but
+        those of pulses, and may be late: only what comes between two of these counts; they ask for no pulses either.
         """
         first, last = self._next_number(), self._next_number()
         none = " ".join("0" * (self._highest + 1))
@@ -232,7 +207,7 @@ class ServoDriver(Driver):
         self._set[output.channel] = output.pulse(value)
 
     def exchange(self, positions: Array | None) -> Reading:
-        """Send the pulses of positions [us], hear what the board says; return what was commanded."""
+        """Send the pulses of positions [us] and read the board's lines; returns the command."""
         for line in self._line.lines():
             self._hear(line)
         if self._on and self._unanswered is not None and time.monotonic() - self._unanswered > self._silence:
@@ -273,19 +248,7 @@ class ServoDriver(Driver):
 
 
 def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
-    """Hobby servos as a machine's file has them.
-
-    Args:
-        file: of the machine.
-        mechanism: the robot.
-        home: positions of the actuators at home (n_actuated,) [rad or m].
-
-    Returns:
-        Driver and scale.
-
-    Raises:
-        MachineFileError: a key is missing or wrong.
-    """
+    """Driver and scale of hobby servos by a machine's file; `home` (n_actuated,) [rad or m]."""
     top, sections = file.section, file.of(mechanism)
     line = SerialLine(top.text("port"), top.whole("baud", 115200, (1200, 4_000_000)))
     silence = top.number("silence", 0.3, (0.01, 60.0))
@@ -315,25 +278,14 @@ def drives(file: MachineFile, mechanism: Mechanism, home: Array) -> Drives:
 
 
 def ends(file: MachineFile, mechanism: Mechanism) -> tuple[Array, Array]:
-    """How far the shortest and the longest pulses let the joints go; beyond, commands would be cut to these.
-
-    Args:
-        file: of the machine.
-        mechanism: the robot.
-
-    Returns:
-        Lowest and highest position of each actuator (n_actuated,) [rad or m].
-
-    Raises:
-        MachineFileError: a key is missing or wrong.
-    """
+    """Lowest and highest actuator positions (n_actuated,) [rad or m] at the pulse limits, which clip commands."""
     pulses, scale = _pulses_and_scale(file.of(mechanism), mechanism)
     both = np.stack([scale.to_joints(pulses[:, 0]), scale.to_joints(pulses[:, 1])])
     return both.min(axis=0), both.max(axis=0)
 
 
 def _pulses_and_scale(sections: Sequence[Section], mechanism: Mechanism) -> tuple[Array, Scale]:
-    """Return shortest and longest pulse of each servo (n_actuated, 2) [us], and the scale of joints to pulses."""
+    """Shortest and longest pulse of each servo (n_actuated, 2) [us], and the scale of joints to pulses."""
     pulses: list[tuple[float, float]] = []
     units: list[float] = []
     zero: list[float] = []
@@ -350,7 +302,7 @@ def _pulses_and_scale(sections: Sequence[Section], mechanism: Mechanism) -> tupl
 
 
 def _check_reach(section: Section, reach: float, per_unit: float, unit: str) -> None:
-    """Refuse pulses that no servo follows: written for each degree or mm, they move joints by next to nothing."""
+    """Refuse pulses that no servo follows: written per degree or mm, they move joints by next to nothing."""
     most, small, factor = (_MOST_TURN, "degree", 180.0 / math.pi) if unit == "rad" else (_MOST_STROKE, "mm", 1000.0)
     if reach > most:
         problem = f"{per_unit:g} us for each {unit} lets pulses reach over {reach:.3g} {unit}: no servo does"
@@ -359,7 +311,7 @@ def _check_reach(section: Section, reach: float, per_unit: float, unit: str) -> 
 
 
 def _outputs_of(top: Section) -> dict[str, ServoOutput]:
-    """Return the outputs of a machine's file by name."""
+    """The outputs of a machine's file by name."""
     found = {}
     for name, values in top.mapping("outputs").items():
         if not output_name(str(name)):

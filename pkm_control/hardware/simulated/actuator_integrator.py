@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integration in the actuators, for motion spaces that turn with the pose: one compiled call per step."""
+"""Integration in the actuators, for configuration-dependent motion spaces: one compiled call per step."""
 
 from __future__ import annotations
 
@@ -18,18 +18,8 @@ Array = NDArray[np.float64]
 
 
 class ActuatorIntegrator:
-    """An `Integrator` whose coordinates are the actuators, whatever the motion space.
-
-    All joints are integrated, and their loops closed after each step.
-
-    Args:
-        dynamics: of the robot.
-        runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
-        payload: what the platform carries, in its frame.
-        touch: solids in its way.
-
-    Raises:
-        PkmError: the robot has more actuators than freedoms.
+    """An `Integrator` whose coordinates are the actuators, whatever the motion space. All joints are integrated, and
+    their loops closed after each step. PkmError: more actuators than degrees of freedom.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
@@ -42,14 +32,7 @@ class ActuatorIntegrator:
 
     @staticmethod
     def serves(kinematics: Kinematics) -> bool:
-        """Whether the actuators of a robot are coordinates of it.
-
-        Args:
-            kinematics: of the robot.
-
-        Returns:
-            They are.
-        """
+        """Whether the actuators of a robot are coordinates of it."""
         return GraphTracker.serves(kinematics.engine)
 
     @property
@@ -59,18 +42,11 @@ class ActuatorIntegrator:
 
     @property
     def passing(self) -> ActuatorDynamics:
-        """What moves the robot, and tells its joints."""
+        """The dynamics in the actuators, which tell the joints."""
         return self._robot
 
     def place(self, pose: Array) -> str:
-        """Put the robot at rest at a pose, in its home working mode.
-
-        Args:
-            pose: of the platform (7,), base frame.
-
-        Returns:
-            Why it cannot be there; empty where it is.
-        """
+        """As `Integrator.place`."""
         solution = self._kinematics.inverse(pose)
         if not closes(solution.status):
             return str(solution.reason(0))
@@ -82,23 +58,11 @@ class ActuatorIntegrator:
         return ""
 
     def carry(self, payload: Inertial | None) -> None:
-        """The platform carries something else from now on, and moves on as it does.
-
-        Args:
-            payload: in the platform's frame; nothing where None.
-        """
+        """As `Integrator.carry`."""
         self._robot.carry(payload)
 
     def advance(self, efforts: Array, h: float) -> str:
-        """Let time pass under constant efforts.
-
-        Args:
-            efforts: of the actuators (n_actuated,) [N m or N].
-            h: length of the step [s].
-
-        Returns:
-            Why no motion goes on, everything being left as it was; empty where it does.
-        """
+        """As `Integrator.advance`."""
         if not np.isfinite(efforts).all():
             return "an effort is not finite"
         touched(self._touch, self.pose, self.twist, self.wrench)

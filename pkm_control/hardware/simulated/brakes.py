@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brakes on the actuators, which close where nobody tells the drives what to do."""
+"""Brakes on the actuators, which close when no commands come."""
 
 from __future__ import annotations
 
@@ -16,15 +16,12 @@ _STICKS = 0.02  # rad/s and m/s: actuators that are no faster stick
 
 
 class Brakes:
-    """Dry friction that stops the actuators, each with no more effort than its brake has, and then holds them.
+    """Dry friction that stops the actuators, each with at most the effort of its brake, and then holds them.
 
-    Friction takes the energy away that it can: of all efforts within the brakes' capacity, it has those that leave the
-    least kinetic energy after the step (Moreau's principle of maximal dissipation). So an actuator that slips is
-    slowed down, also where its mass is coupled with those of others.
-
-    Args:
-        mass: mass matrix in the actuators (n, n) [kg m^2, kg m, kg].
-        effort: largest efforts of the actuators (n,) [N m or N]; infinite where there is no limit.
+    Of all efforts within the brakes' capacity, friction has those that leave the least kinetic energy after the step
+    (Moreau's principle of maximal dissipation). So an actuator that slips is slowed down, also where its mass is
+    coupled with those of others. `mass` is the mass matrix in the actuators (n, n) [kg m^2, kg m, kg], `effort` the
+    largest efforts of the actuators (n,) [N m or N], infinite where there is no limit.
     """
 
     def __init__(self, mass: Array, effort: Array) -> None:
@@ -34,18 +31,12 @@ class Brakes:
         self.holding = False  # closed, and nothing moves any more
 
     def open(self) -> None:
-        """Let the actuators go."""
+        """Release the actuators."""
         self.closed = self.holding = False
 
     def efforts(self, velocities: Array, h: float) -> Array:
-        """Close, and say what the brakes do to the actuators in the step that comes.
-
-        Args:
-            velocities: of the actuators (n,) [rad/s or m/s].
-            h: length of the step [s].
-
-        Returns:
-            Efforts (n,) [N m or N]; where they suffice to stop everything within the step, `holding` is set.
+        """Close, and return the brakes' efforts (n,) [N m or N] in the next step of length h [s]. Where they suffice to
+        stop the `velocities` (n,) [rad/s or m/s] within the step, `holding` is set.
         """
         self.closed = True
         wanted = -self._mass @ velocities / h

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integration in one compiled call per step, for motion spaces that do not turn with the pose (nearly all robots)."""
+"""Integration in one compiled call per step, for constant motion spaces (nearly all robots)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,8 @@ _HOME_MODE = 0  # the working mode of home
 
 
 class CompiledIntegrator:
-    """An `Integrator` over `kernels/platform_step.py`.
-
-    The acceleration is always within the motion space, so the state cannot leave it but by rounding.
-
-    Args:
-        dynamics: of the robot.
-        runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
-        payload: what the platform carries, in its frame.
-        touch: solids in its way.
+    """An `Integrator` over `kernels/platform_step.py`. The acceleration is always within the motion space, so the state
+    cannot leave it but by rounding.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
@@ -53,18 +46,11 @@ class CompiledIntegrator:
 
     @property
     def passing(self) -> None:
-        """Nothing: it does not pass into other working modes."""
+        """None: it does not pass into other working modes."""
         return
 
     def place(self, pose: Array) -> str:
-        """Put the robot at rest at a pose, in its home working mode.
-
-        Args:
-            pose: of the platform (7,), base frame.
-
-        Returns:
-            Why it cannot be there; empty where it is.
-        """
+        """As `Integrator.place`."""
         kinematics = self._dynamics.kinematics
         solution = kinematics.inverse(pose, mode=_HOME_MODE)
         if not closes(solution.status):
@@ -76,24 +62,12 @@ class CompiledIntegrator:
         return self.advance(self._none, 0.0)
 
     def carry(self, payload: Inertial | None) -> None:
-        """The platform carries something else from now on, and moves on as it does.
-
-        Args:
-            payload: in the platform's frame; nothing where None.
-        """
+        """As `Integrator.carry`."""
         self._payload = payload
         self._take_model()
 
     def advance(self, efforts: Array, h: float) -> str:
-        """Let time pass under constant efforts.
-
-        Args:
-            efforts: of the actuators (n_actuated,) [N m or N].
-            h: length of the step [s].
-
-        Returns:
-            Why no motion goes on, everything being left as it was; empty where it does.
-        """
+        """As `Integrator.advance`."""
         status = self._step(self._motion, efforts, h, self._scratch, self._readings)
         return "" if status == Status.CONVERGED else Status(status).meaning
 
@@ -103,7 +77,7 @@ class CompiledIntegrator:
         return self._mode
 
     def joints(self) -> Array:
-        """Positions (n_joints,) of all joints after the last step; turns of passive ones do not count."""
+        """Positions (n_joints,) of all joints after the last step; full turns of passive ones are not counted."""
         kinematics = self._dynamics.kinematics
         state, bodies = self._data.state, kinematics.tables.bodies
         found = np.array(kinematics.home_joints)
@@ -112,31 +86,18 @@ class CompiledIntegrator:
         return found
 
     def regularity(self) -> float:
-        """How far the limbs are from their singularities after the last step: 0 in one, at most 1."""
+        """Distance of the limbs from their singularities after the last step: 0 in one, at most 1."""
         return float(self._regularity())
 
     def regularity_at(self, pose: Array, joints: Array) -> float:
-        """The same in a configuration, in which the limbs then are.
-
-        Args:
-            pose: of the platform (7,), base frame.
-            joints: positions (n_joints,) that close the loops there.
-
-        Returns:
-            0 in a singularity, at most 1.
-        """
+        """The same at a pose (7,), base frame, with joints (n_joints,) that close the loops; the limbs stay there."""
         q = np.zeros(len(self._model.bodies))
         q[2:] = joints[self._model.bodies["column"][2:]]
         return float(self._place(pose, q)[0])
 
     def resume(self, joints: Array) -> bool:
-        """Go on in another configuration, at the pose and twist that are in the state.
-
-        Args:
-            joints: positions (n_joints,) that close the loops there.
-
-        Returns:
-            Whether there is a motion there; the state is as before where there is none.
+        """Go on at the state's pose and twist with other joints (n_joints,) that close the loops there. False where no
+        motion exists there; the state is then as before.
         """
         reader = self._reader
         status, _ = reader.read(np.array(self.pose), joints)
@@ -162,7 +123,7 @@ class CompiledIntegrator:
         self._take_model()
 
     def _take_model(self) -> None:
-        """Prepare the kernels for the robot with what it carries; its state stays."""
+        """Prepare the kernels for the robot with its payload; its state stays."""
         self._model = self._dynamics.model(self._payload)
         fixed = (self._model, self._data, np.int64(self._mode), self._runge_kutta, self._touch)
         home, *_ = example = self._example

@@ -11,26 +11,21 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-_LONGEST = 0.05  # s, between two commands: who commands less often does not command a path
-_GOES_ON = 2.0  # times that time: who is commanded nothing new for so long after the end of its way stops there
+_LONGEST = 0.05  # s, between two commands: slower commands are no path
+_GOES_ON = 2.0  # times that time without a new command after the end of a way: the drive stops there
 _MEAN_OF = 50  # commands: the time between two, and their lateness
 _SHORTEST = 0.5  # of the time between two commands: the least that a way takes
 
 
 class DriveLoop:
-    """Cascade of a position and a velocity loop, as well-tuned servo drives that know what they move have it.
+    """Cascade of a position and a velocity loop, as in well-tuned servo drives that know their load.
 
-    The mass matrix scales the gains, so that the bandwidth is that of the velocity loop in every direction; the
-    position loop has a quarter of it, which makes the pair critically damped. As drives do that are sent positions at
-    a fixed rate, it interpolates: it goes from one to the next in the time between two of them, so that it is where it
-    is told to be when the next one comes (taken as steps, positions of 100 Hz would saturate the drives). What time a
-    command is for follows from the reading that it answers: one that comes later than others after its reading has less
-    time left, so that jitter on the way here is no motion. The rate of that way, low-passed at the bandwidth, is fed
-    forward.
-
-    Args:
-        mass: mass matrix in the actuators (n, n) [kg m^2, kg m, kg].
-        bandwidth: of the velocity loop [rad/s].
+    The mass matrix (n, n) [kg m^2, kg m, kg] scales the gains, so that the bandwidth [rad/s] is that of the velocity
+    loop in every direction; the position loop has a quarter of it, which makes the pair critically damped. As drives do
+    that receive positions at a fixed rate, it interpolates from one to the next in the time between them, so that it
+    arrives when the next one comes (taken as steps, positions of 100 Hz would saturate the drives). A command's time
+    follows from the reading that it answers: one that comes later than others after its reading has less time left, so
+    that jitter on the way causes no motion. The rate of the interpolation, low-passed at the bandwidth, is fed forward.
     """
 
     def __init__(self, mass: Array, bandwidth: float = 300.0) -> None:
@@ -48,15 +43,9 @@ class DriveLoop:
         self._feedforward = np.zeros(len(self.mass))
 
     def take(self, command: Array, of: float, time: float) -> None:
-        """Go to a position from now on, in as much time as commands come apart.
-
-        Args:
-            command: (n,) [rad or m].
-            of: machine time of the reading that it answers [s].
-            time: of the machine [s].
-        """
+        """Go to a position (n,) [rad or m] in the time between two commands; `of` [s]: its reading, `time` [s]: now."""
         late = time - of
-        if not 0.0 <= late <= _LONGEST:  # who sends it has another clock
+        if not 0.0 <= late <= _LONGEST:  # the sender has another clock
             of, late = time, 0.0
         if self._of is None or self._way is None:
             self._way, self._of, self._late = _Way.rest(command), of, late
@@ -75,33 +64,18 @@ class DriveLoop:
 
     @property
     def setpoint(self) -> Array | None:
-        """Where the drives are told to be now (n,) [rad or m]; None before the first command."""
+        """The interpolated command (n,) [rad or m]; None before the first command."""
         return None if self._way is None else self._way.at()
 
     def velocity(self, command: Array, velocities: Array, gravity: Array) -> Array:
-        """Efforts that follow velocity commands.
-
-        Args:
-            command: wanted velocities (n,) [rad/s or m/s].
-            velocities: present ones (n,).
-            gravity: efforts (n,) that carry the load.
-
-        Returns:
-            (n,) [N m or N].
+        """Efforts (n,) [N m or N] that follow velocity commands (n,) [rad/s or m/s]. `velocities` (n,) are measured;
+        the efforts `gravity` (n,) carry the load.
         """
         return gravity + self.bandwidth * self.mass @ (command - velocities)
 
     def position(self, positions: Array, velocities: Array, gravity: Array, dt: float) -> Array:
-        """Efforts that follow position commands; where there is none yet, those that stay.
-
-        Args:
-            positions: present ones (n,) [rad or m].
-            velocities: present ones (n,) [rad/s or m/s].
-            gravity: efforts (n,) that carry the load.
-            dt: time that they are given for [s].
-
-        Returns:
-            (n,) [N m or N].
+        """Efforts (n,) [N m or N] for the next dt [s] that follow position commands, or hold before the first.
+        `positions` (n,) [rad or m] and `velocities` (n,) are measured; the efforts `gravity` (n,) carry the load.
         """
         if self._way is None:
             self._way = _Way.rest(positions)
@@ -115,10 +89,10 @@ class DriveLoop:
 
 @dataclass
 class _Way:
-    """From one commanded position to the next: the cubic that goes on with the rate that there is.
+    """Cubic from one commanded position to the next, which begins with the present rate.
 
-    It ends with the rate that the last chord and its bend foretell, as far as the chord before was bent that way, too:
-    a stop does not lead back. It goes on with that rate for a while where the next command is late. Positions (n,) [rad
+    It ends with the rate that the last chord and its bend predict, as far as the chord before was bent that way, too: a
+    stop does not lead back. It goes on with that rate for a while where the next command is late. Positions (n,) [rad
     or m], rates `rate`, `last` and `chord` (n,) a second, `bend` (n,) a second squared; times [s].
     """
 
@@ -141,13 +115,8 @@ class _Way:
         return cls(np.array(place), still, np.array(place), still, still, still, 1.0, np.array(place))
 
     def on(self, goal: Array, gap: float, between: float, early: float) -> _Way:
-        """The way from here to a goal.
-
-        Args:
-            goal: (n,) [rad or m].
-            gap: between the readings that it and the last one answer [s].
-            between: two commands, usually [s].
-            early: how much sooner after its reading it came than others do [s].
+        """The way from here to a goal (n,) [rad or m]. `gap` [s] between the readings that it and the last one answer,
+        `between` [s] two commands, usually; `early` [s]: how much sooner after its reading it came than others do.
         """
         chord = (goal - self.goal) / gap
         bend = 2.0 * (chord - self.chord) / (gap + (self.gap or gap))

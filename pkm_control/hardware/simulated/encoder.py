@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an encoder makes of a position: noise and quantisation."""
+"""Noise and quantisation of an encoder."""
 
 from __future__ import annotations
 
@@ -10,16 +10,10 @@ Array = NDArray[np.float64]
 
 
 class Encoder:
-    """Rounds positions to steps and adds Gaussian noise, reproducibly.
+    """Rounds positions to steps and adds Gaussian noise, reproducibly by `seed`; ValueError: a number is negative.
 
-    Args:
-        resolution: size of one step [rad or m at the joint], 0 for none; a number, or one for each actuator (n,).
-        position_noise: standard deviation [rad or m], likewise.
-        velocity_noise: standard deviation [rad/s or m/s], likewise.
-        seed: of the noise.
-
-    Raises:
-        ValueError: a number is negative.
+    `resolution` is the size of one step [rad or m at the joint], 0 for none; `position_noise` [rad or m] and
+    `velocity_noise` [rad/s or m/s] are standard deviations. Each is a number for all actuators or (n,).
     """
 
     def __init__(
@@ -38,15 +32,7 @@ class Encoder:
         self._perfect = not (np.any(resolution) or np.any(position_noise) or np.any(velocity_noise))
 
     def read(self, positions: Array, velocities: Array) -> tuple[Array, Array]:
-        """Positions and velocities as measured.
-
-        Args:
-            positions: true ones (n,) [rad or m].
-            velocities: true ones (n,) [rad/s or m/s].
-
-        Returns:
-            Positions (n,) and velocities (n,).
-        """
+        """Measured positions and velocities for the true ones, each (n,) [rad or m, rad/s or m/s]."""
         if self._perfect:
             return positions, velocities
         measured = positions + self.position_noise * self._random.standard_normal(positions.shape)

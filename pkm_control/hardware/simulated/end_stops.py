@@ -14,13 +14,8 @@ Array = NDArray[np.float64]
 class EndStops:
     """Critically damped springs beyond the range of each joint; they push, and never pull back.
 
-    They are as hard as the integration step allows.
-
-    Args:
-        lower: lower ends of the ranges (n,) [rad or m].
-        upper: upper ends (n,).
-        inertia: that each joint feels (n,) [kg m^2 or kg].
-        step: of the integration [s].
+    They are as hard as the integration step [s] allows. Range ends `lower`, `upper` (n,) [rad or m], `inertia` at each
+    joint (n,) [kg m^2 or kg].
     """
 
     def __init__(self, lower: Array, upper: Array, inertia: Array, step: float) -> None:
@@ -31,15 +26,7 @@ class EndStops:
         self._damping = 2.0 * np.asarray(inertia) * frequency
 
     def efforts(self, positions: Array, velocities: Array) -> Array:
-        """Efforts of the stops on the joints; zero inside the range.
-
-        Args:
-            positions: of the joints (n,) [rad or m].
-            velocities: of the joints (n,) [rad/s or m/s].
-
-        Returns:
-            (n,) [N m or N].
-        """
+        """Efforts (n,) [N m or N] of the stops at the joints' positions and velocities (n,); zero inside the range."""
         out = np.empty(len(positions))
         stop_efforts(positions, velocities, self.lower, self.upper, self._stiffness, self._damping, out)
         return out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integration through the library's general calls: redundant actuators in motion spaces that turn with the pose."""
+"""Integration through the library's general calls: redundant actuators in configuration-dependent motion spaces."""
 
 from __future__ import annotations
 
@@ -17,17 +17,10 @@ Array = NDArray[np.float64]
 
 
 class GeneralIntegrator:
-    """An `Integrator` that knows any motion space.
+    """An `Integrator` for any motion space.
 
     Within a step all joints are integrated beside the platform, so that no loop needs to be closed (the joint form of
-    `pkm_dynamics.simulation`). After it the platform goes where forward kinematics puts it, so it cannot leave its
-    motion space.
-
-    Args:
-        dynamics: of the robot.
-        runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
-        payload: what the platform carries, in its frame.
-        touch: solids in its way.
+    `pkm_dynamics.simulation`). After it forward kinematics places the platform, so it cannot leave its motion space.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
@@ -51,18 +44,11 @@ class GeneralIntegrator:
 
     @property
     def passing(self) -> None:
-        """Nothing: it does not pass into other working modes."""
+        """None: it does not pass into other working modes."""
         return
 
     def place(self, pose: Array) -> str:
-        """Put the robot at rest at a pose, in its home working mode.
-
-        Args:
-            pose: of the platform (7,), base frame.
-
-        Returns:
-            Why it cannot be there; empty where it is.
-        """
+        """As `Integrator.place`."""
         solution = self._kinematics.inverse(pose)
         if not closes(solution.status):
             return str(solution.reason(0))
@@ -74,11 +60,7 @@ class GeneralIntegrator:
         return ""
 
     def carry(self, payload: Inertial | None) -> None:
-        """The platform carries something else from now on, and moves on as it does.
-
-        Args:
-            payload: in the platform's frame; nothing where None.
-        """
+        """As `Integrator.carry`."""
         self._form = JointForm(self._dynamics, self._acting, payload)
 
     def _acting(self, _: float, pose: Array, twist: Array) -> tuple[Array, Array]:
@@ -86,15 +68,7 @@ class GeneralIntegrator:
         return self._efforts, touched(self._touch, pose, twist, self.wrench)
 
     def advance(self, efforts: Array, h: float) -> str:
-        """Let time pass under constant efforts.
-
-        Args:
-            efforts: of the actuators (n_actuated,) [N m or N].
-            h: length of the step [s].
-
-        Returns:
-            Why no motion goes on, everything being left as it was; empty where it does.
-        """
+        """As `Integrator.advance`."""
         self._efforts = np.ascontiguousarray(efforts, dtype=np.float64)
         y = self._form.start(State(self.pose, self.twist, self._joints))
         rates = self._form.rates
@@ -116,7 +90,7 @@ class GeneralIntegrator:
         return ""
 
     def _closed(self, pose: Array, twist: Array, joints: Array) -> tuple[Array, Array, Array]:
-        """The possible pose (7,), twist (6,) and joints for those that a step led to, which drift off by its error."""
+        """The consistent pose (7,), twist (6,) and joints near those of a step, which drift by its error."""
         k = self._kinematics
         if not (np.isfinite(pose).all() and np.isfinite(twist).all() and np.isfinite(joints).all()):
             raise NoMotionHereError(Status.DIVERGED, "the integration diverged")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated machine that is not what its description says, as no machine is; `docs/control.md` has the numbers."""
+"""A simulated machine that differs from its description, as all machines do; `docs/control.md` has the numbers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,8 @@ from pkm_dynamics import Dynamics
 def realistic_machine(
     mechanism: Mechanism, command_timeout: float = math.inf, payload: Inertial | None = None
 ) -> SimulatedMachine:
-    """A machine with encoders, a delay, and links heavier than described; the same each time.
-
-    Args:
-        mechanism: as described.
-        command_timeout: without a `write` for longer than that [s], brakes close.
-        payload: what the platform carries besides, in its frame, without the controller's knowledge.
-
-    Returns:
-        The machine.
+    """A machine with encoders, a delay, and links heavier than described; the same each time. Without a `write` for
+    longer than `command_timeout` [s], brakes close. `payload`, in the platform's frame, is unknown to the controller.
     """
     limits = ActuatorLimits.of(mechanism)
     return SimulatedMachine(
@@ -41,14 +34,7 @@ def realistic_machine(
 
 
 def realistic_encoder(limits: ActuatorLimits) -> Encoder:
-    """Encoders with the steps and the noise of `pkm_control.realism`, for drives that turn or slide.
-
-    Args:
-        limits: of the actuators.
-
-    Returns:
-        What reads them.
-    """
+    """Encoders with the steps and the noise of `pkm_control.realism`, for rotary or linear drives."""
     slides = np.array([unit == "m" for unit in limits.length_units])
     resolution = np.where(slides, LINEAR_STEP, 2.0 * math.pi / STEPS_PER_TURN)
     turning, sliding = VELOCITY_NOISE
@@ -56,15 +42,7 @@ def realistic_encoder(limits: ActuatorLimits) -> Encoder:
 
 
 def heavier(mechanism: Mechanism, factor: float) -> Mechanism:
-    """The same robot with the mass and inertia of every link times a factor; drives and friction stay.
-
-    Args:
-        mechanism: the robot.
-        factor: greater than zero.
-
-    Returns:
-        The heavier, or lighter, robot.
-    """
+    """The same robot with the mass and inertia of every link times a factor > 0; drives and friction stay."""
     links = tuple(
         replace(
             link,

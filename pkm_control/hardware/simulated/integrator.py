@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What integrates the motion of a robot under the efforts of its actuators."""
+"""Integration of a robot's motion under the efforts of its actuators."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Array = NDArray[np.float64]
 
 
 class Integrator(Protocol):
-    """Pose (7,) and twist (6,) of the platform, and what the actuators read there (n_actuated,).
+    """Pose (7,) and twist (6,) of the platform, and the actuators' positions and velocities there (n_actuated,).
 
-    `wrench` (6,) is what touched solids exert on the platform, about its origin, base axes [N, N m].
-
-    Calls answer with an empty text, or with the reason why they left everything as it was.
+    `wrench` (6,) is what touched solids exert on the platform, about its origin, base axes [N, N m]. Constructors take
+    `runge_kutta` (classical Runge-Kutta, else semi-implicit Euler), a payload in the platform's frame, and solids.
+    Calls return an empty text, or the reason why they left everything as it was.
     """
 
     pose: Array
@@ -41,55 +41,29 @@ class Integrator(Protocol):
 
     @property
     def passing(self) -> ActuatorDynamics | None:
-        """What moves the robot where the platform does not tell its joints; None elsewhere."""
+        """The dynamics in the actuators, where the platform does not determine the joints; None elsewhere."""
         ...
 
     def place(self, pose: Array) -> str:
-        """Put the robot at rest at a pose, in its home working mode.
-
-        Args:
-            pose: of the platform (7,), base frame.
-
-        Returns:
-            Why it cannot be there; empty where it is.
-        """
+        """Place the robot at rest at a pose (7,), base frame, in its home working mode; empty, or why that fails."""
         ...
 
     def carry(self, payload: Inertial | None) -> None:
-        """The platform carries something else from now on, and moves on as it does.
-
-        Args:
-            payload: in the platform's frame; nothing where None.
-        """
+        """Change the payload (platform's frame) from now on; it takes on the platform's motion."""
         ...
 
     def advance(self, efforts: Array, h: float) -> str:
-        """Let time pass under constant efforts.
-
-        Args:
-            efforts: of the actuators (n_actuated,) [N m or N].
-            h: length of the step [s].
-
-        Returns:
-            Why no motion goes on, everything being left as it was; empty where it does.
-        """
+        """Advance by h [s] under constant efforts (n_actuated,) [N m or N]; empty, or why no motion goes on."""
         ...
 
 
 def make_integrator(
     dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING
 ) -> Integrator:
-    """The fastest integrator that knows the robot's motion space.
+    """The fastest integrator for the robot's motion space; arguments as in `Integrator`.
 
-    Args:
-        dynamics: of the robot.
-        runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
-        payload: what the platform carries, in its frame.
-        touch: solids in its way.
-
-    Returns:
-        A compiled one; where limbs have several branches, one that passes from one to the other. The general one for
-        redundant actuators in a motion space that turns with the pose.
+    A compiled one; where limbs have several branches, one that passes from one to the other. The general one for
+    redundant actuators in a configuration-dependent motion space.
     """
     if dynamics.kinematics.constant_space and PassingIntegrator.serves(dynamics.kinematics):
         return PassingIntegrator(dynamics, runge_kutta, payload, touch)

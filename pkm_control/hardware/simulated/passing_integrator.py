@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integration that goes on where a limb is stretched or folded, into another working mode."""
+"""Integration through stretched or folded limbs into other working modes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,7 @@ class PassingIntegrator:
     """An `Integrator` in the platform's coordinates, and near singularities of type 1 in the actuators'.
 
     Both have the same equations of motion, in coordinates that are regular where they are used: a hand-over changes
-    neither positions nor velocities.
-
-    Args:
-        dynamics: of the robot.
-        runge_kutta: classical Runge-Kutta, else semi-implicit Euler.
-        payload: what the platform carries, in its frame.
-        touch: solids in its way.
-
-    Raises:
-        PkmError: the robot has more actuators than freedoms.
+    neither positions nor velocities. PkmError where the robot has more actuators than degrees of freedom.
     """
 
     def __init__(self, dynamics: Dynamics, runge_kutta: bool, payload: Inertial | None, touch: Touch = NOTHING) -> None:
@@ -51,14 +42,7 @@ class PassingIntegrator:
 
     @staticmethod
     def serves(kinematics: Kinematics) -> bool:
-        """Whether a robot has limbs with several branches, and actuators that are coordinates.
-
-        Args:
-            kinematics: of the robot.
-
-        Returns:
-            It does.
-        """
+        """Whether a robot has limbs with several branches, and actuators that are coordinates."""
         branches = int(np.prod(kinematics.tables.blocks["branches"]))
         return branches > 1 and len(kinematics.actuated_names) == kinematics.mobility
 
@@ -69,40 +53,21 @@ class PassingIntegrator:
 
     @property
     def passing(self) -> ActuatorDynamics | None:
-        """What moves the robot near a singularity of type 1, where the platform does not tell the joints; else None."""
+        """The dynamics in the actuators near a type 1 singularity, where the platform does not tell the joints."""
         return self._actuators if self._passing else None
 
     def place(self, pose: Array) -> str:
-        """Put the robot at rest at a pose, in its home working mode.
-
-        Args:
-            pose: of the platform (7,), base frame.
-
-        Returns:
-            Why it cannot be there; empty where it is.
-        """
+        """As `Integrator.place`."""
         self._passing = False
         return self._platform.place(pose)
 
     def carry(self, payload: Inertial | None) -> None:
-        """The platform carries something else from now on, and moves on as it does.
-
-        Args:
-            payload: in the platform's frame; nothing where None.
-        """
+        """As `Integrator.carry`."""
         self._platform.carry(payload)
         self._actuators.carry(payload)
 
     def advance(self, efforts: Array, h: float) -> str:
-        """Let time pass under constant efforts.
-
-        Args:
-            efforts: of the actuators (n_actuated,) [N m or N].
-            h: length of the step [s].
-
-        Returns:
-            Why no motion goes on, everything being left as it was; empty where it does.
-        """
+        """As `Integrator.advance`."""
         if self._passing:
             return self._pass(efforts, h)
         problem = self._platform.advance(efforts, h)
@@ -113,7 +78,7 @@ class PassingIntegrator:
         return ""
 
     def _take_over(self) -> bool:
-        """Begin to integrate in the actuators, and return whether that is possible; nothing moves by it."""
+        """Begin to integrate in the actuators, without any jump; whether that is possible."""
         pose, twist = self.pose.copy(), self.twist.copy()
         motion = self._kinematics.motion(pose, twist, seed=self._platform.joints(), mode=self.mode)
         if not closes(motion.status) or self._actuators.place(pose, np.array(motion.joints)) is not Status.CONVERGED:
@@ -122,7 +87,7 @@ class PassingIntegrator:
         return self._passing
 
     def _pass(self, efforts: Array, h: float) -> str:
-        """Make a step in the actuators, and go back to the platform where the limbs are far enough open again."""
+        """Make a step in the actuators, and return to the platform where the limbs are regular enough again."""
         moving = self._actuators
         before = moving.actuated
         touched(self._touch, self.pose, self.twist, self.wrench)

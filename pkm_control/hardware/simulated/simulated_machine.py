@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine made of its own equations of motion, with the life cycle and the read/write contract of ros2_control."""
+"""A simulated machine with the life cycle and the read/write contract of ros2_control."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pkm_kinematics.kernels.short_vectors import first_beyond, limit
 Array = NDArray[np.float64]
 
 _RUNAWAY = 20.0  # times the velocity limit of an actuator: faster than any fall or collision makes it
-_OFF = 0.05  # rad, and of the characteristic length: the most that drives may be from where they are told to be,
+_OFF = 0.05  # rad, and of the characteristic length: the most that drives may be off their commands,
 _AWAY_FOR, _FAR_FOR = 0.05, 0.5  # s: for so long if they do not come nearer, and if they do
 _RUNAWAY_UNLIMITED = 1.0e3  # rad/s or m/s, where the description sets no limit
 
@@ -41,29 +41,22 @@ class SimulatedMachine(Machine):
     """Direct dynamics of the whole robot, integrated in task space at a fixed step.
 
     The state is the motion of the platform; every joint follows from it by inverse kinematics, so the loops stay closed
-    without any correction. Near a singularity of type 1, where a limb is stretched or folded, it is that of the
+    without any correction. Near a singularity of type 1, where a limb is stretched or folded, the state is that of the
     actuators: so the machine passes into other working modes as a real one does. `joints` and `joint_velocities` are
     those of the whole robot, passive ones included.
 
-    Order of calls, as in `hardware_interface::SystemInterface`: `configure`, `activate`, then in each period `read`,
-    `write`, and `step` for the time that passes, and `deactivate` in the end. Anything that would make a number that is
-    not finite (a singular pose, a diverged state, a left workspace) is a fault with a reason: brakes close, readings
-    stay the last good ones, and `configure` starts anew.
+    Calls come in the order of `Machine`. Anything that would make a number that is not finite (a singular pose, a
+    diverged state, a left workspace) is a fault with a reason: brakes close, readings stay the last good ones, and
+    `configure` starts anew.
 
     Args:
         dynamics: of the machine as it is, which a controller may believe to be otherwise.
-        limits: of its actuators.
         max_step: largest integration step [s], at most 1 ms; a longer `step` is divided.
         method: "rk4", or "semi-implicit" (one evaluation per step).
-        command_mode: what commands mean.
-        encoder: what reads the actuators; perfect where None.
-        command_timeout: without a `write` for longer than that [s], brakes close on drives that are commanded by
-            effort, until the next one; infinite by default, because the caller's guard decides.
-        payload: what the platform carries, in its frame, without the controller's knowledge.
+        command_timeout: without a `write` for longer than that [s], brakes close on drives in effort mode until the
+            next one; infinite by default, because the caller's guard decides.
+        payload: what the platform carries, in its frame, unknown to the controller.
         delay: number of later commands that come before one acts.
-
-    Raises:
-        ValueError: no such method, a step outside (0, 1 ms], or a negative delay.
     """
 
     def __init__(
@@ -109,7 +102,7 @@ class SimulatedMachine(Machine):
         self._off = _OFF * np.where(turning, 1.0, kinematics.characteristic_length)  # rad or m
         self._away_for = self._far_for = 0.0  # s
         self._lost = False  # the drives left their commands
-        self._stopped = False  # it is in order, and was told to stop
+        self._stopped = False  # stopped on request, without a fault of its own
         self._delay = delay
         self._sent: deque[tuple[Array, float]] = deque()  # commands that do not act yet
         self._command: Array | None = None
@@ -119,14 +112,7 @@ class SimulatedMachine(Machine):
         self._brakes: Brakes | None = None
 
     def surround(self, surroundings: Surroundings) -> None:
-        """Put solids in its way, and a force-torque sensor between the platform and what touches them.
-
-        Args:
-            surroundings: which.
-
-        Raises:
-            LifecycleError: the machine is active.
-        """
+        """Add solids, and a force-torque sensor between platform and contact; LifecycleError if it is active."""
         if self.lifecycle is Lifecycle.ACTIVE:
             raise LifecycleError("surround", "active", "deactivate first")
         self._surroundings = surroundings
@@ -135,24 +121,13 @@ class SimulatedMachine(Machine):
         self.lifecycle = Lifecycle.UNCONFIGURED
 
     def carry(self, payload: Inertial | None) -> None:
-        """Have the platform carry a body beside its hidden payload, which moves with it from this instant on.
-
-        Args:
-            payload: in the platform's frame; nothing where None.
-        """
+        """Add a payload (platform's frame) beside the hidden one, which moves with the platform from now on."""
         self._robot.carry(together(self._made_of[2], payload))
 
     # Life cycle
 
     def configure(self, pose: Array | None = None) -> None:
-        """Place the machine at rest: inactive, brakes closed, no fault.
-
-        Args:
-            pose: of the platform (7,), base frame; home by default. One that is impossible is a fault.
-
-        Raises:
-            LifecycleError: the machine is active.
-        """
+        """Place the machine at rest at a pose (7,), base frame, or home: inactive, brakes closed; or a fault."""
         if self.lifecycle is Lifecycle.ACTIVE:
             raise LifecycleError("configure", "active", "deactivate first")
         self.fault = ""
@@ -164,7 +139,7 @@ class SimulatedMachine(Machine):
         if problem:
             self._fail(f"the platform cannot be at {_place(start)}: {problem}")
             return
-        touches = self._surroundings if pose is None else None  # who is found elsewhere may press on something
+        touches = self._surroundings if pose is None else None  # one that is found elsewhere may press on something
         inside = touches.problem(start) if touches is not None else ""
         if inside:
             self._fail(f"the platform cannot begin at {_place(start)}: {inside}")
@@ -180,13 +155,8 @@ class SimulatedMachine(Machine):
         self.lifecycle = Lifecycle.INACTIVE
 
     def activate(self) -> None:
-        """Enable the drives; those that follow efforts keep their brakes closed until the first `write`.
-
-        So where the machine has a command timeout; where it has none, they give no effort until then. Drives that
-        follow positions or velocities hold the platform.
-
-        Raises:
-            LifecycleError: the machine is not inactive.
+        """Enable the drives; those in effort mode keep their brakes closed until the first `write`. Without a command
+        timeout, they open them and give no effort until then. Drives in position or velocity mode hold.
         """
         if self.lifecycle is not Lifecycle.INACTIVE:
             raise LifecycleError("activate", self.lifecycle.value, "configure first")
@@ -205,18 +175,13 @@ class SimulatedMachine(Machine):
         self._halt()
 
     def emergency_stop(self, reason: str = EMERGENCY_STOP) -> None:
-        """Brakes closed at once, and so until `reset`.
-
-        Args:
-            reason: why, in words: the fault from now on.
-        """
+        """Close the brakes at once, until `reset`; `reason` becomes the fault."""
         if self.lifecycle is not Lifecycle.FAULT:
             self._stopped = self.lifecycle is not Lifecycle.UNCONFIGURED
         super().emergency_stop(reason)
 
     def reset(self) -> None:
-        """Out of a fault: at rest where the platform is; at home where it cannot be, or where its drives lost it.
-
+        """Leave a fault: at rest at the present pose; at home where that is impossible, or where the drives lost it.
         After an emergency stop the whole robot stays as it is, in whatever working mode.
         """
         if self.lifecycle is not Lifecycle.FAULT:
@@ -233,7 +198,7 @@ class SimulatedMachine(Machine):
             self.configure()
 
     def rehearse(self) -> None:
-        """Pass a millisecond, so that what is not compiled yet is compiled before time matters."""
+        """Pass a millisecond, so that everything is compiled before time matters."""
         self.configure()
         if self.fault:
             return
@@ -245,7 +210,7 @@ class SimulatedMachine(Machine):
 
     @property
     def silent_for(self) -> float:
-        """How long no command has come while brakes are closed for that [s]; 0 where they are open."""
+        """Time without a command [s] while brakes are closed for that reason; 0 where they are open."""
         closed = self.lifecycle is Lifecycle.ACTIVE and self._brakes is not None and self._brakes.closed
         return self.time - self._command_time if closed else 0.0
 
@@ -255,11 +220,7 @@ class SimulatedMachine(Machine):
         return self._mode
 
     def set_command_mode(self, mode: CommandMode) -> None:
-        """Change what commands mean; the last command is forgotten.
-
-        Args:
-            mode: of the commands to come.
-        """
+        """Change what commands mean; the last command is forgotten."""
         self._mode = mode
         self._forget()
         self._command_time = self.time
@@ -291,7 +252,7 @@ class SimulatedMachine(Machine):
     # One period
 
     def read(self) -> MachineState:
-        """Return the reading of the actuators."""
+        """The reading of the actuators."""
         positions, velocities = self._robot.positions, self._robot.velocities
         if self._encoder is not None:
             positions, velocities = self._encoder.read(positions, velocities)
@@ -303,15 +264,7 @@ class SimulatedMachine(Machine):
         return MachineState(self.time, positions.copy(), velocities.copy(), efforts, self.lifecycle, self.fault, wrench)
 
     def write(self, command: Array, answers: float | None = None) -> None:
-        """Set the command that drives follow from now on.
-
-        Args:
-            command: (n_actuated,) in the units of the command mode.
-            answers: machine time of the reading that it answers [s]; None: of the last.
-
-        Raises:
-            ValueError: it has another shape or is not finite; the command before stays.
-        """
+        """As `Machine.write`; where `answers` is None, the command answers the last reading."""
         self._sent.append((self._checked(command), self.time if answers is None else answers))
         if len(self._sent) > self._delay:
             self._command, of = self._sent.popleft()
@@ -320,14 +273,7 @@ class SimulatedMachine(Machine):
         self._command_time = self.time
 
     def step(self, dt: float) -> None:
-        """Let time pass under the last command.
-
-        Args:
-            dt: how much [s].
-
-        Raises:
-            ValueError: it is not a time greater than zero.
-        """
+        """Let dt [s] pass under the last command; ValueError where it is not greater than zero."""
         if not (math.isfinite(dt) and dt > 0.0):
             raise ValueError(f"step is {dt} s; give a time greater than zero")
         if self.lifecycle is not Lifecycle.ACTIVE:
@@ -372,7 +318,7 @@ class SimulatedMachine(Machine):
         return self._fail(strayed) if strayed else True
 
     def _strayed(self, h: float) -> str:
-        """Return why the drives do not follow commanded positions; empty while they do."""
+        """Why the drives do not follow commanded positions; empty while they do."""
         told = self._drive.setpoint if self._drive is not None else None
         if told is None:
             return ""
@@ -392,7 +338,7 @@ class SimulatedMachine(Machine):
         )
 
     def _forget(self) -> None:
-        """Drop every command, those that do not act yet as well."""
+        """Drop every command, including delayed ones."""
         self._command = None
         self._away_for = self._far_for = 0.0
         self._sent.clear()
@@ -411,7 +357,7 @@ class SimulatedMachine(Machine):
         return joints, np.array(motion.velocities, dtype=np.float64)
 
     def _weight(self) -> Array:
-        """Efforts (n_actuated,) that carry the robot where it is."""
+        """Efforts (n_actuated,) that carry the robot at its pose."""
         passing = self._robot.passing
         if passing is not None:
             return passing.weight()
@@ -422,13 +368,13 @@ class SimulatedMachine(Machine):
         return np.asarray(answer.effort, dtype=np.float64)
 
     def _pulling(self, wanted: Array) -> Array:
-        """What drives of one-sided actuators give for efforts that position or velocity loops want, one by one."""
+        """Efforts that drives of one-sided actuators give where their loops, one by one, want `wanted`."""
         assert self._sharing is not None
         shared = self._sharing.share(np.asarray(self.kinematics.forward_jacobian(self.pose, seed=self._seed)), wanted)
         return shared if np.isfinite(shared).all() else wanted
 
     def _drive_efforts(self, h: float) -> tuple[Array, Array]:
-        """Return what the drives give, within their limits, and what the end stops add."""
+        """Efforts of the drives, within their limits, and of the end stops."""
         assert self._drive is not None
         assert self._stops is not None
         positions, velocities = self._robot.positions, self._robot.velocities

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is not believed, not put up with, and applied instead."""
+"""Plausibility checks of readings and commands, and what is applied where they fail."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The force-torque sensor of a law that needs one: the newest reading, and what its silence means."""
+"""The force-torque sensor of a law that needs one: its newest reading, and a watch on its silence."""
 
 from __future__ import annotations
 
@@ -14,14 +14,10 @@ SILENT = "the force sensor is silent"
 
 
 class ForceWatch:
-    """Adds readings to what is measured, as long as they are fresh.
+    """Adds sensor readings to measurements, as long as they are at most `max_age` [s] old.
 
     `lost` says why forces can no longer be followed, and is empty while they can. It stays until the readings are back
     and `regain` was called, which is for a platform at rest.
-
-    Args:
-        controller: whose law feels, or does not.
-        max_age: a reading older than that is stale [s].
     """
 
     def __init__(self, controller: Controller, max_age: float) -> None:
@@ -32,25 +28,12 @@ class ForceWatch:
         self.lost = ""
 
     def hear(self, reading: Array, now: float) -> None:
-        """Take a reading; one that is not finite is none.
-
-        Args:
-            reading: wrench (6,) done to the platform, in the frame of the sensor [N, N m].
-            now: s, on the clock of the caller.
-        """
+        """Take a wrench (6,) on the platform, in the sensor's frame [N, N m], at `now` [s]; ignored unless finite."""
         if np.isfinite(reading).all():
             self._reading, self._heard = np.array(reading, dtype=np.float64), now
 
     def feel(self, measured: Measured, now: float) -> Measured:
-        """What is measured, with the wrench where a law needs it and it is known; the law is told which.
-
-        Args:
-            measured: by the actuators.
-            now: s, on the clock of `hear`.
-
-        Returns:
-            The same, felt.
-        """
+        """Add the wrench where the law needs it and it is known; the law is told which. `now` as in `hear`."""
         controller = self._controller
         if not controller.feels:
             return measured
@@ -65,11 +48,7 @@ class ForceWatch:
         return controller.felt_by(measured, self._reading)
 
     def fresh(self, now: float) -> bool:
-        """Whether readings come.
-
-        Args:
-            now: s, on the clock of `hear`.
-        """
+        """Whether readings come."""
         return now - self._heard <= self._max_age
 
     def regain(self) -> None:

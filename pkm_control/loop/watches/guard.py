@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last station before the drives: what may not be applied, and what is applied instead.
+"""The last station before the drives: refuses unusable commands, and applies a fallback instead.
 
-Drives that take positions are told the last one again, and after `hold_time` nothing. For drives that take efforts:
-
-When an input goes silent, or the efforts are not finite, the guard answers within one period with its fallback: "zero"
-(the drives let go; for machines with brakes or that cannot fall) or "gravity" (efforts that carry the weight of the
-last known pose). Gravity compensation does not stop a moving robot, and the last known pose ages, so after `hold_time`
-seconds of silence, or of efforts that cannot be used, "gravity" becomes zero as well. Where efforts are zero for that
-reason nothing is to be sent at all: a machine that hears nothing closes its brakes.
+Position drives get the last command again, and nothing after `hold_time`. For effort drives, when an input goes silent
+or the efforts are not finite, the guard answers within one period with its fallback: "zero" (no effort; for machines
+with brakes or that cannot fall) or "gravity" (efforts that carry the weight at the last known pose). Gravity
+compensation does not stop a moving robot, and the last known pose ages, so after `hold_time` seconds of silence, or of
+unusable efforts, "gravity" becomes zero as well. Then nothing is sent at all: without commands, brakes close.
 """
 
 from __future__ import annotations
@@ -28,9 +26,8 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What to apply: `command` (n_actuated,), and why not what was asked; `reason` is empty when nothing is wrong.
-
-    `gives_up`: there is nothing to apply; drives that hear nothing close their brakes.
+    """The `command` (n_actuated,) to apply; `reason` is empty where it is the requested one. `gives_up`: there is
+    nothing to apply; drives without commands close their brakes.
     """
 
     command: Array
@@ -40,16 +37,7 @@ class Verdict:
 
 
 class Guard(ABC):
-    """Watches the age of inputs, and the commands themselves.
-
-    Args:
-        n: number of actuators.
-        max_age: an input older than that is stale [s]: a few control periods.
-        what: the commands in words.
-
-    Raises:
-        ValueError: an age that is no time.
-    """
+    """Watches the age of inputs, stale after `max_age` [s] (a few control periods), and the commands (n,)."""
 
     def __init__(self, n: int, max_age: float, what: str) -> None:
         if not max_age > 0.0:
@@ -63,16 +51,13 @@ class Guard(ABC):
     def check(
         self, now: float, stamps: dict[str, float | None], command: Array | None, pose: Array | None = None
     ) -> Verdict:
-        """What to apply now.
+        """The command to apply now, within the limits, with a reason where it is not the requested one.
 
         Args:
             now: s, on the clock of the stamps.
             stamps: when each input came last, by name; None where it never came.
-            command: (n_actuated,) that the controller asks for, None where it could not compute any.
+            command: (n_actuated,) of the controller, None where it could not compute any.
             pose: the last known pose (7,), for a fallback that needs it.
-
-        Returns:
-            The command, within the limits, with a reason where it is not what was asked for.
         """
         silence, reason = 0.0, ""
         for name, stamp in stamps.items():
@@ -98,36 +83,21 @@ class Guard(ABC):
         return self._limited(command)
 
     def within(self, command: Array) -> Array:
-        """A command within the limits, for who knows better than the fallback what to do without an input.
-
-        Args:
-            command: (n_actuated,).
-
-        Returns:
-            The same, limited.
-        """
+        """A command (n_actuated,) limited, for callers that need no fallback without an input."""
         return self._limited(command).command
 
     @abstractmethod
     def _limited(self, command: Array) -> Verdict:
-        """Return a usable command within the limits."""
+        """A usable command within the limits."""
 
     @abstractmethod
     def _instead(self, reason: str, silence: float, pose: Array | None) -> Verdict:
-        """Return what is applied for a reason that has lasted for `silence` [s]."""
+        """What is applied for a reason that has lasted for `silence` [s]."""
 
 
 class PositionGuard(Guard):
-    """For drives that take positions: held within the actuators' ranges; the last ones again while there are none.
-
-    Args:
-        lower: ends of the ranges (n_actuated,) [rad or m].
-        upper: the same.
-        max_age: an input older than that is stale [s]: a few control periods.
-        hold_time: how long the last positions are sent again [s]; then nothing is, and the machine's own watchdog acts.
-
-    Raises:
-        ValueError: an age that is no time.
+    """For position drives: clips to the actuators' ranges `lower` to `upper` (n_actuated,) [rad or m]. Without new
+    positions it repeats the last ones for `hold_time` [s]; then none are sent, and the machine's watchdog acts.
     """
 
     def __init__(self, lower: Array, upper: Array, max_age: float, hold_time: float = 0.5) -> None:
@@ -148,20 +118,14 @@ class PositionGuard(Guard):
 
 
 class EffortGuard(Guard):
-    """For drives that take efforts.
-
-    `gravity` may be exchanged: weights are others in another working mode.
+    """For effort drives.
 
     Args:
         limits: largest efforts (n_actuated,) [N m or N], or the least and the most, both (n_actuated,).
-        max_age: an input older than that is stale [s]: a few control periods.
         fallback: "zero" or "gravity": what is applied while an input is silent or the efforts cannot be used.
-        gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there; needed by the fallback
-            "gravity".
+        gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there, for the fallback "gravity"; it
+            may be exchanged, since weights differ between working modes.
         hold_time: how long "gravity" is held [s], from the last good input and the last good efforts on.
-
-    Raises:
-        ValueError: no such fallback, no function `gravity` for it, or an age that is no time.
     """
 
     def __init__(
@@ -207,19 +171,7 @@ def guard_of(
     fallback: Literal["zero", "gravity"] = "gravity",
     hold_time: float = 0.5,
 ) -> Guard:
-    """The guard for what a law commands.
-
-    Args:
-        commands: "effort" or "position", as `Controller.commands` says it.
-        limits: of the actuators.
-        max_age: an input older than that is stale [s].
-        gravity: from a pose (7,) to efforts (n_actuated,) that carry the weight there.
-        fallback: of efforts.
-        hold_time: how long gravity, or the last positions, are held [s].
-
-    Returns:
-        The guard.
-    """
+    """The guard for a law's commands ("effort" or "position"); arguments as in `EffortGuard` and `PositionGuard`."""
     if commands == "position":
         return PositionGuard(limits.lower, limits.upper, max_age, hold_time)
     return EffortGuard(limits.bounds(), max_age, fallback, gravity, hold_time)

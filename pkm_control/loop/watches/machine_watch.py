@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller waits for: a machine whose drives follow commands."""
+"""Whether the drives of a machine follow commands."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ _UNTOLD = "the machine has not said yet whether its drives follow commands"
 
 
 class MachineWatch:
-    """Whether the drives follow commands, as far as the machine says; one that never said anything is believed to.
-
-    Args:
-        beside: the machine is in the same process: what it said last holds, however long readings were silent.
+    """Whether the drives follow commands, by the machine's reports; true for one that never reported anything. With
+    `beside` the machine is in the same process: its last report holds, however long readings were silent.
     """
 
     def __init__(self, beside: bool = False) -> None:
@@ -22,40 +20,21 @@ class MachineWatch:
         self._until = 0.0  # s, on the clock of the caller: how long it is waited for
 
     def hear(self, state: str) -> None:
-        """Note what the machine says.
-
-        Args:
-            state: of its life cycle.
-        """
+        """Note the life-cycle state that the machine reports."""
         self._said = state
 
     def forget(self, now: float) -> None:
-        """What a machine said before a long silence tells nothing: it may have been started anew, brakes closed.
-
-        Args:
-            now: s.
-        """
+        """Discard reports from before a long silence: the machine may have restarted, brakes closed; `now` [s]."""
         if self._said and not self._beside:
             self._said = ""
             self.expect(now)
 
     def expect(self, now: float) -> None:
-        """Wait a while for one that is known to say how it is, and has not yet.
-
-        Args:
-            now: s.
-        """
+        """Wait a while for a machine that is known to report, and has not yet; `now` [s]."""
         self._until = now + _PATIENCE
 
     def problem(self, now: float) -> str:
-        """Why nothing can be moved.
-
-        Args:
-            now: s, on the same clock.
-
-        Returns:
-            The reason; empty where the drives follow.
-        """
+        """Why nothing can be moved, empty where the drives follow; `now` [s] on the same clock."""
         if self._said == ACTIVE:
             return ""
         if self._said:

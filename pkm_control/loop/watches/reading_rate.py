@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often the machine's readings come, by their own clock: gains are those that this rate carries."""
+"""The rate of the machine's readings, by their own clock: gains suit this rate."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ _SLACK = 0.9  # of the rate that is asked for: what is more counts as all of it,
 
 
 class ReadingRate:
-    """Counts readings over half a second each.
-
-    Args:
-        asked: rate at which they should come [Hz].
-        silence: interval that is a silence, not a slow rate [s].
-    """
+    """Counts readings over half a second each; `asked`: wanted rate [Hz], `silence` [s]: interval that is no rate."""
 
     def __init__(self, asked: float, silence: float) -> None:
         self._asked, self._silence = asked, silence
@@ -24,11 +19,7 @@ class ReadingRate:
         self.settled = False  # whether a whole window has been counted
 
     def note(self, stamp: float) -> None:
-        """Count a reading.
-
-        Args:
-            stamp: of the reading [s]; after a silence, or a step of the clock, counting begins anew.
-        """
+        """Count a reading by its stamp [s]; after a silence, or a step of the clock, counting begins anew."""
         if not 0.0 < stamp - self._last < self._silence:
             self._began, self._readings = stamp, 0
         else:

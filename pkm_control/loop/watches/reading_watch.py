@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller does not believe: readings that jump."""
+"""Rejection of readings that jump."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ _LATE = 0.005  # s, by which the time of a reading may be off
 
 
 class ReadingWatch:
-    """Whether a reading can follow the one before: an actuator cannot be where its speed does not take it.
-
-    Args:
-        limits: of the actuators; one without a largest speed may be anywhere.
-    """
+    """Whether a reading can follow the one before, within the actuators' speeds; always where a speed is unlimited."""
 
     def __init__(self, limits: ActuatorLimits) -> None:
         self._names, self._units = limits.names, limits.length_units
@@ -30,15 +26,7 @@ class ReadingWatch:
         self._last: Array | None = None
 
     def doubt(self, positions: Array, elapsed: float) -> str:
-        """Why a reading is not believed.
-
-        Args:
-            positions: of the actuators (n_actuated,) [rad or m].
-            elapsed: since the last one that was [s].
-
-        Returns:
-            The reason; empty where it is believed.
-        """
+        """Why positions (n_actuated,) [rad or m] are implausible `elapsed` [s] after the last good ones, or empty."""
         if self._last is None or not math.isfinite(elapsed):
             return ""
         moved = positions - self._last
@@ -49,9 +37,5 @@ class ReadingWatch:
         return f"the reading of {self._names[k]} jumps by {abs(moved[k]):.4g} {unit}, faster than it can move"
 
     def believe(self, positions: Array) -> None:
-        """Go on from a reading.
-
-        Args:
-            positions: of the actuators (n_actuated,) [rad or m].
-        """
+        """Go on from positions (n_actuated,) [rad or m]."""
         self._last = positions.copy()

@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a controller does not put up with: a platform that strays."""
+"""The following error of the platform."""
 
 from __future__ import annotations
 
-_LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference unless told otherwise
+_LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference by default
 _TURN = 2.0  # rad per characteristic length of that
 _WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it takes back; one that is wrong is no matter
 
 
 class StrayWatch:
-    """Whether the platform is where the controller wants it, and since when it is not, why (`lost`).
+    """Whether the platform is near its reference; where it has not been for a while, `lost` says why.
 
-    A drive that does not follow, something that holds or pushes the platform, somebody else's efforts: the error grows,
-    and with it what the law asks of the drives. What is lost stays so until `forgive`.
-
-    Args:
-        characteristic_length: of the robot [m].
-        largest: distance from the reference [m]; 0: a fifth of the characteristic length. In rotation, twice as many
-            radians as this is characteristic lengths.
+    A drive that does not follow, something that holds or pushes the platform, other efforts: the error grows, and with
+    it what the law asks of the drives. What is lost stays so until `forgive`. `largest` is the permitted distance [m];
+    0: a fifth of the characteristic length [m]. In rotation, twice as many radians as this is characteristic lengths.
     """
 
     def __init__(self, characteristic_length: float, largest: float = 0.0) -> None:
@@ -27,12 +23,7 @@ class StrayWatch:
         self.lost = ""
 
     def judge(self, distance: float, angle: float) -> None:
-        """Compare in every period.
-
-        Args:
-            distance: of the platform from its reference [m].
-            angle: by which it is turned [rad].
-        """
+        """Compare, in every period, the distance [m] and angle [rad] between platform and reference."""
         if self.lost:
             return
         far = self._beyond(distance, angle)
@@ -44,7 +35,7 @@ class StrayWatch:
             )
 
     def _beyond(self, distance: float, angle: float) -> str:
-        """How much further than it may be the platform is from its reference, in words; empty where it is near."""
+        """How much further than permitted the platform is from its reference, in words; empty where it is near."""
         if distance > self._position:
             most = f"{1e3 * self._position:.1f} mm"
             return f"the platform is {1e3 * distance:.1f} mm from where it should be, more than {most}"

@@ -38,17 +38,7 @@ class InMode:
 
     @classmethod
     def of(cls, controller: Controller, mode: int, pose: Array, space: KeepOuts | None = None) -> InMode:
-        """It, made in some milliseconds.
-
-        Args:
-            controller: of the follower.
-            mode: number of the working mode.
-            pose: of the platform (7,), base frame, that is possible in it.
-            space: places that the tool keeps out of.
-
-        Returns:
-            It.
-        """
+        """What a follower needs in a working mode, at a possible pose (7,) of it, base frame; takes milliseconds."""
         k = controller.kinematics
         joints = np.array(k.inverse(pose, mode=mode).joints)
         check = CurveCheck(k, controller.dynamics, controller.limits, mode, space)
@@ -57,7 +47,7 @@ class InMode:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What one period of a change asks for."""
+    """The request of one period of a change."""
 
     efforts: Array
     reference: Reference
@@ -65,19 +55,12 @@ class Step:
 
 
 class ModeChange:
-    """Follows a `ModeWay` by computed torque in the actuators, at the controller's gains.
+    """Follows a `ModeWay` from the held pose by computed torque in the actuators, at the controller's gains.
 
-    A pause halts on the way, and so does a stop; `resume` goes on, `turn` goes back to where it came from. Where an
-    actuator strays from its place, or the drives were off, the robot is held where it is, with a `reason`, and goes
-    back to the way when it is resumed. `lost` says why the last reading was of no use, empty where it was.
-
-    Args:
-        way: to follow, from where the robot is held.
-        ends: of the way, the beginning and the end.
-        controller: whose gains and limits count.
-
-    Raises:
-        PkmError: the robot is singular where the way begins.
+    A pause halts on the way, and so does a stop; `resume` goes on, `turn` goes back to the beginning. Where an actuator
+    strays from its reference, or the drives were off, the robot is held where it is, with a `reason`, and goes back to
+    the way when it is resumed. `lost` says why the last reading was of no use, empty where it was. PkmError: the robot
+    is singular where the way begins.
     """
 
     def __init__(self, way: ModeWay, ends: tuple[InMode, InMode], controller: Controller) -> None:
@@ -111,7 +94,7 @@ class ModeChange:
 
     @property
     def halted(self) -> bool:
-        """Whether a pause was asked for that was not ended."""
+        """Whether a pause was requested and not ended."""
         return self._halted or self._aside is not None
 
     @property
@@ -121,7 +104,7 @@ class ModeChange:
 
     @property
     def situation(self) -> str:
-        """Where it is on its way, in words; and where it rests there, why, and how it goes on."""
+        """Its state on the way, in words; and where it rests there, why, and how it goes on."""
         here, there = (end.check.kinematics.mode_label(end.check.mode) for end in self.ends)
         place = f"on the way to working mode {there}, {self.progress:.0%}"
         if not self.resting:
@@ -131,15 +114,11 @@ class ModeChange:
 
     @property
     def rate(self) -> float:
-        """Fraction of its plan at which it runs."""
+        """Present fraction of the planned speed."""
         return self._clock.rate
 
     def set_pace(self, override: float) -> None:
-        """Change the speed, unless a pause was asked for.
-
-        Args:
-            override: fraction of the plan, 0 to 1.
-        """
+        """Set the fraction (0 to 1) of the planned speed, unless a pause was requested."""
         self._clock.wanted = 0.0 if self._halted else override
 
     def pause(self) -> None:
@@ -148,14 +127,7 @@ class ModeChange:
         self._clock.wanted = 0.0
 
     def resume(self, override: float) -> str:
-        """Go on, back to the way first where the robot is held beside it.
-
-        Args:
-            override: fraction of the plan at which to run, 0 to 1.
-
-        Returns:
-            Why not; empty where it is done.
-        """
+        """Go on, from beside the way back to it first, at a fraction (0 to 1); why not, empty where it is done."""
         if self._aside is not None and self._back is None:
             problem = self._plan_back()
             if problem:
@@ -165,14 +137,7 @@ class ModeChange:
         return ""
 
     def turn(self, override: float) -> str:
-        """Go back to the working mode that the way comes from.
-
-        Args:
-            override: fraction of the plan at which to run, 0 to 1.
-
-        Returns:
-            Why not; empty where it is done.
-        """
+        """Go back to the first working mode, at a fraction (0 to 1) of the plan; why not, empty where it is done."""
         if not self.resting:
             return "it is under way: stop it first"
         clock = PathClock(self.way.duration - self._clock.time, 0.0)
@@ -180,18 +145,14 @@ class ModeChange:
         return self.resume(override)
 
     def hold_here(self, reason: str) -> None:
-        """Hold the robot where the next reading finds it, beside the way or on it.
-
-        Args:
-            reason: why.
-        """
+        """Hold the robot where the next reading finds it, beside the way or on it."""
         self._aside, self._back = self._robot.actuated.copy(), None
         self._halted, self._anew, self.reason = True, True, reason
         self._clock = PathClock(self._clock.time, 0.0)
         self._clock.wanted = 0.0
 
     def weight(self) -> Array:
-        """Efforts (n_actuated,) that carry the robot where it was seen last."""
+        """Efforts (n_actuated,) that carry the robot in its last known configuration."""
         return self._robot.weight()
 
     def _plan_back(self) -> str:
@@ -208,16 +169,13 @@ class ModeChange:
         return ""
 
     def step(self, passed: float, lead: float, positions: Array, velocities: Array) -> Step | str:
-        """What to do for a reading.
+        """The step for a reading, or why the reading is not usable.
 
         Args:
             passed: time since the last one [s].
             lead: how much later than positions and velocities the acceleration is taken [s].
             positions: of the actuators (n_actuated,) [rad or m].
             velocities: of the actuators (n_actuated,) [rad/s or m/s].
-
-        Returns:
-            The step, or why the reading is not usable.
         """
         robot = self._robot
         if robot.follow(positions) is not Status.CONVERGED or robot.move(velocities) is not Status.CONVERGED:
@@ -244,7 +202,7 @@ class ModeChange:
         return Step(np.clip(efforts, -most, most), reference, measured)
 
     def _advance(self, passed: float, lead: float) -> tuple[Array, Array, Array]:
-        """Let time pass; return where the actuators should be, and how fast they should move and accelerate."""
+        """Let time pass; the reference positions, velocities and accelerations of the actuators."""
         if self._back is not None:
             self._since += passed
             if self._since < self._back.duration:

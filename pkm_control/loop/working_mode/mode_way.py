@@ -56,14 +56,7 @@ class Leg:
     duration: float
 
     def at(self, time: float) -> tuple[Array, Array, Array]:
-        """Where the actuators are.
-
-        Args:
-            time: from its beginning [s].
-
-        Returns:
-            Positions, velocities and accelerations (n_actuated,).
-        """
+        """Actuator positions, velocities and accelerations (n_actuated,) at a time from its beginning [s]."""
         s, rate, change = course(min(max(time / self.duration, 0.0), 1.0))
         span = self.end - self.start
         return self.start + s * span, rate / self.duration * span, change / self.duration**2 * span
@@ -72,8 +65,7 @@ class Leg:
 @dataclass(frozen=True, eq=False)
 class ModeWay:
     """The legs of a way into working mode `mode`, from the configuration `joints` (n_joints,) at `pose` (7,).
-
-    `farthest` [m] and `turned` [rad] say how far the platform leaves its place meanwhile.
+    `farthest` [m] and `turned` [rad] say how far the platform leaves its pose meanwhile.
     """
 
     mode: int
@@ -84,14 +76,7 @@ class ModeWay:
     turned: float
 
     def back(self, mode: int) -> ModeWay:
-        """The same way the other way round.
-
-        Args:
-            mode: number of the working mode that it comes from.
-
-        Returns:
-            The way; pose and joints stay those where this one begins.
-        """
+        """The same way reversed, into the mode that it comes from; pose and joints stay those of its beginning."""
         legs = tuple(Leg(leg.end, leg.start, leg.duration) for leg in reversed(self.legs))
         return replace(self, mode=mode, legs=legs)
 
@@ -101,14 +86,7 @@ class ModeWay:
         return sum(leg.duration for leg in self.legs)
 
     def at(self, time: float) -> tuple[Array, Array, Array]:
-        """Where the actuators are.
-
-        Args:
-            time: from the beginning [s].
-
-        Returns:
-            Positions, velocities and accelerations (n_actuated,).
-        """
+        """Actuator positions, velocities and accelerations (n_actuated,) at a time from the beginning [s]."""
         for leg in self.legs[:-1]:
             if time < leg.duration:
                 return leg.at(time)
@@ -117,14 +95,7 @@ class ModeWay:
 
 
 def course(s: float) -> tuple[float, float, float]:
-    """A way from rest to rest.
-
-    Args:
-        s: share of the time, 0 to 1.
-
-    Returns:
-        Share of the way, its rate and the change of that.
-    """
+    """Share of a way from rest to rest, its rate and the change of that, at a share of the time `s`, 0 to 1."""
     return (
         s**3 * (10.0 - 15.0 * s + 6.0 * s**2),
         30.0 * s**2 * (1.0 - s) ** 2,
@@ -133,14 +104,8 @@ def course(s: float) -> tuple[float, float, float]:
 
 
 class ModeWays:
-    """Looks for ways between the working modes of one machine. Not for several threads.
-
-    Args:
-        check: what the machine can do in its present working mode.
-
-    Raises:
-        ModeWayError: the robot cannot change its mode on ways like these, with the reason.
-        PkmError: it has redundant actuators.
+    """Looks for ways between the working modes of one machine, from that of `check`. Not thread-safe. ModeWayError: the
+    robot cannot change its mode on ways like these. PkmError: it has redundant actuators.
     """
 
     def __init__(self, check: CurveCheck) -> None:
@@ -158,17 +123,8 @@ class ModeWays:
         self._side = 0.0
 
     def find(self, pose: Array, mode: int) -> ModeWay:
-        """A way to the same pose in another working mode.
-
-        Args:
-            pose: of the platform (7,), base frame, where it stands in the working mode of the check.
-            mode: number of the other one.
-
-        Returns:
-            The way with the fewest legs.
-
-        Raises:
-            ModeWayError: none was found, with what stands in the straight one.
+        """The way with the fewest legs from a pose (7,), base frame, to the same pose in another working mode. A
+        ModeWayError says what blocks the straight one.
         """
         k, present = self._kinematics, self._check.mode
         for m in (present, mode):
@@ -199,7 +155,7 @@ class ModeWays:
     # -- search -----------------------------------------------------------------------------------------------------
 
     def _search(self, poses: list[Array], present: int, mode: int) -> list[Node]:
-        """Return the nodes of the way with the fewest legs, or say why the straight one is none."""
+        """The nodes of the way with the fewest legs; an error says why the straight one is none."""
         modes = self._between(present, mode)
         start, goal = (0, present), (0, mode)
         before: dict[Node, Node] = {start: start}
@@ -259,7 +215,7 @@ class ModeWays:
         return sorted(found, key=lambda m: int(np.count_nonzero(m // stride % count != wanted)))
 
     def _other_poses(self, pose: Array) -> Iterator[Array]:
-        """Home, and poses about it along the platform's freedoms."""
+        """Home, and poses about it along the platform's degrees of freedom."""
         k = self._kinematics
         home, size = np.array(k.home), k.engine.size
         if np.abs(displacement_between(pose, home)).max() > 1e-3:
@@ -277,7 +233,7 @@ class ModeWays:
     # -- one leg ----------------------------------------------------------------------------------------------------
 
     def _ends(self, poses: list[Array], a: Node, b: Node) -> tuple[Array, Array, Array]:
-        """Return pose and joints that a leg starts from, and the actuators at its end."""
+        """Pose and joints that a leg starts from, and the actuators at its end."""
         k = self._kinematics
         joints = np.array(k.inverse(poses[a[0]], mode=a[1]).joints)
         return poses[a[0]], joints, np.array(k.inverse(poses[b[0]], mode=b[1]).actuated)
@@ -287,7 +243,7 @@ class ModeWays:
         return np.linspace(0.0, 1.0, max(FEWEST, math.ceil(longest / STEP)) + 1)[1:]
 
     def _problem(self, pose: Array, joints: Array, end: Array, arrives: Array, mode: int) -> str:
-        """Return why a leg cannot be gone, or does not end where it shall; empty where all is well."""
+        """Why a leg is impossible, or ends elsewhere; empty where all is well."""
         k, at = self._kinematics, self._at
         if at.place(pose, joints) is not Status.CONVERGED:
             return "the robot is singular where the way begins"
@@ -314,12 +270,12 @@ class ModeWays:
         return ""
 
     def _too_near(self, pose: Array) -> str:
-        """Return which place the tool comes too near to; empty where to none."""
+        """The keep-out volume that the tool comes too near to; empty where none."""
         space = self._check.space
         return space.reason(pose) if space is not None and space.lacks(pose[None], space.margin)[0] > 0.0 else ""
 
     def _margin(self) -> float:
-        """Slowest actuation where the robot is, as `Kinematics.singularity` has it, also in singularities of type 1."""
+        """Slowest actuation, as in `Kinematics.singularity`, also in singularities of type 1."""
         twists = self._at.forward_jacobian() * scaling(self._length)[:, None]
         return 1.0 / float(np.linalg.norm(twists, 2)) if np.isfinite(twists).all() else 0.0
 
@@ -332,7 +288,7 @@ class ModeWays:
         return f"{limits.names[worst]} would need {abs(efforts[worst]):.4g} {limits.effort_units[worst]}"
 
     def _swept(self, pose: Array, joints: Array, end: Array) -> Iterator[Array]:
-        """Yield the poses (7,) along a leg, at which the robot then is."""
+        """The poses (7,) along a leg, at which the robot then is."""
         at = self._at
         at.place(pose, joints)
         q = at.actuated
@@ -342,7 +298,7 @@ class ModeWays:
             yield at.pose
 
     def _timed(self, pose: Array, joints: Array, end: Array) -> Leg:
-        """Return the leg with the time that speeds and efforts allow; raise where there is none."""
+        """The leg with the time that speeds and efforts allow; raises where there is none."""
         at, limits = self._at, self._check.limits
         linear = min(LINEAR, LENGTHS * self._length)
         angular = min(ANGULAR, linear / self._length)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A joystick in somebody's hand, as jogs."""
+"""A joystick as a source of jogs."""

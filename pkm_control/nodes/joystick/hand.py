@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hand on a joystick asks for."""
+"""From joystick axes and buttons to a twist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Hand:
 
     `axes`: number of the axis for each of `DIRECTIONS`, -1 where none moves along or about it. `held` is the button
     that must be held for anything to move, `fast` the one with which it moves `faster` times as fast. `linear` [m/s]
-    and `angular` [rad/s] are the speeds of a stick that is pushed all the way; less than `dead_zone` of it is rest.
+    and `angular` [rad/s] are the speeds at full deflection; less than `dead_zone` of it is rest.
     """
 
     axes: tuple[int, ...]
@@ -34,24 +34,12 @@ class Hand:
     dead_zone: float
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense.
-
-        Raises:
-            ValueError: which.
-        """
+        """Refuse what makes no sense (ValueError)."""
         if len(self.axes) != len(DIRECTIONS) or any(number < NONE for number in self.axes):
             raise ValueError(f"axes are {list(self.axes)}; give six numbers, for {', '.join(DIRECTIONS)}; -1: none")
 
     def lacks(self, axes: int, buttons: int) -> str:
-        """What a joystick does not have that is asked of it.
-
-        Args:
-            axes: how many it has.
-            buttons: the same.
-
-        Returns:
-            A sentence for people, empty where nothing is missing.
-        """
+        """The missing inputs of a joystick with so many axes and buttons, as a sentence; empty where none."""
         missing = [
             f"axis {number} ({name})" for name, number in zip(DIRECTIONS, self.axes, strict=True) if number >= axes
         ]
@@ -62,14 +50,8 @@ class Hand:
         return f"this joystick has {axes} axes and {buttons} buttons, and not {', '.join(missing)}"
 
     def twist(self, axes: Sequence[float], buttons: Sequence[int]) -> Array | None:
-        """What is asked for.
-
-        Args:
-            axes: of the joystick, -1 to 1; what is beyond counts as that.
-            buttons: 1 where one is pressed.
-
-        Returns:
-            (6,) [m/s, rad/s], base axes; None where the button that must be held is not, or an axis is no number.
+        """The requested twist (6,) [m/s, rad/s], base axes, of axes (-1 to 1, clipped) and buttons (1: pressed). None
+        where the button that must be held is not, or an axis is NaN.
         """
         if not _pressed(buttons, self.held):
             return None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steers the platform with a joystick: `joy` in, as ROS 2's `joy` package publishes it, `jog_twist` out.
+"""Jogs the platform with a joystick: `joy` in, as ROS 2's `joy` package publishes it, `jog_twist` out.
 
-Nothing moves unless a button is held. While it is, the twist is renewed at a fixed rate; once it is let go a twist of
-zero is sent, once, and others may jog. A joystick that falls silent counts as let go. How fast, how smoothly and how
-far is up to the controller, which keeps every jog within what the machine can do.
+Nothing moves unless a button is held. While it is, the twist is renewed at a fixed rate; once it is released a twist of
+zero is sent, once, and others may jog. A joystick that falls silent counts as released. The controller keeps every jog
+within the speeds and accelerations of the machine.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REST = np.zeros(6)
 
 
 class JoystickNode(Node):
-    """Turns what a joystick says into jogs of the platform."""
+    """Turns joystick messages into jogs of the platform."""
 
     def __init__(self) -> None:
         super().__init__("joystick")
@@ -65,7 +65,7 @@ class JoystickNode(Node):
             self._renew()  # at once, not with the next tick
 
     def _renew(self) -> None:
-        """Say what is asked for, or that it has come to an end."""
+        """Publish the requested twist, or its end."""
         if time.monotonic() - self._heard > self._silence:
             self._asked = None
         if self._asked is None and not self._moving:

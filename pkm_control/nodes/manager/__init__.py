@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beside the controller manager of ros2_control: what watches the machine that it drives."""
+"""A watch on the machine that the controller manager of ros2_control drives."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether streams that must not stop flow: at once ill when one is silent, well again when all have flowed a while."""
+"""Health of streams: bad at once when one is silent, good again when all have flowed for a while."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import math
 
 
 class Health:
-    """Judges streams by when their messages arrived.
-
-    Args:
-        silence: time without a message after which a stream has stopped [s].
-        steady: time that all must have flowed before they are trusted [s].
+    """Judges streams by the arrival of their messages. A stream has stopped after `silence` [s] without a message; all
+    are trusted once they have flowed for `steady` [s].
     """
 
     def __init__(self, silence: float, steady: float) -> None:
@@ -20,24 +17,11 @@ class Health:
         self._since = math.inf  # s: since when all have flowed
 
     def hear(self, stream: str, now: float) -> None:
-        """Note a message.
-
-        Args:
-            stream: that it is of.
-            now: time [s].
-        """
+        """Note a message of a stream at `now` [s]."""
         self._heard[stream] = now
 
     def silent(self, streams: list[str], now: float) -> str:
-        """Say which of some streams has stopped, and for how long; empty where all of them flow.
-
-        Args:
-            streams: that are needed.
-            now: time [s].
-
-        Returns:
-            The reason in words.
-        """
+        """Which of some streams has stopped, and for how long; empty where all of them flow."""
         for stream in streams:
             if stream not in self._heard:
                 return f"nothing has come on {stream} yet"
@@ -47,14 +31,6 @@ class Health:
         return ""
 
     def steady(self, streams: list[str], now: float) -> bool:
-        """Whether all of some streams have flowed for a while; to be asked often.
-
-        Args:
-            streams: that are needed.
-            now: time [s].
-
-        Returns:
-            True where they are to be trusted.
-        """
+        """Whether all of some streams have flowed for a while; call it often."""
         self._since = math.inf if self.silent(streams, now) else min(self._since, now)
         return now - self._since >= self._steady

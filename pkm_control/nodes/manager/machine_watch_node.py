@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activates controllers of ros2_control while the machine speaks, and takes them out of action when it does not.
+"""Activates controllers of ros2_control while the machine publishes, and deactivates them when it does not.
 
-The topic bridge of ros2_control repeats what the machine said last, and sends on what a controller commanded last; a
-forward controller repeats the last effort that it was given. So this node hears the machine itself, and the commands
-that a forward controller is given, and asks the controller manager:
+The topic bridge of ros2_control repeats the machine's last state, and sends on the controller's last command; a forward
+controller repeats its last effort. So this node subscribes to the machine itself, and to the commands for a forward
+controller, and asks the controller manager:
 
-* while the machine has spoken steadily, and its drives are on where it says how they are: to activate the hardware
-  component, then at once the wanted controllers, which begin from where the machine is found (the manager refuses the
-  other order, so that a last command may go out before them: the hardware node refuses positions that are far from
-  where a machine at rest is);
-* when it, or who commands it, is silent, when its drives are off, or when what is commanded is no number (a goal with
+* while the machine has published steadily, and its drives are on where it reports that: to activate the hardware
+  component, then at once the wanted controllers, which begin at the machine's position (the manager refuses the other
+  order, so that a last command may go out before them: the hardware node refuses positions far from those of a machine at
+  rest);
+* when the machine, or its commander, is silent, when its drives are off, or when a command is not finite (a goal with
   NaN, which the trajectory controller accepts): to deactivate the component, so that nothing is commanded any more and
   the machine closes its brakes, then the controllers, which give their goals up.
 
-Whichever controllers were active then are those that are activated when the machine is back.
+The controllers that were active then are activated again when the machine is back.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ACTIVE, _INACTIVE = State.PRIMARY_STATE_ACTIVE, State.PRIMARY_STATE_INACTIVE
 
 
 class MachineWatchNode(Node):
-    """Hears the machine, and who commands it; activates and deactivates by the controller manager's services."""
+    """Watches the machine and its commander; activates and deactivates by the controller manager's services."""
 
     def __init__(self) -> None:
         super().__init__("machine_watch")
@@ -121,13 +121,13 @@ class MachineWatchNode(Node):
                 self._begin(self._start(), now)
 
     def _drives_off(self) -> str:
-        """Why the drives follow nothing; empty where they do, or nobody says."""
+        """Why the drives follow nothing; empty where they do, or no report says."""
         return (
             "" if self._drives in ("", Lifecycle.ACTIVE.value) else f"the drives are off: the machine is {self._drives}"
         )
 
     def _senseless(self) -> str:
-        """What is commanded in two looks after each other, where it is no number; empty where it is."""
+        """The command that was not finite in two consecutive looks; empty where it is."""
         if not self._running or (message := self._sent.take()) is None:
             return ""
         before, values = self._numbers, [*message.effort, *message.position, *message.velocity]
@@ -140,7 +140,7 @@ class MachineWatchNode(Node):
         self._task = self.executor.create_task(work)
 
     def _unavailable(self) -> bool:
-        """Whether the controller manager is not there; if so, it is said."""
+        """Whether the controller manager is missing, which is then logged."""
         missing = not all(one.service_is_ready() for one in (self._list, self._switch, self._set_component))
         if missing:
             self._problem = "the controller manager is not there"
@@ -165,7 +165,7 @@ class MachineWatchNode(Node):
         self.get_logger().info(f"the machine speaks: {', '.join(self._wanted)} active")
 
     async def _stop(self, why: str) -> None:
-        """Let nothing be commanded any more, and the controllers give up what they were doing."""
+        """Stop all commands, and let the controllers abort their goals."""
         self._stopped = self._problem = why
         self.get_logger().error(f"{why}: controllers are deactivated")
         self._running = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What player and page tell each other in the values of their diagnostics."""
+"""Values of diagnostics by which player and page inform each other."""
 
 from __future__ import annotations
 

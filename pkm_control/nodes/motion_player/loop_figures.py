@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine's loop says of itself, summed up over the time of a run."""
+"""Statistics of the machine's loop over the time of a run."""
 
 from __future__ import annotations
 
@@ -14,18 +14,10 @@ from pkm_interfaces.msg import LoopStatistics
 
 
 def loop_figures(heard: Sequence[LoopStatistics], begin: float, end: float) -> LoopFigures | None:
-    """The figures of a loop between two times.
+    """The figures of a loop between two times [s], of its messages in the order of their stamps.
 
-    A loop that begins anew, as after a fault, counts from zero again: what came after that is not of the run.
-
-    Args:
-        heard: its messages, in the order of their stamps.
-        begin: of the run [s].
-        end: of the run [s].
-
-    Returns:
-        The figures, of which p50 is the median of those of single messages and p99 the greatest; None where fewer than
-        two messages are of the run.
+    p50 is the median of those of single messages, p99 the greatest. A loop that begins anew, as after a fault, counts
+    from zero again: what came after that is not of the run. None where fewer than two messages are.
     """
     stamps = np.array([motion_messages.seconds(one.header.stamp) for one in heard])
     first = max(int(np.searchsorted(stamps, begin)) - 1, 0)

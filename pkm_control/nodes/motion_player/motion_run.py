@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One motion on the running robot, from where the platform is to the last reading that belongs to it."""
+"""One motion on the running robot, from the platform's present pose to the last reading of the motion."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SETTLING = 0.2  # s, for the last readings to come
 
 @dataclass
 class Order:
-    """What somebody asks for: a motion, how often, and whom to tell when it begins (empty text) or cannot."""
+    """A request for a motion, how often, and a callback when it begins (empty text) or cannot."""
 
     motion: str
     cycles: int
@@ -40,14 +40,8 @@ class Order:
 
 
 class MotionRun:
-    """Leads the platform to the start of a motion, runs it, and records it.
-
-    Args:
-        order: with its plan.
-        client: of the controller's action.
-        streams: what is to be recorded.
-        tolerance: distance from the path that ends the run, m; 0: any.
-        first_move: share of its planned speed at which the way to the start is gone.
+    """Leads the platform to the start of a motion, runs it, and records it. `tolerance` [m]: distance from the path
+    that ends the run, 0: any. `first_move`: fraction of its planned speed for the move to the start.
     """
 
     def __init__(
@@ -59,7 +53,7 @@ class MotionRun:
         self.streams = streams
         self.recorder: RunRecorder | None = None
         self.fault = ""
-        self.stopped = ""  # by whom or what, where somebody ended it on purpose
+        self.stopped = ""  # by what, where it was ended on purpose
         self.completed = False
         self.ended_at = 0.0  # s, on the monotonic clock; 0: the motion has not ended
         self._client = client
@@ -69,12 +63,7 @@ class MotionRun:
         self._told = False
 
     def begin(self, here: Array, recorder: Callable[[], RunRecorder]) -> None:
-        """Run the motion from where the platform is.
-
-        Args:
-            here: pose (7,).
-            recorder: makes what records the motion itself, when it begins.
-        """
+        """Run the motion from pose `here` (7,); `recorder` makes its recorder when the motion itself begins."""
         start = self.plan.job.cycle.start
 
         def play() -> None:
@@ -97,7 +86,7 @@ class MotionRun:
         self.streams.take(self.recorder if records else None, *((_EVERYTHING,) if everything else ()))
 
     def end(self, fault: str = "") -> None:
-        """Note the end; where there is a fault, have the controller hold, if it still listens."""
+        """Note the end; where there is a fault, have the controller hold, if it still answers."""
         if self.ended_at:
             return
         if fault and self._goal is not None:
@@ -127,7 +116,7 @@ class MotionRun:
         result = done.result().result
         if self.ended_at:
             return
-        if result.error_code == Outcome.PREEMPTED:  # somebody wanted that: nothing is at fault
+        if result.error_code == Outcome.PREEMPTED:  # on request: no fault
             self.stopped = result.error_string or "another motion took over"
             self._tell(f"the motion was ended: {self.stopped}")
             self.end()
@@ -137,7 +126,7 @@ class MotionRun:
             then()
 
     def _tell(self, problem: str) -> None:
-        """Tell who asked, once, that the motion has begun, or why it cannot."""
+        """Tell the caller, once, that the motion has begun, or why it cannot."""
         if not self._told:
             self._told = True
             self.order.told(problem)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which motions may be asked for, and how they are planned: strangers ask, too, and nobody waits long for an answer."""
+"""Which motions may be requested, and their planning: requests may be hostile, and answers must come soon."""
 
 from __future__ import annotations
 
@@ -19,28 +19,19 @@ from pkm_description.errors import PkmError, shortened
 from pkm_description.mechanism import Mechanism
 from pkm_kinematics.kinematics import shared_kinematics
 
-WITHIN = 1.5  # s, after which who asked is told that planning takes longer
+WITHIN = 1.5  # s, after which the answer is that planning takes longer
 TIMED = 20  # times as many waypoints as without times, which each take a plan of their own
 _LARGEST = 10_000_000  # bytes of a file
-_LONGEST = 1000  # letters of a name
+_LONGEST = 1000  # characters of a name
 _LOG = logging.getLogger(__name__)
 
 
 def requested(name: str, own: str, folders: Sequence[str]) -> str:
-    """The motion that a request names.
+    """The name, or the path of the file, of the motion that a request names.
 
-    What is no motion that may be asked for is never opened, and the answer is the same whether it is there or not.
-
-    Args:
-        name: a shipped motion, "auto", `own`, or a file in one of the folders, by its path or within its folder.
-        own: the motion that the run was started with.
-        folders: whose files may be asked for, those in folders below them, too.
-
-    Returns:
-        A name, or the path of a file.
-
-    Raises:
-        MotionFileError: it is none of these, or too large.
+    A file that may not be requested is never opened, and the answer is the same whether it exists or not:
+    MotionFileError, as for one that is too large. `name` is a shipped motion, "auto", `own` (the motion that the run
+    was started with), or a file in one of the folders, subfolders included, by its path or within its folder.
     """
     if name in (AUTO, *motion_names()):
         return name
@@ -59,7 +50,7 @@ def requested(name: str, own: str, folders: Sequence[str]) -> str:
 
 
 def _file(name: str, own: str, folders: Sequence[str]) -> str | None:
-    """The path of a file that may be asked for, links followed; None where there is none."""
+    """The path of a file that may be requested, links followed; None where there is none."""
     try:
         mine = Path(own).resolve() if own not in ("", "none", AUTO, *motion_names()) else None
         if mine is not None and (name == own or Path(name).resolve() == mine):
@@ -79,15 +70,10 @@ class PlanningError(PkmError):
 
 
 class Planning:
-    """A motion that is planned in a thread of its own.
+    """A motion that is planned in a thread of its own, by a `path` from `requested`.
 
-    Args:
-        mechanism: the robot.
-        path: as `requested` gives it.
-        most: waypoints of a motion without times; `TIMED` times as many with them.
-        reserve: as of `planned`.
-        files: of machine, tools and places to keep out of.
-        done: called in that thread at the end.
+    `most`: waypoints of a motion without times; `TIMED` times as many with them. `files` of machine, tools and keep-out
+    volumes. `done` is called in that thread at the end.
     """
 
     def __init__(
@@ -114,7 +100,7 @@ class Planning:
         return self.plan is not None or bool(self.problem)
 
     def is_of(self, mechanism: Mechanism, path: str) -> bool:
-        """Whether it is of that robot, and of that file as it is now."""
+        """Whether it is of that robot, and of the present version of that file."""
         return self._made[0] is mechanism and self.path == path and self._version == _version(path)
 
     def _run(self) -> None:
@@ -141,7 +127,7 @@ class Planning:
 
 
 def _lines(path: str) -> int:
-    """How many waypoints a file has, if it is a motion."""
+    """Number of waypoints of a file, if it is a motion."""
     with open(path, "rb") as file:
         return sum(1 for line in file if line.strip(b", \t\r\n") and not line.lstrip().startswith(b"#")) - 1
 

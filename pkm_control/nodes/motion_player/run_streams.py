@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is published while a motion runs, as the recorder takes it."""
+"""Published data of a run, for the recorder."""
 
 from __future__ import annotations
 
@@ -24,13 +24,10 @@ Array = NDArray[np.float64]
 
 
 class RunStreams:
-    """The reference and the measured states as they are published, read only while somebody records them.
+    """The published reference and measured states, read only while they are recorded.
 
     They exist only while they are needed: two streams of a thousand messages a second cost a good part of a core.
-
-    Args:
-        node: that listens.
-        names: of the driven joints.
+    `names` are those of the driven joints.
     """
 
     def __init__(self, node: Node, names: tuple[str, ...]) -> None:
@@ -42,7 +39,7 @@ class RunStreams:
             return np.concatenate([messages.joint_values(state, names, field) for field in fields])
 
         self._outputs = PolledSubscription(node, Outputs, topics.OUTPUTS, topics.LATCHED_EVENTS)
-        self._set: dict[str, float] = {}  # outputs, as told last
+        self._set: dict[str, float] = {}  # outputs, as published last
         self._payloads = PolledSubscription(node, InertiaStamped, topics.PAYLOAD, topics.LATCHED)
         self._payload: Inertial | None = None
         self.run = False  # both have come
@@ -76,7 +73,7 @@ class RunStreams:
         recorder.advance()
 
     def _changed_outputs(self) -> list[tuple[int, str, float]]:
-        """Return stamp [ns], name and value of the outputs that took another value since."""
+        """Stamp [ns], name and value of the outputs that changed since."""
         found = []
         while (message := self._outputs.take()) is not None:
             stamp = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec
@@ -87,12 +84,12 @@ class RunStreams:
 
     @property
     def payload(self) -> Inertial | None:
-        """What the platform carries, as the controller has told it."""
+        """The payload, as the controller published it."""
         while (message := self._payloads.take()) is not None:
             self._payload = payload_of(message.inertia)
         return self._payload
 
     def stop(self) -> None:
-        """Listen no longer."""
+        """Unsubscribe."""
         for stream in (*self._inputs, self._outputs, self._payloads):
             stream.close()

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which nodes have fallen silent: a process that hangs, or was stopped, ends nothing and tells nothing."""
+"""Silent nodes: a process that hangs, or was stopped, ends nothing and reports nothing."""
 
 from __future__ import annotations
 
 import math
 
-_LATE = 1.0  # s between two looks: whoever looks stood still himself, and has heard nobody
+_LATE = 1.0  # s between two looks: the observer itself stood still, and received nothing
 
 
 class Silences:
-    """Who has not been heard for long, of those that were heard before.
-
-    Times are monotonic [s].
-
-    Args:
-        longest: that somebody may be silent [s].
-    """
+    """Names that were heard before and then silent for `longest`; times are monotonic [s]."""
 
     def __init__(self, longest: float) -> None:
         self._longest = longest
@@ -24,14 +18,14 @@ class Silences:
         self._looked = math.inf
 
     def hear(self, name: str, now: float) -> bool:
-        """Somebody speaks; return whether that ends a silence."""
+        """Note a sign of life; whether that ends a silence."""
         self._heard[name] = now
         was_silent = name in self._silent
         self._silent.discard(name)
         return was_silent
 
     def begun(self, now: float) -> list[str]:
-        """Who has fallen silent since the last look."""
+        """Names that have fallen silent since the last call."""
         if now - self._looked > _LATE:
             self._heard = dict.fromkeys(self._heard, now)
         self._looked = now

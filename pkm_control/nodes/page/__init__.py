@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the node of the page is made of besides `pkm_control.view`: its requests to the other nodes."""
+"""Requests of the page's node to the other nodes; the page itself is `pkm_control.view`."""

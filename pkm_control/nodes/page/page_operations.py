@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked on the page, passed on to the nodes of the robot: services, and targets to jog to."""
+"""Requests from the page to the nodes of the robot: services, and targets to jog to."""
 
 from __future__ import annotations
 
@@ -29,12 +29,7 @@ _PATIENCE_WITH_DRIVES = 60.0  # s, while contact with them is made
 
 class PageOperations:
     """`Operations` over ROS. Its calls come from threads of the page; the answers through the node's executor.
-
-    Args:
-        node: of the page.
-        base_link: the frame of the poses.
-        motion: the motion that the run was started with; empty: none.
-        mode: tells the mode of the controller, by its name.
+    `base_link` is the frame of the poses, `motion` that of the run, if any; `mode` returns the controller's.
     """
 
     def __init__(self, node: Node, base_link: str, motion: str, mode: Callable[[], str]) -> None:
@@ -54,14 +49,14 @@ class PageOperations:
         self._target = node.create_publisher(PoseStamped, topics.JOG_POSE, topics.EVENTS)
 
     def close(self) -> None:
-        """End the clients, and free whoever waits for them."""
+        """End the clients, and release waiting callers."""
         for client in (*self._triggers.values(), self._speed, self._change, self._play, self._inverse):
             self._node.destroy_client(client)
         for publisher in (self._target, self._stop_drives):
             self._node.destroy_publisher(publisher)
 
     def emergency_stop(self, then: Callable[[Answer], None]) -> None:
-        """Turn the drives off at once: by topic, which nothing here has to answer, and by service, for the answer."""
+        """Disable the drives at once: by topic, which needs no answer, and by service, for the answer."""
         self._stop_drives.publish(Empty())
         client = self._triggers[topics.STOP_DRIVES]
         if not client.service_is_ready():
@@ -76,11 +71,11 @@ class PageOperations:
         client.call_async(Trigger.Request()).add_done_callback(answered)
 
     def enable(self) -> Answer:
-        """Have the drives follow commands."""
+        """Enable the drives."""
         return self._trigger(topics.ENABLE, _PATIENCE_WITH_DRIVES)
 
     def disable(self) -> Answer:
-        """Turn the drives off."""
+        """Disable the drives."""
         return self._trigger(topics.DISABLE)
 
     def reset(self) -> Answer:
@@ -100,7 +95,7 @@ class PageOperations:
         return self._trigger(topics.PAUSE)
 
     def resume(self) -> Answer:
-        """Go on with what was halted."""
+        """Go on after a halt."""
         return self._trigger(topics.RESUME)
 
     def stop(self) -> Answer:
@@ -134,7 +129,7 @@ class PageOperations:
         return Answer(answer.success, answer.message or f"on the way to working mode {label}")
 
     def ask_modes(self, pose: Array, then: Callable[[list[str]], None]) -> None:
-        """Ask for the working modes that the robot can be in at a pose (7,), and go on; `then` gets their labels."""
+        """Request the possible working modes at a pose (7,) without waiting; `then` gets their labels."""
         if not self._inverse.service_is_ready():
             return
         request = SolveInverse.Request(poses=[messages.to_pose(pose)], all_modes=True)

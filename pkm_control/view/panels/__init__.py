@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands beside the picture: status, limits, plots and joints for everybody; controls for who may command."""
+"""Panels beside the picture: status, limits, plots and joints for everybody; controls for those who may command."""

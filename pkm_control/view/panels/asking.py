@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests from a browser: checked, made away from the page's own thread, answered where all see it."""
+"""Requests from a browser: checked, executed outside the page's own thread, answered for all to see."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from pkm_control.view.page_server import PageServer
 
 
 class Desk:
-    """Takes the requests of browsers that may command to the robot.
-
-    Args:
-        server: of the page.
-        operations: the robot's side.
-        answered: is told every answer, and None while one is waited for.
-    """
+    """Passes the requests of browsers that may command to the robot; `answered` gets every answer, None meanwhile."""
 
     def __init__(self, server: PageServer, operations: Operations, answered: Callable[[Answer | None], None]) -> None:
         self.operations = operations
@@ -35,7 +29,7 @@ class Desk:
         return admitted
 
     def ask(self, request: Callable[[], Answer]) -> Answer:
-        """Make a request, and have its answer shown; what it raises is an answer too."""
+        """Make a request, and show its answer; an exception is an answer too."""
         try:
             answer = request()
         except Exception as error:  # whatever is behind: a thread of the web server must not end for it
@@ -44,16 +38,12 @@ class Desk:
         return answer
 
     def tell(self, answer: Answer | None) -> None:
-        """Show a text without asking anything."""
+        """Show a text without a request."""
         self._answered(answer)
 
 
 class Newest:
-    """Calls a function as often as it can, for requests that come faster: the last one always counts.
-
-    Args:
-        function: reads for itself what the newest request is.
-    """
+    """Calls a function as often as it can, for requests that come faster: the last one always counts."""
 
     def __init__(self, function: Callable[[], None]) -> None:
         self._function = function
@@ -61,7 +51,7 @@ class Newest:
         self._runs = self._again = False
 
     def __call__(self) -> None:
-        """Call the function, or have whoever is in it call it again."""
+        """Call the function, or have the thread that is in it call it again."""
         with self._lock:
             self._again = True
             if self._runs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page saw, as a table to take away."""
+"""The page's readings as a table to download."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ _MOST = 200_000  # rows: some hours at 25 Hz
 
 
 class Capture:
-    """Rows of readings from `start` to `stop`; may be used from several threads.
-
-    Args:
-        mechanism: the robot.
-        joint_names: of the positions to come.
-    """
+    """Rows of readings from `start` to `stop`; thread-safe. `joint_names` are those of the positions to come."""
 
     def __init__(self, mechanism: Mechanism, joint_names: Sequence[str]) -> None:
         joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
@@ -47,7 +42,7 @@ class Capture:
         self.running = False
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self._rows)
 
     def start(self) -> None:
@@ -82,7 +77,7 @@ class Capture:
                 self._rows.append(row)
 
     def table(self) -> bytes:
-        """The rows as CSV, with names and units in the first line; cells that are not known are empty."""
+        """The rows as CSV, with names and units in the first line; unknown cells are empty."""
         with self._lock:
             rows = list(self._rows)
         text = io.StringIO()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the robot is from what it must not do: singularities, ends of the actuated joints, efforts."""
+"""Distances from singularities, joint limits and effort limits."""
 
 from __future__ import annotations
 
@@ -22,12 +22,7 @@ _TIGHT, _VERY_TIGHT = 0.02, 0.01  # m from a place to keep out of
 
 
 class LimitsPanel:
-    """Bars that turn red.
-
-    Args:
-        server: of the page.
-        mechanism: the robot.
-    """
+    """Bars that turn red."""
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         self._joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
@@ -44,7 +39,7 @@ class LimitsPanel:
         self._home = home
 
     def show(self, readings: Readings, positions: Array) -> None:
-        """Show a look at the robot, whose actuated joints are at `positions` (n_actuated,) [rad or m]."""
+        """Show readings, with the actuated joints at `positions` (n_actuated,) [rad or m]."""
         parts = []
         rows = [
             _distance_row(name, now, home, unit)
@@ -111,7 +106,7 @@ def _effort_row(joint: Joint, effort: float) -> str:
 
 
 def written(joint: Joint, position: float) -> str:
-    """A position as people read it: degrees or millimetres."""
+    """A position in degrees or millimetres."""
     if not math.isfinite(position):
         return "no end"
     value = round(1e3 * position if joint.unit == "m" else math.degrees(position), 1) + 0.0  # no -0.0
@@ -119,5 +114,5 @@ def written(joint: Joint, position: float) -> str:
 
 
 def _plain(value: float) -> str:
-    """A number of which one sees at most one decimal, and three figures of a small one."""
+    """A number with at most one decimal, and three figures of a small one."""
     return f"{value:.1f}" if abs(value) >= 10.0 else f"{value:.2f}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jogging: a gizmo in the picture and a slider for each freedom. One of both for each browser that may command."""
+"""Jogging: a gizmo in the picture and a slider for each degree of freedom, for each browser that may command."""
 
 from __future__ import annotations
 
@@ -27,30 +27,15 @@ _UNITS = {True: ("mm", 1e3), False: ("deg", 180.0 / np.pi)}
 
 
 def handle_ends(space: JogSpace, size: float) -> Array:
-    """How far the handles reach at home.
-
-    Args:
-        space: the robot's task coordinates.
-        size: of the robot, m.
-
-    Returns:
-        The ends of the arrows and rings, (n, 3) [m], base frame.
-    """
+    """Ends (n, 3) [m], base frame, of the arrows and rings at home, for a robot of a size [m]."""
     moves, turns = space.translations, space.rotations
     ends = [axis for k, axis in enumerate(np.eye(3)) if moves[k] or any(turns[:k] + turns[k + 1 :])]
     return np.asarray(space.kinematics.home[:3] + GIZMO_SHARE * size * np.array(ends).reshape(-1, 3))
 
 
 class JogPanel:
-    """Sliders and gizmo ask for the same: that the platform go to a pose.
-
-    Args:
-        client: the browser.
-        desk: takes its requests.
-        space: the robot's task coordinates.
-        joints: tells where all joints are, (n_joints,) [rad or m].
-        size: of the robot, m.
-        order: where the sliders stand among the other controls.
+    """Sliders and gizmo make the same request: that the platform go to a pose. `joints` returns all joint positions
+    (n_joints,) [rad or m]; `size` [m] is the robot's, `order` that of the sliders.
     """
 
     def __init__(
@@ -87,13 +72,13 @@ class JogPanel:
         shown.on_update(lambda event: self._show_gizmos())
 
     def follow(self, pose: Array, joints: Array) -> None:
-        """Stand where the platform is, unless somebody is at it: its pose (7,), and all joints."""
+        """Show the platform's pose (7,), with all joints, unless an operator uses the controls."""
         if time.monotonic() - self._touched < HANDS_OFF:
             return
         self._place(pose, self._space.coordinates(pose, joints))
 
     def let(self, possible: bool) -> None:
-        """Have handles in the picture only while jogs are possible."""
+        """Show handles in the picture only while jogs are possible."""
         if possible != self._let:
             self._let = possible
             if not possible:
@@ -112,7 +97,7 @@ class JogPanel:
         return client.gui.add_slider(f"{name} [{unit}]", float(low), float(high), step, at)
 
     async def _slider_moved(self, k: int, event: Any) -> None:
-        """Note where a slider was put, on the page's own thread, before it can follow the robot; act on another."""
+        """Note a slider's position, on the page's own thread, before it can follow the robot; act on another."""
         if not self._desk.admits(event):
             return
         self._touched = time.monotonic()
@@ -189,7 +174,7 @@ class JogPanel:
     # Both
 
     def _go(self, target: Target, held: Any = None) -> None:
-        """Ask for a pose, and have all controls but the held one stand there."""
+        """Request a pose, and move all controls but the held one there."""
         if target.problem:
             self._desk.tell(Answer(False, f"the platform cannot be there: {target.problem}"))
             return

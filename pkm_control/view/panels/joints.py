@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the passive joints are, in a folder that is closed until somebody opens it."""
+"""Passive joints, in a folder that is initially closed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ from pkm_description.mechanism import Mechanism
 
 
 class JointsPanel:
-    """Values and limits of the passive joints with one freedom, limb after limb.
-
-    Args:
-        server: of the page.
-        mechanism: the robot.
-    """
+    """Values and limits of the passive joints with one degree of freedom, limb after limb."""
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         driven = {*mechanism.actuated_joints, *mechanism.platform_chain}

@@ -53,17 +53,8 @@ def table(rows: dict[str, str]) -> str:
 
 
 def bar_row(name: str, share: float, colour: str, text: str, marker: bool = False) -> str:
-    """A bar with a name before and a value behind it.
-
-    Args:
-        name: what is measured.
-        share: how much of the bar is filled, 0 to 1; where the `marker` stands.
-        colour: of it.
-        text: the value.
-        marker: whether a mark is set in a bar that is else empty.
-
-    Returns:
-        HTML of one row.
+    """A row of HTML: a bar, filled by `share` (0 to 1), with a name before and a value behind it. With `marker` the bar
+    is empty, with a mark at the share.
     """
     percent = 100.0 * min(max(share, 0.0), 1.0)
     if marker:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A line on each page while several are open: which one this is, how many may command, and which one did last."""
+"""A line on each page while several are open: its number, how many may command, and which one did last."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ from pkm_control.view.panels.asking import Desk
 
 
 class OpenPages:
-    """The pages that are open, numbered as they came.
-
-    Args:
-        desk: knows which browser asked last.
-        order: where the line stands among the others.
-    """
+    """The pages that are open, numbered as they came; `order` is that of the line among the others."""
 
     def __init__(self, desk: Desk, order: float) -> None:
         self._desk, self._order = desk, order
@@ -24,18 +19,18 @@ class OpenPages:
         self._operators: set[int] = set()
 
     def welcome(self, client: Any, operates: bool) -> None:
-        """A browser has come, which may command or not."""
+        """Add a browser, which may command or not."""
         self._lines[client.client_id] = client.gui.add_html("", order=self._order, visible=False)
         if operates:
             self._operators.add(client.client_id)
 
     def farewell(self, client: Any) -> None:
-        """A browser has gone."""
+        """Remove a browser."""
         self._lines.pop(client.client_id, None)
         self._operators.discard(client.client_id)
 
     def draw(self) -> None:
-        """Bring the lines up to date."""
+        """Update the lines."""
         number = {client: k for k, client in enumerate(sorted(self._lines), start=1)}
         for client, line in list(self._lines.items()):
             with contextlib.suppress(KeyError):  # a browser that leaves meanwhile
@@ -47,7 +42,7 @@ class OpenPages:
                     line.content = content
 
     def _text(self, client: int, number: dict[int, int]) -> str:
-        """What one page says; nothing where it is the only one."""
+        """The line of one page; empty where it is the only one."""
         if len(number) < 2:
             return ""
         may = "all" if len(self._operators) == len(number) else str(len(self._operators))

@@ -28,12 +28,7 @@ _TIME_SCALE = {"x": uplot.Scale(time=False, range=(-_SPAN, 0.0))}
 
 
 class PlotsPanel:
-    """Two plots, whose lines `draw` brings up to date.
-
-    Args:
-        server: of the page.
-        mechanism: the robot.
-    """
+    """Two plots, whose lines `draw` updates."""
 
     def __init__(self, server: PageServer, mechanism: Mechanism) -> None:
         joints = [mechanism.joint_named[name] for name in mechanism.actuated_joints]
@@ -51,7 +46,7 @@ class PlotsPanel:
         self._error_plot = self._add(server, f"Tracking error [{', '.join(self._errors)}]", self._errors)
 
     def take(self, readings: Readings) -> None:
-        """Note a look at the robot; without a time or efforts there is nothing to note."""
+        """Note readings; without a time or efforts there is nothing to note."""
         if readings.time is None or readings.efforts is None or len(readings.efforts) != self._n:
             return
         if self._rows and readings.time < self._rows[-1][0]:

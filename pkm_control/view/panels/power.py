@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The power of the drives: an emergency stop that is always in view, and what leads back. One for each browser.
+"""The power of the drives: an emergency stop that is always in view, and the ways back. One for each browser.
 
-The emergency stop is there three times: as a button of the panel, over the picture, where it stays when the panel is
-folded or scrolled, and as a key.
+The stop is there three times: as a button of the panel, over the picture, where it stays when the panel is folded or
+scrolled, and as a key.
 """
 
 from __future__ import annotations
@@ -32,17 +32,11 @@ _OVER_ALL = f"""(() => {{
   stop.onclick = () => document.documentElement.dispatchEvent(
     new KeyboardEvent("keydown", {{key: "Escape", code: "Escape", bubbles: true}}));
   document.body.append(stop);
-}})()"""  # viser's own buttons are gone where somebody folds the panel
+}})()"""  # viser's own buttons are gone while the panel is folded
 
 
 class PowerPanel:
-    """Emergency stop, and what of enable, disable and reset makes sense.
-
-    Args:
-        client: the browser.
-        desk: takes its requests.
-        order: where it stands among the others.
-    """
+    """Emergency stop, and those of enable, disable and reset that make sense; `order` is that among the panels."""
 
     def __init__(self, client: Any, desk: Desk, order: float) -> None:
         self._desk = desk
@@ -67,7 +61,7 @@ class PowerPanel:
         return lambda event: self._desk.ask(request) if self._desk.admits(event) else None
 
     def show(self, readings: Readings) -> None:
-        """Offer what makes sense in the state that the machine is in."""
+        """Offer what makes sense in the machine's state."""
         for label, button in self._buttons.items():
             offered = readings.machine in _OFFERED[label]
             if button.visible != offered:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Buttons that record what the page sees, and hand it to the browser. One for each browser that may command."""
+"""Buttons that record the page's readings for download. One panel for each browser that may command."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ _BEGIN, _END, _DOWNLOAD = "Begin", "End", "Download"
 
 
 class RecordPanel:
-    """Begin, end, download.
-
-    Args:
-        client: the browser.
-        desk: takes its requests.
-        capture: what is recorded, one for all browsers.
-        name: of the file that is downloaded.
-        order: where it stands among the others.
-    """
+    """Begin, end, download; `capture` is shared by all browsers, `name` is the downloaded file's."""
 
     def __init__(self, client: Any, desk: Desk, capture: Capture, name: str, order: float) -> None:
         self._client, self._desk, self._capture, self._name = client, desk, capture, name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Controls of what runs: the motion, its speed, a stop, the working mode. One for each browser that may command."""
+"""Controls of the motion, its speed, a stop, the working mode. One panel for each browser that may command."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ _MOST_CYCLES = 100_000
 
 
 class RunPanel:
-    """Stop, start, pause, resume, recover, speed, motion, cycles, working mode.
-
-    Args:
-        client: the browser.
-        desk: takes its requests.
-        order: where it stands among the others.
-    """
+    """Stop, start, pause, resume, recover, speed, motion, cycles, working mode; `order` is that among the panels."""
 
     def __init__(self, client: Any, desk: Desk, order: float) -> None:
         self._desk = desk
@@ -37,7 +31,7 @@ class RunPanel:
             self._modes = gui.add_dropdown("Working mode", ("",), initial_value="", visible=False)
         self._set_speed = Newest(lambda: self._ask_quietly(lambda: ask.set_speed(0.01 * float(self._speed.value))))
         self._speed_is = 1.0
-        self._begun: Motion | None = None  # which the fields show, until somebody wants another one
+        self._begun: Motion | None = None  # which the fields show, until another one is chosen
         stop.on_click(self._checked(lambda: desk.ask(ask.stop)))
         self._recover.on_click(self._checked(lambda: desk.ask(ask.recover)))
         go.on_click(lambda event: self._pressed(event, str(go.value)))
@@ -46,19 +40,19 @@ class RunPanel:
         self._mode = ""  # that the robot is in, or on its way to: what the list shows without anybody's hand
 
     def show(self, readings: Readings) -> None:
-        """Bring the controls up to date with what the robot says."""
+        """Update the controls by the robot's readings."""
         recovers = readings.mode == "STOPPED" and readings.machine in ("", "active")  # else it is to be enabled first
         if self._recover.visible != recovers:
             self._recover.visible = recovers
         if readings.motion is not None and readings.motion != self._begun:
             self._show_motion(readings.motion)
         share = readings.speed_override
-        if share is not None and abs(share - self._speed_is) > 5e-3:  # somebody has changed it, here or elsewhere
+        if share is not None and abs(share - self._speed_is) > 5e-3:  # it was changed, here or elsewhere
             self._speed_is = share
             self._speed.value = round(100.0 * share)
 
     def _show_motion(self, motion: Motion) -> None:
-        """Have the fields say what was begun, here or elsewhere."""
+        """Show the motion that was begun, here or elsewhere."""
         self._begun = motion
         if motion.name not in self._motion.options:
             self._motion.options = (motion.name, *self._motion.options)
@@ -69,7 +63,7 @@ class RunPanel:
             self._cycles.value = cycles
 
     def show_modes(self, labels: Sequence[str], present: str) -> None:
-        """Offer working modes, of which the robot is in one."""
+        """Offer working modes; `present` is the robot's."""
         options = tuple(dict.fromkeys((*labels, *((present,) if present else ()))))
         if len(options) < 2:
             self._modes.visible = False
@@ -108,7 +102,7 @@ class RunPanel:
             self._mode = self._modes.value = before
 
     def _ask_quietly(self, request: Any) -> None:
-        """Make a request of which only a refusal is worth a word."""
+        """Make a request of which only a refusal is shown."""
         answer = request()
         if not answer.success:
             self._desk.tell(answer)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the robot does at this moment, what is wrong, and what the last request was answered."""
+"""The present state of the robot, its faults, and the answer to the last request."""
 
 from __future__ import annotations
 
@@ -25,12 +25,7 @@ _MACHINE = {  # state of its life cycle: colour, and what that means
 
 
 class StatusPanel:
-    """The uppermost lines of the page.
-
-    Args:
-        server: of the page.
-        order: where it stands among the others.
-    """
+    """The uppermost lines of the page; `order` is that among the panels."""
 
     def __init__(self, server: PageServer, order: float) -> None:
         self._html = server.gui.add_html("", order=order)
@@ -68,7 +63,7 @@ class StatusPanel:
         self._draw()
 
     def warn(self, faults: str) -> None:
-        """Show what is wrong on a red ground; an empty text takes it away."""
+        """Show faults on a red ground; an empty text removes them."""
         if faults != self._faults:
             self._faults = faults
             self._draw()
@@ -79,7 +74,7 @@ class StatusPanel:
         self._draw()
 
     def answer(self, answer: Answer | None) -> None:
-        """Show what a request was answered, until the next one."""
+        """Show the answer to a request, until the next one."""
         self._answer = answer
         self._draw()
 
