@@ -126,8 +126,7 @@ def mechanism_from_urdf(text: str, source: str = "") -> Mechanism:
     The text is pure data: never a name or a path, no xacro, no MJCF, and no file is opened.
 
     Args:
-        text: URDF+ text.
-        source: its file, for messages and meshes.
+        source: file of the text, for messages and meshes.
 
     Raises:
         DescriptionError: the robot is unusable, or the text too large (see `pkm_description.urdf.xml_text`).

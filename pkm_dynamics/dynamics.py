@@ -342,7 +342,7 @@ class Dynamics(Introduced):
         return self.robot.model(payload)
 
     def with_friction(self, bodies: NDArray[Any]) -> NDArray[Any]:
-        """A table of `kernels.records.BODY` as it is, or a copy without friction where that is disabled."""
+        """The table `bodies` of `kernels.records.BODY` as it is, or a copy without friction where that is disabled."""
         return self.robot.with_friction(bodies)
 
 
