@@ -31,7 +31,7 @@ Parameter = bool | int | float | str | list[str]  # of a node
 
 @dataclass(frozen=True)
 class Knob:
-    """A launch argument: `choices` are its only texts, if there are any; `span` bounds a number; `group` is for the help."""
+    """A launch argument: `choices` are its only texts, if any; `span` bounds a number; `group` is for the help."""
 
     name: str
     default: str
