@@ -46,8 +46,8 @@ def ask_for_short_slices() -> bool:
 
 
 def lock_memory() -> bool:
-    """Lock this process' memory, where permitted: a loop that waits for a page waits for a disk. False where the limit
-    of locked memory (`ulimit -l`) is less than all.
+    """Lock this process' memory, where permitted: a loop that waits for a page waits for a disk.
+    False where the limit of locked memory (`ulimit -l`) is less than all.
     """
     try:
         import resource  # there on Unix alone

@@ -31,7 +31,7 @@ Parameter = bool | int | float | str | list[str]  # of a node
 
 @dataclass(frozen=True)
 class Knob:
-    """A launch argument: `choices` are the only allowed texts, if any; `span` bounds a number; `group` is for the help."""
+    """A launch argument: `choices` are the only allowed texts, if any; `span` bounds numbers; `group` is for help."""
 
     name: str
     default: str
@@ -353,8 +353,8 @@ def nodes(values: Values) -> list[NodeSpec]:
 
 
 def parameters(node: NodeSpec, values: Values) -> dict[str, Parameter]:
-    """The parameters of a node, each of the type of its knob's default; ValueError: a value of another type. The node
-    that leads the run also gets the names of the others, to wait for.
+    """The parameters of a node, each of the type of its knob's default; ValueError: a value of another type.
+    The node that leads the run also gets the names of the others, to wait for.
     """
     default = {knob.name: typed_value(knob.default) for knob in KNOBS}
     typed: dict[str, Parameter] = {}

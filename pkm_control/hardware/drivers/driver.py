@@ -84,8 +84,8 @@ class Driver(ABC):
 
     @abstractmethod
     def enable(self, positions: Array) -> None:
-        """Enable the drives, holding positions (n_actuated,) in the device's units, then open the brakes. DeviceError:
-        the device refuses or does not answer. GivenUpError: `unwanted` meanwhile; some drives may be on.
+        """Enable the drives, holding positions (n_actuated,) in the device's units, then open the brakes.
+        DeviceError: the device refuses or does not answer. GivenUpError: `unwanted` meanwhile; some drives may be on.
         """
 
     @abstractmethod
@@ -106,6 +106,6 @@ class Driver(ABC):
 
     @abstractmethod
     def exchange(self, positions: Array | None) -> Reading:
-        """Send target positions (n_actuated,), if any, and return the newest reading. DeviceError: the device has been
-        silent for too long, is gone, or reports an error.
+        """Send target positions (n_actuated,), if any, and return the newest reading.
+        DeviceError: the device has been silent for too long, is gone, or reports an error.
         """
