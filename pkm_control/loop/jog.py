@@ -171,7 +171,7 @@ class Jog:
         )
 
     def go_to(self, pose: Array, speed: float = 1.0) -> None:
-        """Move to a pose (7,), base frame, as of `nearest`, at a fraction of the usual speed; PkmError: unreachable."""
+        """Move to a pose (7,), base frame, from `nearest`, at a fraction of the usual speed; PkmError: unreachable."""
         goal = None
         if not self._straight:
             solution = self.kinematics.inverse(pose, mode=self.check.mode)
