@@ -61,10 +61,7 @@ def wrong_shape(values: ArrayLike, expected: str, what: str) -> ShapeError:
 
 
 def as_rows(values: ArrayLike, width: int, what: str) -> tuple[Array, tuple[int, ...]]:
-    """Values (..., width) of argument `what` as a contiguous array (n, width), and the leading axes.
-
-    Raises `ShapeError`.
-    """
+    """Argument `what`, (..., width), as a contiguous array (n, width), and its leading axes. Raises `ShapeError`."""
     array = values if ready(values) else numbers(values, _in_rows(width), what)
     shape = array.shape
     if shape[-1] != width:

@@ -49,10 +49,7 @@ class MachineCode:
 
 
 def compile_assembly(text: str, level: int = 3) -> llvm.ExecutionEngine:
-    """LLVM assembly of a module as machine code for this processor, which lives as long as the engine returned.
-
-    `level` is LLVM's optimisation level, 0 to 3.
-    """
+    """LLVM assembly of a module as code for this processor, alive as long as the engine; `level` 0 to 3 optimises."""
     module = llvm.parse_assembly(text)
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=_features(), opt=level, jit=True

@@ -48,10 +48,7 @@ class Forward:
         self._modes = modes
 
     def near_one(self, q: Array, start: Array | None) -> tuple[Array, Array, Any, Any, Any] | None:
-        """As `near`, for one q (n_actuated,) and `start` (7,), home where None, in a third of the time; else None.
-
-        The fields of `PoseRows` without a leading axis; most calls are of this kind.
-        """
+        """As `near` for one q (n_actuated,) and start (7,), in a third of the time; None if `near` has to answer."""
         if not self._quick:
             return None
         home, home_joints = self._home
@@ -268,10 +265,7 @@ class Forward:
             found.pose[k], found.joints[k] = end.pose, self._row(end)
 
     def _beside(self, pose: Array, seed: Array, size: float) -> Followed:
-        """The configuration next to a pose (7,) that the limbs miss, to replace it.
-
-        Searched with the limbs stretched out towards the pose, or else from `seed`.
-        """
+        """The configuration next to a pose (7,) that the limbs miss, from limbs stretched out to it or else `seed`."""
         e = self.engine
         stretched = np.array(seed)
         stretched[e.body_column[2:]] = e.placed(pose, seed).state["q"][2:]

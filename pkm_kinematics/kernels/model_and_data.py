@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every kernel takes: a `Model`, constant per robot, a `Data`, the scratch of one thread, and often a `Choice`.
-
-`records.py` describes the layouts of the records.
-"""
+"""What every kernel takes: a `Model`, constant per robot, a `Data`, the scratch of one thread, and often a `Choice`."""
 
 from __future__ import annotations
 

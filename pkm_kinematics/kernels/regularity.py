@@ -42,10 +42,7 @@ def unit_speed(subspace, length, c):
 
 @compiled
 def weigh_drives(model, square, values):
-    """Multiply values (m,) of turning drives by the characteristic length if others slide; not for redundant drives.
-
-    By least squares these share as they would share without.
-    """
+    """Multiply values (m,) of turning drives by the characteristic length if others slide and none is redundant."""
     bodies, task = model.bodies, model.task[0]
     if task.mixed == 1 and square:
         for i in range(2, bodies.shape[0]):

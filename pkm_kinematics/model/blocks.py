@@ -96,10 +96,7 @@ def tied(graph: Graph, closure: Closure) -> set[int]:
 
 
 def limbs_of(graph: Graph) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Bodies and closures of each limb, by number; limbs share no moving body.
-
-    Every body is in one: the loader refuses joints beyond all loops.
-    """
+    """Bodies and closures of each limb; they share no moving body, and the loader refuses joints beyond all loops."""
     groups: list[tuple[set[int], set[int]]] = []
     for k, closure in enumerate(graph.closures):
         bodies, closures = tied(graph, closure), {k}

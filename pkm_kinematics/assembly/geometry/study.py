@@ -88,9 +88,9 @@ STUDY_QUADRIC = _assemble(np.zeros((4, 4)), np.eye(4), 0.0)
 
 
 def constraint_quadric(kind: int, base: Array, platform: Array, value: float) -> Array:
-    """Symmetric matrix (8, 8) of one constraint on vectors (3,), as `ConstraintKind` describes it.
+    """Symmetric (8, 8) matrix of a constraint of `ConstraintKind` on vectors (3,), value [m] or cosine.
 
-    `value` is a distance [m] or a cosine. Raises `ValueError` for an unknown kind.
+    Raises `ValueError` for an unknown kind.
     """
     rotated = np.einsum("k,l,klab->ab", base, platform, _ROTATION)  # base . R platform
     left = 2.0 * np.einsum("k,kab->ab", base, _LEFT)  # base . p

@@ -133,10 +133,7 @@ def _held_point(rest: list[Axis], ball: Array, size: float) -> list[Raw] | None:
 
 
 def _held_line(chain: list[Axis], size: float) -> list[Raw] | None:
-    """Constraints of a universal joint and a slide beyond it: the joint's centre stays on a line of the far body.
-
-    None where the first two axes do not make a universal joint.
-    """
+    """Constraints of a universal joint, whose centre stays on a line of the far body, and a slide; else None."""
     centre = _meeting(chain[:2], size)
     if centre is None:
         return None

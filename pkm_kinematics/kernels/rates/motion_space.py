@@ -166,7 +166,7 @@ def limb_margins(model, data, choice, poses, blocked, hold, regularity):
 
 @allocating
 def motion_space(model, data, allowed, twist, space, bias):
-    """Motion space (6, mobility), and bias acceleration (6,) of least norm imposed at `twist`; blocks inverted before.
+    """Motion space (6, mobility) and bias acceleration (6,) of least norm at `twist`; blocks inverted before.
 
     `allowed` (6, c) spans the twists of the branch.
     """
