@@ -32,7 +32,7 @@ class ShapeError(PkmError, ValueError):
 
 
 def numbers(values: ArrayLike, expected: str, what: str, hint: str = "") -> Array:
-    """Values of argument `what` as an array that kernels take (`writeable`), of any shape; a single number as (1,).
+    """Argument `what` as an array that kernels take (`writeable`), of any shape; a single number as (1,).
 
     `expected` is what it should have been, in words; `hint` more to say to callers who gave text. Raises `ShapeError`
     for anything but real numbers in rows of one length.

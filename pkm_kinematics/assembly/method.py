@@ -61,10 +61,9 @@ class AssemblyMethod(ABC):
 
     @abstractmethod
     def signs(self, q: Array, poses: Array, joints: Array) -> Array:
-        """Signs (k,) of the direct Jacobian's determinant: 1.0, -1.0, and 0.0 where singular.
+        """Signs (k,) of the direct Jacobian's determinant at poses (k, 7), joints (k, n_joints); 0.0 where singular.
 
-        For robots with as many actuators as degrees of freedom; q (n_actuated,) holds for all `poses` (k, 7) and
-        `joints` (k, n_joints).
+        For robots with as many actuators as degrees of freedom; q (n_actuated,) is that of all poses.
         """
 
     def usable(self, q: Array) -> bool:

@@ -37,8 +37,7 @@ CONDITIONS = {  # comparison: LLVM's name where it must hold, and where it must 
 class MachineCode:
     """A recording as a function at `address`: an `int64 f(const double *input0, ..., double *results)`.
 
-    It writes all results and returns 0, or writes nothing and returns ANOTHER_BRANCH. `counts` says how many of each
-    operation it does. The code lives as long as this object.
+    It returns 0, or ANOTHER_BRANCH with nothing written; `counts` are its operations. It lives as long as this object.
     """
 
     def __init__(self, recording: Recording) -> None:

@@ -39,8 +39,7 @@ BLOCKED = 10.0  # rad or m: what a mode that cannot be continued to the start co
 class Forward:
     """Forward kinematics of one robot near a pose: along the path on the pose alone, else on the whole graph.
 
-    The first is fast, but its path ends where a limb is stretched or folded (type 1); the second passes through there,
-    and serves configuration-dependent motion spaces.
+    The first is fast, but its path ends at type 1 singularities; the second passes, and needs no constant motion space.
     """
 
     def __init__(self, engine: Engine, modes: WorkingModes) -> None:

@@ -64,10 +64,9 @@ def make_uniform(model, K, b):
 
 @compiled
 def reflect(A, m, n, k, weights):
-    """Step k of Householder's QR of A in place: the reflection that leaves nothing of column k below row k.
+    """Step k of Householder's QR of A in place: the reflection, stored from row k on, that clears column k below row k.
 
-    Its vector replaces the column from row k on. Returns the diagonal entry of R, 0 where nothing is left of the
-    column.
+    Returns the diagonal entry of R, 0 where nothing is left of the column.
     """
     head = A[k, k]
     if k == m - 1:

@@ -48,8 +48,8 @@ def build_tables(
 ) -> Tables:
     """The read-only tables of a mechanism. Raises `DescriptionError` if the loops do not close.
 
-    `home_joints` are joint positions by name near which the loops close at `home_pose` (7,). `generic` is a pose and
-    joint positions in general position, for ranks, if home is singular.
+    They close near `home_joints`, by name, at `home_pose` (7,); `generic`: pose and joints for ranks if home is
+    singular.
     """
     graph = build_graph(mechanism)
     limbs = limbs_of(graph)

@@ -422,8 +422,7 @@ class Engine:
     def _on_curve(self, poses: Array, curve: CouplerCurve, start: Choice, branch: int) -> Choice:
         """`continued` of a mechanism of one degree of freedom: what is on its curve, in the order reached from home.
 
-        Cranks pass their dead points on the way, so that closed forms take the branch nearest by. What is not on a
-        curve that closes is not connected with home.
+        Cranks pass dead points on the way: closed forms take the branch nearest by. Off a closed curve: NOT_CONNECTED.
         """
         seeds, arrived = np.array(start.seeds_for(np.arange(len(poses)))), np.zeros(len(poses), dtype=bool)
         turning = self.body_column[self.iterated_turns]
@@ -714,10 +713,7 @@ class Engine:
         return found
 
     def drive_conditions(self, poses: Array, joints: Array, status: NDArray[np.int64]) -> Array:
-        """Reciprocal conditions (n,) of the drives' Jacobian, as in solves that divide by it; 0 without configuration.
-
-        `joints` (n, n_joints) and `status` (n,) are the configurations at the poses (n, 7).
-        """
+        """Reciprocal conditions (n,) of the drives' Jacobian, as in solves that divide by it; 0 without solution."""
         found = np.zeros(len(poses))
         rows = np.flatnonzero(closes(status))
         if rows.size:

@@ -246,8 +246,7 @@ def follow_pose(model, data, q, pose):
 def track_pose(model, data, last, limbs, q, pose):
     """As `follow_pose`, in the working mode nearest to the actuated joints `last`, which move along to q.
 
-    Unless CONVERGED, `pose` and the limbs in the state stay: a refused reading does not spoil the next. `limbs`
-    (n_bodies, 3) is scratch.
+    Unless CONVERGED, `pose` and limbs stay, so that the next reading is not spoiled; `limbs` (n_bodies, 3) is scratch.
     """
     state = data.state
     read_actuators(model.bodies, state, last)
