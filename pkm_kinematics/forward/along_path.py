@@ -32,7 +32,7 @@ from pkm_kinematics.status import Status, closes
 
 CLEARLY = 0.3  # a mode is nearer than home's only where its actuated joints are by so much nearer to those asked for
 ARRIVED = 1e-9  # of the robot's size: how exactly redundant actuators agree
-ROWS = 20_000  # carried on at once
+ROWS = 20_000  # tracked at once
 BLOCKED = 10.0  # rad or m: what a mode that cannot be continued to the start counts as farther away
 
 

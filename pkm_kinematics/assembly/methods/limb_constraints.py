@@ -26,7 +26,7 @@ from pkm_kinematics.assembly.result import AssemblyPoses, poses_from
 
 CLOSE = 1e-9  # distance over the robot's size, or sine of an angle, that counts as zero
 RANK = 1e-6  # relative singular value that counts as zero
-ENOUGH = 6  # constraints, for all freedoms of a rigid body
+ENOUGH = 6  # constraints, for all degrees of freedom of a rigid body
 
 
 class Constraints(MethodByRows):
