@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pkm_control.controllers.controller import Measured
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.tracker import Tracker
-from pkm_kinematics.status import closes
+from pkm_kinematics.status import Status, closes
 
 Array = NDArray[np.float64]
 
@@ -17,8 +17,8 @@ Array = NDArray[np.float64]
 class PlatformObserver:
     """The measured motion of one machine, in the working and assembly mode that it was in before.
 
-    `reason` is empty while readings make sense, and otherwise says why the last one was refused. A joint beyond its
-    limit, by what an end stop gives, is no reason.
+    `reason` is empty while readings make sense, and otherwise says why the last one was refused; the next is taken as
+    one that goes on from the last that was not. A joint beyond its limit, by what an end stop gives, is no reason.
 
     Args:
         kinematics: of the robot.
@@ -29,9 +29,10 @@ class PlatformObserver:
         self._kinematics = kinematics
         self._tracker = Tracker(kinematics, pose)
         self.reason = ""
+        self.singular = False  # a singularity of type 2 lies before the last reading
 
     def forget(self, mode: int = 0) -> None:
-        """Take the next reading as one of a platform that comes from home, or goes on from the last one.
+        """Take the next reading as one of a platform that comes from home.
 
         Args:
             mode: number of the working mode; where home is out of reach in it, the last configuration is kept.
@@ -67,6 +68,7 @@ class PlatformObserver:
         """
         found = self._tracker.observe(positions, velocities)
         self.reason = "" if closes(found.status) else found.reason
+        self.singular = found.status is Status.SINGULAR
         if not closes(found.status):
             return None
         return Measured(positions, velocities, found.pose, found.twist, found.joints, found.jacobian)
