@@ -228,6 +228,28 @@ def spherical_five_bar() -> Legs:
     return robot
 
 
+def omni_wrist(reach: float = 0.1, bend: float = np.pi / 4) -> Legs:
+    """Four legs of four hinges, which let two equal balls roll on each other, as of the Omni-Wrist III: two rotations.
+
+    Of each leg the two axes of one half meet in the centre of the base, those of the other in that of the platform, at
+    an angle `bend`; the two in the middle at the same angle, at a distance `reach` from both centres. The first joints
+    of two legs side by side are driven. Four equations are redundant.
+    """
+    height = 2.0 * reach * np.sin(bend / 2.0)
+    robot = Legs("xyzcba", [0.0, 0.0, height])
+    for k, foot in enumerate(ring(4, 1.0)):
+        up = 0.5 * height / reach
+        aside = np.sqrt(np.sin(bend) ** 2 - up**2)
+        middle = reach * (np.cos(bend) * foot + up * Z - aside * across(foot))
+        joints: list[Joint] = [
+            ("R", 0.0 * Z, (foot,)),
+            ("R", middle / 2.0, (unit(middle),)),
+            ("R", middle, (unit(middle - robot.home),)),
+        ]
+        robot.add(joints, "revolute", robot.home, foot, driven=0 if k < 2 else None)
+    return robot
+
+
 def sarrus() -> Legs:
     """Two legs of three parallel revolute joints in crossed planes (Sarrus 1853): one translation, overconstrained."""
     robot = Legs("z", [0.0, 0.0, 0.4])

@@ -17,6 +17,7 @@ from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
 from pkm_control.loop.motion import Action, Motion
 from pkm_control.loop.path_clock import PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
+from pkm_control.loop.watches.assembly_watch import CROSSED, AssemblyWatch
 from pkm_control.loop.watches.force_watch import ForceWatch
 from pkm_control.loop.watches.guard import Guard
 from pkm_control.loop.watches.machine_watch import MachineWatch
@@ -37,11 +38,16 @@ Array = NDArray[np.float64]
 _CLOCK_SLACK = 0.05  # s, by which the clock of the readings may differ from that of their arrival, in one period
 _SLOWEST = 1e-4  # of a plan: a motion that takes longer is meant to halt
 _BACK = 1e-3  # m and rad: nearer than this to its path the platform is back
+_NEAR = 0.2  # rad, and of the characteristic length: so near to home a platform is that was led there by hand
 _FAR = 0.05  # rad, and of the characteristic length: by so much more than errors differ the actuators of two modes
 CHANGING = "the robot is changing its working mode"
 HALTED = "the robot was halted on the way to another working mode: change to that one, or back, first"
 WERE_OFF = "the drives were turned off"
-OTHER_MODE = "the robot is not in the working mode of the controller: bring it home and start anew"
+OTHER_MODE = (
+    "the robot is not in the working mode of the controller, as where a limb was stretched through a singularity of "
+    "type 1: its drives do not lead it back from there, it must be led back by hand and then recovered"
+)
+NOT_HOME = "near home alone its mode is known again, and it is not there: it must be led home by hand"
 
 
 class TrajectoryFollower:
@@ -102,6 +108,7 @@ class TrajectoryFollower:
         self.belts = dict(belts or {})
         self.machine = MachineWatch()
         self.stray = StrayWatch(kinematics.characteristic_length, following_error)
+        self.assembly = AssemblyWatch(kinematics)
         self._readings = ReadingWatch(controller.limits)
         self.effects = Effects(on_payload=self._load)
         self._observer = PlatformObserver(kinematics)
@@ -119,7 +126,8 @@ class TrajectoryFollower:
         self._jogging = False
         self._caught = ""  # why the platform is being brought to rest from where it was found
         self._goes_on = False  # after that, on with the motion
-        self._let_go = False  # it strayed
+        self._let_go = False  # it strayed, or cannot be told where it is
+        self._from_home = False  # its assembly mode is known again where it is near home
         self._asked = -math.inf  # s, clock of the caller: when anything was last asked
         self._out_of_touch = False  # nothing was asked for so long that the platform may be anywhere
         self._unseen: float | None = None  # s, clock of the caller: until when it came to rest without readings
@@ -319,16 +327,38 @@ class TrajectoryFollower:
         self._caught, self._goes_on = "", False
         self._aside = self.motion is not None
 
-    def relocate(self) -> None:
-        """Locate the platform anew, from home, with the next reading; what was lost is forgiven."""
+    def relocate(self) -> str:
+        """Look for the platform anew with the next reading; what was lost is forgiven, but not a doubt.
+
+        Returns:
+            From where it is looked for, in words.
+        """
         self.stray.forgive()
-        if self._change is not None and self._change.lost:
-            self._give_up_change()
+        if self._change is None or not self._change.lost:
+            return "the pose that was last followed"
+        self._give_up_change()
         self._observer.forget(self.check.mode)
+        self.assembly.doubt, self._from_home = CROSSED, True
+        return "home"
+
+    def place(self, pose: Array, joints: Array) -> None:
+        """Take the next reading as one that goes on from a configuration, beyond doubt.
+
+        Args:
+            pose: of the platform (7,), base frame.
+            joints: positions (n_joints,) there.
+        """
+        self._observer.start(pose, joints)
+        self.assembly.forget()
 
     def restart(self) -> None:
-        """Take the next reading as the first one, of a platform at home: the machine was connected anew."""
+        """Take the next reading as the first one, of a platform at home: the machine was contacted anew.
+
+        After a doubt about its assembly mode it must be near home indeed.
+        """
         self.relocate()
+        self._observer.forget(self.check.mode)
+        self._from_home = bool(self.assembly.doubt)
         self.end(Outcome.STATE_LOST, "the machine was contacted anew")
         self._readings = ReadingWatch(self.controller.limits)
         self._jogging, self._doubted, self._border = False, "", ""
@@ -377,13 +407,13 @@ class TrajectoryFollower:
         self._change = None
         self.guard.gravity = self._gravity
 
-    def _in_another_mode(self, measured: Measured) -> bool:
-        """Whether the actuators are not where the controller's working mode has them at the measured pose."""
+    def _far_off(self, pose: Array, positions: Array, far: float) -> bool:
+        """Whether actuators are further [rad, characteristic lengths] from those of the working mode at a pose."""
         k = self.controller.kinematics
-        off = self.controller.model.positions(measured.pose) - measured.positions
+        off = self.controller.model.positions(pose) - positions
         turning = k.engine.actuated_turning
         off = np.where(turning, np.remainder(off + np.pi, 2.0 * np.pi) - np.pi, off / k.characteristic_length)
-        return bool((np.abs(off) > _FAR).any())
+        return not (np.abs(off) <= far).all()
 
     def _changing(self, change: ModeChange, time: float, now: float, positions: Array, velocities: Array) -> Action:
         """The action for a reading on the way to another working mode."""
@@ -471,12 +501,23 @@ class TrajectoryFollower:
         if self._change is not None:
             self._readings.believe(positions)
             return self._changing(self._change, time, now, positions, velocities)
+        if self._from_home and not self._far_off(self.controller.kinematics.home, positions, _NEAR):
+            self._from_home = False
+            self._observer.forget(self.check.mode)
+            self.assembly.forget()
         measured = self._observer.observe(positions, velocities)
+        if measured is not None:
+            self.assembly.judge(measured)
+        elif self._observer.singular:
+            self.assembly.lose(positions)
+        if self.assembly.doubt and self.mode in (Mode.WAITING, Mode.STOPPED):
+            return self._leave_alone(now, self.assembly.doubt + ("; " + NOT_HOME if self._from_home else ""))
         if measured is None:
             return self.silent(now, self._observer.reason)
         self._readings.believe(positions)
         self._out_of_touch = False
         self._last = self._believed(time, now, silence, measured)
+        self.assembly.settle(min(max(silence, 0.0), self.guard.max_age), self.mode is Mode.HOLDING)
         return self._last
 
     def _disbelieved(self, now: float, silence: float, doubt: str) -> Action:
@@ -487,8 +528,8 @@ class TrajectoryFollower:
         return self.silent(now, doubt)
 
     def _believed(self, time: float, now: float, silence: float, measured: Measured) -> Action:
-        if self.mode in (Mode.WAITING, Mode.STOPPED) and self._in_another_mode(measured):
-            return self.silent(now, OTHER_MODE)
+        if self.mode in (Mode.WAITING, Mode.STOPPED) and self._far_off(measured.pose, measured.positions, _FAR):
+            return self._leave_alone(now, OTHER_MODE)
         if silence > self.abort_after or self._doubted:
             why = self._doubted or f"no usable reading for {silence:.3g} s"
             self._stop_here(Outcome.STATE_LOST, why, measured)
@@ -540,6 +581,15 @@ class TrajectoryFollower:
         self.mode = Mode.STOPPED
         nothing = np.zeros(len(self.controller.limits.names))
         return Action(self.mode, nothing, self.stray.lost, reference, measured, 0.0, gives_up=True)
+
+    def _leave_alone(self, now: float, reason: str) -> Action:
+        """Send nothing to a platform whose efforts would be those of another place, and throw it."""
+        self.end(Outcome.STATE_LOST, reason)
+        self._let_go, self._jogging = True, False
+        self.mode = Mode.WAITING if self.machine.problem(now) else Mode.STOPPED
+        nothing = np.zeros(len(self.controller.limits.names))
+        reasons = "; ".join(r for r in (self.stray.lost, reason) if r)
+        return Action(self.mode, nothing, reasons, speed=0.0, gives_up=True)
 
     def _felt(self, measured: Measured, now: float) -> Measured:
         """Add the wrench for force laws; where it is unknown, end what moves, and go on once it is known again."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pkm_control.controllers.controller import Measured
 from pkm_kinematics import Kinematics
 from pkm_kinematics.forward.tracker import Tracker
-from pkm_kinematics.status import closes
+from pkm_kinematics.status import Status, closes
 
 Array = NDArray[np.float64]
 
@@ -17,18 +17,25 @@ Array = NDArray[np.float64]
 class PlatformObserver:
     """The measured motion of one machine, which stays in its working and assembly mode.
 
-    `reason` is empty while readings make sense, and otherwise says why the last one was refused. A joint beyond its
-    limit by the give of an end stop is no reason. `pose` (7,) is the one before the first reading, home by default.
+    `reason` is empty while readings make sense, and otherwise says why the last one was refused; the next is taken as
+    one that goes on from the last that was not. A joint beyond its limit, by what an end stop gives, is no reason.
+
+    Args:
+        kinematics: of the robot.
+        pose: of the platform (7,) before the first reading, home by default.
     """
 
     def __init__(self, kinematics: Kinematics, pose: Array | None = None) -> None:
         self._kinematics = kinematics
         self._tracker = Tracker(kinematics, pose)
         self.reason = ""
+        self.singular = False  # a singularity of type 2 lies before the last reading
 
     def forget(self, mode: int = 0) -> None:
-        """Take the next reading as one of a platform that comes from home, or goes on from the last one.
-        Where home is out of reach in the working mode, the last configuration is kept.
+        """Take the next reading as one of a platform that comes from home.
+
+        Args:
+            mode: number of the working mode; where home is out of reach in it, the last configuration is kept.
         """
         home = np.array(self._kinematics.home)
         solution = self._kinematics.inverse(home, mode=mode)
@@ -48,6 +55,7 @@ class PlatformObserver:
         """Motion of platform and joints for positions, velocities (n_actuated,) [rad or m, per s]; None: a `reason`."""
         found = self._tracker.observe(positions, velocities)
         self.reason = "" if closes(found.status) else found.reason
+        self.singular = found.status is Status.SINGULAR
         if not closes(found.status):
             return None
         return Measured(positions, velocities, found.pose, found.twist, found.joints, found.jacobian)

@@ -91,9 +91,19 @@ def jog_to(loop: ControlLoop, pose: Array) -> str:
 
 
 def relocate(loop: ControlLoop) -> str:
-    """Locate the platform from home with the next reading."""
-    loop.follower.relocate()
+    """Look for the platform with the next reading; what is answered is from where, in words."""
+    return loop.follower.relocate()
+
+
+def place(loop: ControlLoop, pose: Array, joints: Array) -> str:
+    """Tell the controller where the platform is: its pose (7,), and the joints (n_joints,) there."""
+    loop.follower.place(pose, joints)
     return ""
+
+
+def in_doubt(loop: ControlLoop) -> str:
+    """Why readings do not tell in which assembly mode the platform is; empty where they do."""
+    return loop.follower.assembly.doubt
 
 
 def go_back(loop: ControlLoop, pose: Array) -> str:

@@ -19,6 +19,7 @@ from pkm_description.introduction import fixed
 
 _PATIENCE = 0.5  # s, for the next reading
 _LOOK = 0.005  # s
+_NAMED = 6  # assembly modes
 
 
 class Operator:
@@ -76,7 +77,7 @@ class Operator:
         return self._ask(requests.jog_to, there)
 
     def recover(self) -> Answer:
-        """Find a lost platform's pose again, or bring a platform outside the limits back inside."""
+        """Find a lost platform again where it was last followed, or bring one that is outside back inside."""
         try:
             loop = self._controls.ready()
             found = self._found_again(loop) if loop.situation.mode is Mode.STOPPED else ""
@@ -114,8 +115,10 @@ class Operator:
         return Answer(not problem, problem)
 
     def _found_again(self, loop: RunningLoop) -> str:
-        """Search for the platform's pose from home; return the outcome."""
-        loop.ask(requests.relocate)
+        """Look for the platform where it was last followed; return what came of it."""
+        doubt = loop.ask(requests.in_doubt)
+        only = self._only_mode(loop, doubt) if doubt else ""
+        before = loop.ask(requests.relocate)
         until = time.monotonic() + _PATIENCE
         while loop.situation.mode is Mode.STOPPED and time.monotonic() < until:
             time.sleep(_LOOK)
@@ -124,4 +127,20 @@ class Operator:
             why = now.action.reason or "no reading comes"
             raise PkmError(f"still stopped: {why}; bring it home by hand, or reset the machine there, and start anew")
         place = ", ".join(fixed(value, 4) for value in now.held[:3])
-        return f"the platform is held at ({place}) m, where readings continue home"
+        return f"the platform is held at ({place}) m, where readings continue {only or before}"
+
+    @staticmethod
+    def _only_mode(loop: RunningLoop, doubt: str) -> str:
+        """Tell the loop the one assembly mode that fits the readings, and return its name.
+
+        Raises:
+            PkmError: there are more, or there may be.
+        """
+        modes = loop.kinematics.forward_all(loop.situation.state.positions)
+        if modes.certified and len(modes) == 1:
+            loop.ask(requests.place, modes[0].pose, modes[0].joints)
+            return f"{modes[0].label}, the one assembly mode that fits them"
+        names = ", ".join([mode.label for mode in modes[:_NAMED]] + ["..."] * (len(modes) > _NAMED))
+        fit = f"{len(modes)} assembly modes{'' if modes.certified else ' or more'} fit its readings ({names})"
+        remedy = "lead it home by hand, reset the machine there, and start anew"
+        raise PkmError(f"nothing is moved, for it is not known where the platform is: {doubt}; {fit}; {remedy}")

@@ -48,3 +48,14 @@ def separation(a, b):
     u, v, t = vector_of(x, y, z, w)
     dx, dy, dz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
     return sqrt(dx * dx + dy * dy + dz * dz), sqrt(u * u + v * v + t * t)
+
+
+@compiled
+def magnitude(jacobian, length):
+    """Norm of Frobenius of a Jacobian (6, n) of a twist, rotations at `length` [m]."""
+    moving, turning = 0.0, 0.0
+    for c in range(jacobian.shape[1]):
+        for r in range(3):
+            moving += jacobian[r, c] * jacobian[r, c]
+            turning += jacobian[r + 3, c] * jacobian[r + 3, c]
+    return sqrt(moving + length * length * turning)

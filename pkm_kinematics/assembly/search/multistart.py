@@ -20,7 +20,7 @@ from pkm_kinematics.assembly.result import Array, AssemblyStatus, SolutionSet
 from pkm_kinematics.assembly.search.closure_system import ClosureSystem
 
 SAME = 1e-6  # difference, in units of the scale, below which two solutions are one
-SAME_SINGULAR = 1e-3  # the same where the Jacobian is singular: such solutions are found less accurately
+SAME_SINGULAR = 1e-3  # the same where the Jacobian of either is singular: such solutions are found less accurately
 SAMPLES = 16  # of a self-motion that are kept
 CHECKS = 40  # starts that meet a solution in a round of a cross-check: one that attracts a tenth of them is not missed
 ROUNDS = 8
@@ -129,13 +129,20 @@ class Collection:
         return float(np.max(np.abs(image - self._images[index])))
 
     def add(self, x: Array, hit: bool = True) -> int | None:
-        """Index of the solution x, a new one if it was not known; None for a point of a self-motion."""
+        """Index of the solution x, a new one if it was not known; None for a point of a self-motion.
+
+        Of an image that is reached in several ways, some of them singular, a regular one is kept.
+        """
         singular = self.system.nullity(x) > 0
         image = None if self.system.image is None else self.system.image(x)
         for index in range(len(self.solutions)):
-            same = SAME_SINGULAR if singular and self.singular[index] else SAME
+            same = SAME_SINGULAR if singular or self.singular[index] else SAME
             if self._difference(x, image, index) < same:
                 self.hits[index] += hit
+                if self.singular[index] and not singular:
+                    self.solutions[index], self.singular[index] = x, False
+                    if image is not None:
+                        self._images[index] = image
                 return index
         if singular and not self.system.is_isolated(x):
             self.samples.append(x)

@@ -18,11 +18,11 @@ from pkm_kinematics.kernels.compiled_rotations import displacement_between
 RATE = 250.0  # Hz
 
 
-def loaded(mass: float) -> Callable[[SimulatedMachine], Callable[[], None]]:
-    """What puts a body on the platform without the controller's knowledge [kg], and takes it off again."""
+def loaded(mass: float, aside: float = 0.0) -> Callable[[SimulatedMachine], Callable[[], None]]:
+    """What puts a body [kg], aside along x [m], on the platform unknown to the controller, and takes it off again."""
 
     def act(machine: SimulatedMachine) -> Callable[[], None]:
-        machine.carry(Inertial(mass, np.zeros(3), 0.01 * mass * np.eye(3)))
+        machine.carry(Inertial(mass, np.array([aside, 0.0, 0.0]), 0.01 * mass * np.eye(3)))
         return lambda: machine.carry(None)
 
     return act
@@ -57,6 +57,10 @@ def fallen(robot: Robot, fall: Callable[[SimulatedMachine], Callable[[], None]])
     robot.wait(0.1)
     over = fall(machine)
     robot.wait(2.0)
+    for _ in range(100):
+        if not machine.twist.any():
+            break
+        robot.wait(0.1)
     assert robot.state.mode is Mode.STOPPED
     assert robot.state.reason
     assert not machine.twist.any()  # its brakes hold it
@@ -96,12 +100,49 @@ def test_who_fell_is_led_back(name: str, fall: Callable[[SimulatedMachine], Call
         assert robot.recover() == "nothing is wrong: the platform stands well"
 
 
-def test_who_fell_through_a_singularity_comes_to_rest_and_is_told_why_not() -> None:
-    """Once it is let go its brakes have it, whatever its readings say then; they do not tell any more where it is."""
+@pytest.mark.parametrize(
+    "fall",
+    [without(0), loaded(1000.0), loaded(2500.0), loaded(2500.0, 0.05)],
+    ids=["a drive without effort", "1 t", "2.5 t", "2.5 t, aside"],
+)
+def test_who_fell_through_a_singularity_is_not_moved(fall: Callable[[SimulatedMachine], Callable[[], None]]) -> None:
+    """Several assembly modes fit its readings, and efforts of one throw who is in another. Led home, it is known."""
     with Robot.simulated("gough_stewart", False, Setup(rate=RATE)) as robot:
-        machine = fallen(robot, without(0))
-        with pytest.raises(RefusedError, match=r"lose hold of the platform .* bring it home by hand, or reset"):
+        machine = fallen(robot, fall)
+        why = r"not known where the platform is: the limbs may have lost hold .* modes fit its readings .*by hand"
+        for _ in range(2):
+            with pytest.raises(RefusedError, match=why):
+                robot.recover()
+            stays(robot, machine)
+        robot.disable()
+        robot.reset()
+        robot.enable()
+        stays(robot, machine)
+        assert "must be led home by hand" in robot.state.reason
+        robot.disable()
+        machine.configure()  # where it was led to
+        robot.reset()
+        robot.enable()
+        robot.wait(0.5)
+        assert robot.state.mode is Mode.HOLDING
+        assert np.abs(displacement_between(machine.pose, robot.kinematics.home)).max() < 1e-3
+
+
+def test_who_was_stretched_through_a_singularity_of_type_1_is_to_be_led_by_hand() -> None:
+    with Robot.simulated("quattro", False, Setup(rate=RATE)) as robot:
+        machine = fallen(robot, loaded(500.0))
+        with pytest.raises(
+            RefusedError, match=r"singularity of type 1: .* must be led back by hand and then recovered"
+        ):
             robot.recover()
-        assert robot.state.mode is Mode.STOPPED
-        robot.wait(1.0)
-        assert not machine.twist.any()
+        assert "by hand" in robot.state.reason
+        assert " old" not in robot.state.reason  # its readings come
+        stays(robot, machine)
+
+
+def stays(robot: Robot, machine: SimulatedMachine) -> None:
+    """Assert that nothing is sent to it."""
+    before = machine.pose.copy()
+    robot.wait(0.5)
+    assert robot.state.mode is Mode.STOPPED
+    np.testing.assert_allclose(machine.pose, before, atol=1e-9)
