@@ -55,6 +55,7 @@ class Machine(ABC):
     modes: tuple[CommandMode, ...] = tuple(CommandMode)  # that commands may have
     real = False  # whether its time passes by itself
     elsewhere = False  # whether its drives get their power from another process, which tells how it is
+    repeated = False  # whether somebody on the way to it repeats the last command until the next one comes
 
     def __init__(self, limits: ActuatorLimits) -> None:
         self.limits = limits

@@ -78,6 +78,7 @@ class ControllerThread:
         settings: ControllerSettings,
         sensor_frame: str,
         command: Callable[[Any, Array], None],
+        repeated: bool = False,
     ) -> None:
         """Begin with a robot, in place of the one before.
 
@@ -86,6 +87,7 @@ class ControllerThread:
             settings: of the controller.
             sensor_frame: of the force-torque sensor.
             command: publishes a command with a stamp.
+            repeated: whether who takes the commands repeats the last one.
         """
         rehearse(build_follower(mechanism, settings), shared_dynamics(mechanism).kinematics)
         follower = build_follower(mechanism, settings)
@@ -94,7 +96,7 @@ class ControllerThread:
         self._settings, self._unread = settings, True
         self._measured = ReadingRate(settings.rate, max(follower.guard.max_age, 0.1))
         limits = follower.controller.limits
-        machine = self._machine = TopicMachine(self._heard, limits, command, sensor_frame)
+        machine = self._machine = TopicMachine(self._heard, limits, command, sensor_frame, repeated)
         loop = ControlLoop(machine, follower, settings.rate)
         if self._heard.said:
             follower.machine.hear(self._heard.said)

@@ -65,6 +65,7 @@ class TopicMachine(Machine):
         limits: of its actuators.
         publish: takes the stamp of the reading that is answered, and the command.
         sensor_frame: of the force-torque sensor.
+        repeated: whether who takes the commands, a forward controller, repeats the last one.
     """
 
     real = elsewhere = True
@@ -75,8 +76,10 @@ class TopicMachine(Machine):
         limits: ActuatorLimits,
         publish: Callable[[Any, Array], None],
         sensor_frame: str,
+        repeated: bool = False,
     ) -> None:
         super().__init__(limits)
+        self.repeated = repeated
         n = len(limits.names)
         self.lifecycle = Lifecycle.ACTIVE  # what it is, the follower hears as the machine says it
         self.stamp: Any = Time()  # of the last reading
