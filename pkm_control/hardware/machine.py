@@ -45,6 +45,7 @@ class Machine(ABC):
     modes: tuple[CommandMode, ...] = tuple(CommandMode)  # that commands may have
     real = False  # whether its time passes by itself
     elsewhere = False  # whether another process powers its drives and reports their state
+    repeated = False  # whether something on the way to it repeats the last command until the next one comes
 
     def __init__(self, limits: ActuatorLimits) -> None:
         self.limits = limits

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +28,7 @@ from pkm_control.loop.watches.machine_watch import MachineWatch
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import OutputEvent, PathEventError
 from pkm_control.space.keep_out import KeepOuts
+from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_kinematics import Kinematics
@@ -193,6 +195,8 @@ class ControlLoop:
             self.machine.step(periods / self.rate)
         except Exception as error:
             done = self._failed(error)
+        if self.machine.repeated and done.action.gives_up:
+            self._part(done.action)
         self._tell_follower()
         self.last = done
         return done
@@ -227,6 +231,21 @@ class ControlLoop:
         nothing = np.zeros(len(self.limits.names))
         state = self.machine.read() if self.last is None else self.last.state
         return Period(state, Action(Mode.STOPPED, nothing, reason, gives_up=True))
+
+    def _part(self, action: Action) -> None:
+        """Leave efforts that carry the weight and no more, for they act until the brakes close.
+
+        What the law asked for last would go on to act: of a platform that strays, all that the drives can give.
+        """
+        before = None if self.last is None else self.last.action
+        follower, guard = self.follower, self.follower.guard
+        if before is None or before.gives_up or before.measured is None or follower.controller.commands != "effort":
+            return
+        pose, weight = (action.measured or before.measured).pose, np.zeros(len(self.limits.names))
+        with suppress(PkmError, FloatingPointError, np.linalg.LinAlgError):
+            found = weight if guard.gravity is None else guard.gravity(pose)
+            weight = found if np.isfinite(found).all() else weight
+        self.machine.write(guard.within(weight))
 
     # What motions do besides moving
 

@@ -203,7 +203,8 @@ class ControllerNode(Node):
         self.tell_payload(0.0, None)
         self._gains = self._used_gains()
         if self._alone is not None:
-            self._alone.build(mechanism, self.settings, force.sensor_frame or mechanism.platform_link, self._command)
+            frame, repeated = force.sensor_frame or mechanism.platform_link, bool(self._value("forward_to"))
+            self._alone.build(mechanism, self.settings, frame, self._command, repeated)
         elif self._shared is not None:
             self._shared.offer_controller(mechanism, self.settings, planning, self._priority, self)
 

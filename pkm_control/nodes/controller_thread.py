@@ -75,8 +75,12 @@ class ControllerThread:
         settings: ControllerSettings,
         sensor_frame: str,
         command: Callable[[Any, Array], None],
+        repeated: bool = False,
     ) -> None:
-        """Begin with a robot, in place of the one before; `command` publishes a command with a stamp."""
+        """Begin with a robot, in place of the one before.
+
+        `command` publishes a command with a stamp; `repeated` tells whether its receiver repeats the last one.
+        """
         rehearse(build_follower(mechanism, settings), shared_dynamics(mechanism).kinematics)
         follower = build_follower(mechanism, settings)
         self.end("a new robot description has come")
@@ -84,7 +88,7 @@ class ControllerThread:
         self._settings, self._unread = settings, True
         self._measured = ReadingRate(settings.rate, max(follower.guard.max_age, 0.1))
         limits = follower.controller.limits
-        machine = self._machine = TopicMachine(self._heard, limits, command, sensor_frame)
+        machine = self._machine = TopicMachine(self._heard, limits, command, sensor_frame, repeated)
         loop = ControlLoop(machine, follower, settings.rate)
         if self._heard.said:
             follower.machine.hear(self._heard.said)

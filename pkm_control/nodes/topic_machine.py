@@ -54,7 +54,9 @@ class MachineTopics:
 
 class TopicMachine(Machine):
     """Reads what is published, and publishes what is written; its time is the clock's, that of readings their stamps.
-    `publish` takes the stamp of the reading that is answered, and the command.
+
+    `publish` takes the stamp of the reading that is answered, and the command; `repeated` tells whether its receiver, a
+    forward controller, repeats the last one.
     """
 
     real = elsewhere = True
@@ -65,8 +67,10 @@ class TopicMachine(Machine):
         limits: ActuatorLimits,
         publish: Callable[[Any, Array], None],
         sensor_frame: str,
+        repeated: bool = False,
     ) -> None:
         super().__init__(limits)
+        self.repeated = repeated
         n = len(limits.names)
         self.lifecycle = Lifecycle.ACTIVE  # the follower gets the true one from the machine
         self.stamp: Any = Time()  # of the last reading
