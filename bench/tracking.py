@@ -33,10 +33,10 @@ from pkm_control.controllers.law_settings import (
     highest_natural_frequency,
 )
 from pkm_control.controllers.laws import make_controller
+from pkm_control.hardware.contact.surroundings import Surroundings
 from pkm_control.hardware.machine import CommandMode
 from pkm_control.hardware.simulated.imperfections import heavier, realistic_encoder
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
-from pkm_control.hardware.surroundings import Surroundings
 from pkm_control.loop.control_loop import ControlLoop, Period
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_control.motion.limits import ActuatorLimits

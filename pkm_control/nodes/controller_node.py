@@ -24,7 +24,7 @@ from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
-from pkm_control.hardware.force_file import read_force_file
+from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop import requests
 from pkm_control.loop.followed_motion import Tolerances

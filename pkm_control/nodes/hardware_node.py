@@ -23,7 +23,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from pkm_control.hardware.force_file import read_force_file
+from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine import Lifecycle
 from pkm_control.hardware.machine_kinds import KINDS, SIMULATED
 from pkm_control.hardware.simulated.drive_parts import Encoder

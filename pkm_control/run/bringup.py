@@ -14,7 +14,7 @@ from pkm_control.command_line import options
 from pkm_control.command_line.outputs import check_host, check_report
 from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION
 from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.hardware.force_file import read_force_file
+from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine_file import check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK, SIMULATED
 from pkm_control.loop.fixed_rate import PRIORITY

@@ -18,7 +18,7 @@ from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.weight import holding_efforts
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.hardware.force_file import read_force_file
+from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine import Machine, untold
 from pkm_control.hardware.machine_file import read_machine_file
 from pkm_control.hardware.machine_kinds import LOOPBACK, SIMULATED

@@ -15,7 +15,7 @@ import yaml
 
 from pkm_control.control_errors import MachineFileError
 from pkm_control.conveyor.conveyor_file import read_conveyors
-from pkm_control.hardware.force_file import read_force_file
+from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine_file import homing_of, read_machine_file, scale_of
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_control.space.tool import read_tools

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.hardware.surroundings import NOTHING, Touch, touched
+from pkm_control.hardware.contact.surroundings import NOTHING, Touch, touched
 from pkm_control.kernels.platform_step import SCRATCH, step_platform
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics

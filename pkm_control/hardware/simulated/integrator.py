@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_control.hardware.contact.surroundings import NOTHING, Touch, touched
 from pkm_control.hardware.simulated.compiled_integrator import CompiledIntegrator, PassingIntegrator
-from pkm_control.hardware.surroundings import NOTHING, Touch, touched
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
 from pkm_dynamics.actuator_dynamics import ActuatorDynamics

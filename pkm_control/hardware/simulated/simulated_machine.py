@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from pkm_control.control_errors import LifecycleError
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_inertia
 from pkm_control.controllers.weight import together
+from pkm_control.hardware.contact.surroundings import STEP, Surroundings
 from pkm_control.hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
 from pkm_control.hardware.simulated.drive_loop import DriveLoop
 from pkm_control.hardware.simulated.drive_parts import Brakes, Encoder, EndStops
 from pkm_control.hardware.simulated.integrator import make_integrator
-from pkm_control.hardware.surroundings import STEP, Surroundings
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.introduction import fixed
 from pkm_description.mechanism import Inertial

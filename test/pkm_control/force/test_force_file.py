@@ -13,9 +13,9 @@ from pkm_control.client import Robot
 from pkm_control.control_errors import MachineFileError
 from pkm_control.controllers.controller import Measured
 from pkm_control.controllers.law_settings import HYBRID
-from pkm_control.hardware.force_file import read_force_file
+from pkm_control.hardware.contact.force_file import read_force_file
+from pkm_control.hardware.contact.surroundings import Plane, Surroundings
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
-from pkm_control.hardware.surroundings import Plane, Surroundings
 from pkm_control.run.simulate_options import Setup
 
 PRESS = 10.0  # N

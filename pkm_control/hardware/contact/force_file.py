@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.force.force_task import AXES, CONTACT_STIFFNESS, STIFFNESS, ForceTask
-from pkm_control.hardware.surroundings import Hole, Plane, Surroundings, peg
+from pkm_control.hardware.contact.surroundings import Hole, Plane, Surroundings, peg
 from pkm_control.yaml_section import Section, read_yaml
 from pkm_description.rotations import rotation_from_rpy
 
