@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.tables import table
 from pkm_control.control_errors import UnequalDrivesError
-from pkm_control.hardware.machine_state import CommandMode
+from pkm_control.hardware.machine import CommandMode
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run.ros2_control import effort_gains

@@ -34,7 +34,7 @@ from pkm_control.controllers.law_settings import (
 )
 from pkm_control.controllers.laws import make_controller
 from pkm_control.hardware.contact.surroundings import Surroundings
-from pkm_control.hardware.machine_state import CommandMode
+from pkm_control.hardware.machine import CommandMode
 from pkm_control.hardware.simulated.imperfections import heavier, realistic_encoder
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop, Period

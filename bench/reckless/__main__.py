@@ -26,7 +26,7 @@ import numpy as np
 from bench.reckless.judge import LOOKS, SHARE, Judge
 from bench.reckless.motions import Course, Draw, moves
 from bench.tables import table
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.jogging import Jog
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory

@@ -22,14 +22,14 @@ from bench.tables import table
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.law_settings import NATURAL_FREQUENCY, highest_natural_frequency
 from pkm_control.controllers.weight import holding_efforts
-from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.machine import Lifecycle
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.follower import TrajectoryFollower
-from pkm_control.loop.jog import RENEWAL
+from pkm_control.loop.guard import EffortGuard
+from pkm_control.loop.jogging import RENEWAL
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.motion import Action, Motion
 from pkm_control.loop.recovery import RecoveryError, go_back, way_back
-from pkm_control.loop.watches.guard import EffortGuard
 from pkm_control.motion.braking import Braking
 from pkm_control.motion.curve_check import rounded
 from pkm_control.motion.limits import ActuatorLimits

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.jogging import Jog
 from pkm_control.motion.actuator_path import ActuatorPath
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from pkm_control.loop.follower import TrajectoryFollower
+from pkm_control.loop.mode_change import ModeChange
 from pkm_control.loop.recovery import change_on, plan_change
-from pkm_control.loop.working_mode.mode_change import ModeChange
 
 
 def seen(follower: TrajectoryFollower) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pkm_control.client.state import RobotState
 from pkm_control.client.task import Result
 from pkm_control.conveyor.conveyor import BeltState, Conveyor
-from pkm_control.loop.motion import Tolerances
+from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.operation.answer import Answer
 from pkm_control.operation.motion_points import MotionPoints

@@ -23,8 +23,8 @@ from pkm_control.client.state import RobotState
 from pkm_control.client.task import Result, Task
 from pkm_control.conveyor.boarding import Boarding
 from pkm_control.conveyor.conveyor import BeltState
+from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.motion import Tolerances
 from pkm_control.loop.requests import PAUSED
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named

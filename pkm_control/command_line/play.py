@@ -15,11 +15,10 @@ from pkm_control.command_line.one_process import Interruption, run_in_one_proces
 from pkm_control.command_line.outputs import check_report
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware.drives import Drives
-from pkm_control.hardware.machine import Machine
+from pkm_control.hardware.machine import Lifecycle, Machine
+from pkm_control.hardware.machine_drives import Drives
 from pkm_control.hardware.machine_file import MachineFile, check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import LOOPBACK
-from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.make_machine import limits_of, make_drives, make_machine
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.fixed_rate import FixedRateLoop

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from pkm_control.control_errors import LifecycleError
 from pkm_control.controllers.position_limiter import PositionLimiter
 from pkm_control.hardware.drivers.driver import DeviceError, GivenUpError, Reading
-from pkm_control.hardware.drives import Drives
 from pkm_control.hardware.homing import Homing, HomingError
-from pkm_control.hardware.machine import EMERGENCY_STOP, Machine, untold
-from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
-from pkm_control.loop.watches.reading_watch import ReadingWatch
+from pkm_control.hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState, untold
+from pkm_control.hardware.machine_drives import Drives
+from pkm_control.loop.follower_watches import ReadingWatch
 from pkm_control.motion.limits import ActuatorLimits
 
 Array = NDArray[np.float64]

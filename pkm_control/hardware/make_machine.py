@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from pkm_control.hardware.driven_machine import DrivenMachine
-from pkm_control.hardware.drives import Drives
+from pkm_control.hardware.machine_drives import Drives
 from pkm_control.hardware.machine_file import MachineFile, check_kind, read_machine_file
 from pkm_control.hardware.machine_kinds import KINDS, LOOPBACK
 from pkm_control.motion.limits import ActuatorLimits

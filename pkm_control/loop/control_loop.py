@@ -18,19 +18,20 @@ from numpy.typing import NDArray
 from pkm_control.controllers.controller import Controller
 from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.drivers.driver import GIVEN_UP
-from pkm_control.hardware.machine import EMERGENCY_STOP, Machine
-from pkm_control.hardware.machine_state import Lifecycle, MachineState
+from pkm_control.hardware.machine import EMERGENCY_STOP, Lifecycle, Machine, MachineState
+from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.follower import TrajectoryFollower
+from pkm_control.loop.follower_watches import MachineWatch
+from pkm_control.loop.guard import guard_of
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.motion import Action
-from pkm_control.loop.watches.guard import guard_of
-from pkm_control.loop.watches.machine_watch import MachineWatch
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import OutputEvent, PathEventError
+from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_control.space.keep_out import KeepOuts
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics
+from pkm_dynamics.actuator_dynamics import ActuatorDynamics
 from pkm_kinematics import Kinematics
 
 Array = NDArray[np.float64]
@@ -263,3 +264,29 @@ class ControlLoop:
         for problem in (self.machine.output_problem(name) for name in names):
             if problem:
                 raise PathEventError(problem)
+
+
+def rehearse(follower: TrajectoryFollower, kinematics: Kinematics) -> None:
+    """Warm up a follower that serves nothing else, at home and at rest, with a controller and a guard of its own.
+    What is compiled, loaded or imported with the first call is so before time matters.
+    """
+    home, still = np.tile(kinematics.home, (2, 1)), np.zeros((2, 6))
+    positions = np.asarray(kinematics.inverse(home).actuated[0], dtype=np.float64)
+    rates = np.zeros_like(positions)
+    follower.force.hear(np.zeros(6), math.inf)  # as long as it lasts
+    follower.update(0.0, 0.0, positions, rates)
+    motion = Motion(PointTrajectory(np.array((0.0, 0.1)), home, still, still), 0.0)
+    follower.check.refusal(motion.trajectory)
+    follower.check.braking(motion.trajectory)
+    follower.follow(motion)
+    follower.effects.on_payload(Inertial(1e-9))
+    for time in np.arange(0.0, 0.2, 0.01):
+        follower.update(float(time), float(time), positions, rates)
+    follower.effects.on_payload(None)
+    kinematics.nearest(home[0])  # what poses that cannot be reached take
+    for time in np.arange(0.2, 0.3, 0.01):
+        follower.steer(np.full(6, 1e-6), float(time))
+        follower.update(float(time), float(time), positions, rates)
+    if len(positions) == kinematics.mobility and kinematics.constant_space:
+        ActuatorDynamics(follower.controller.dynamics).forward_jacobian()  # what a change of the working mode takes
+    follower.silent(0.3 + 2.0 * follower.abort_after)

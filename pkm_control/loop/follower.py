@@ -12,18 +12,15 @@ from numpy.typing import NDArray
 from pkm_control.controllers.controller import Controller, Measured, Reference
 from pkm_control.conveyor.belt import Belt
 from pkm_control.conveyor.riding import Passenger, RidingTrajectory
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.assembly_watch import CROSSED, AssemblyWatch
+from pkm_control.loop.followed_motion import Action, Motion
+from pkm_control.loop.follower_watches import ForceWatch, MachineWatch, ReadingWatch, StrayWatch
+from pkm_control.loop.guard import Guard
+from pkm_control.loop.jogging import Jog
+from pkm_control.loop.mode_change import InMode, ModeChange
 from pkm_control.loop.modes import Mode, Outcome, unready_to_jog
-from pkm_control.loop.motion import Action, Motion
 from pkm_control.loop.path_clock import PathClock
 from pkm_control.loop.platform_observer import PlatformObserver
-from pkm_control.loop.watches.assembly_watch import CROSSED, AssemblyWatch
-from pkm_control.loop.watches.force_watch import ForceWatch
-from pkm_control.loop.watches.guard import Guard
-from pkm_control.loop.watches.machine_watch import MachineWatch
-from pkm_control.loop.watches.reading_watch import ReadingWatch
-from pkm_control.loop.watches.stray_watch import StrayWatch
-from pkm_control.loop.working_mode.mode_change import InMode, ModeChange
 from pkm_control.motion.curve_check import MOVING, CurveCheck
 from pkm_control.motion.path_events import Effects
 from pkm_control.space.keep_out import KeepOuts

@@ -30,14 +30,13 @@ from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.conveyor.conveyor import BeltState
-from pkm_control.hardware.machine import untold
-from pkm_control.hardware.machine_state import Lifecycle, MachineState
+from pkm_control.hardware.machine import Lifecycle, MachineState, untold
 from pkm_control.loop import requests
 from pkm_control.loop.channel import LENGTH, Channel, Kind
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.followed_motion import Action, Motion
+from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.motion import Action, Motion
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
 from pkm_control.loop.scheduling import Watchdog
 from pkm_control.loop.served_loop import serve_alone

@@ -11,7 +11,7 @@ from typing import Any
 
 from pkm_control.conveyor.conveyor import BeltState
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.jogging import Jog
 from pkm_control.loop.running_loop import LoopEndedError, RunningLoop, Situation
 from pkm_control.loop.scheduling import LoopScheduling
 from pkm_control.motion.curve_check import CurveCheck

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.loop.follower import HALTED, TrajectoryFollower
-from pkm_control.loop.jog import LOW
+from pkm_control.loop.jogging import LOW
+from pkm_control.loop.mode_change import InMode, ModeChange
+from pkm_control.loop.mode_way import ModeWay, ModeWays
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import RunningLoop
-from pkm_control.loop.working_mode.mode_change import InMode, ModeChange
-from pkm_control.loop.working_mode.mode_way import ModeWay, ModeWays
 from pkm_description.errors import PkmError
 
 Array = NDArray[np.float64]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.conveyor.conveyor import BeltState, Conveyor
-from pkm_control.hardware.machine_state import MachineState
-from pkm_control.loop.jog import Jog
+from pkm_control.hardware.machine import MachineState
+from pkm_control.loop.followed_motion import Action
+from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.motion import Action
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_description.errors import PkmError
 from pkm_kinematics import Kinematics

@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pkm_control import ending_signals
-from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.machine import Lifecycle
 from pkm_control.loop import requests
 from pkm_control.loop.channel import Channel, Kind
-from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.control_loop import ControlLoop, rehearse
 from pkm_control.loop.fixed_rate import FixedRateLoop
+from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.loop_thread import Request, situation_of
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.motion import Motion
-from pkm_control.loop.rehearsal import rehearse
 from pkm_control.loop.running_loop import LoopEndedError
 from pkm_control.loop.scheduling import LoopScheduling, settle
 from pkm_control.loop.shared_rows import Marks, Rows, Texts

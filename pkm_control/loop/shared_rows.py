@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.hardware.machine_state import Lifecycle
-from pkm_control.loop.motion import Motion
+from pkm_control.hardware.machine import Lifecycle
+from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.running_loop import Situation
 from pkm_description.errors import shortened
 

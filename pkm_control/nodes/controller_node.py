@@ -27,16 +27,16 @@ from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENC
 from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.loop import requests
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.followed_motion import Tolerances
+from pkm_control.loop.jogging import Jog
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.motion import Tolerances
 from pkm_control.loop.running_loop import RunningLoop, Situation
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.controller_thread import ControllerThread
 from pkm_control.nodes.conveyor_topics import ConveyorTopics
+from pkm_control.nodes.loop_monitor import realtime_priority
 from pkm_control.nodes.operator_services import OperatorServices
-from pkm_control.nodes.realtime import realtime_priority
 from pkm_control.nodes.shared_loop import SharedLoop
 from pkm_control.operation.controls import Controls
 from pkm_control.operation.goal_queue import START_DELAY, START_TOLERANCE, GoalQueue, GoalRequest

@@ -11,14 +11,13 @@ from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 
 from pkm_control.loop import requests
-from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.control_loop import ControlLoop, rehearse
 from pkm_control.loop.fixed_rate import AIR, OVERLOADED, sleep_precisely
+from pkm_control.loop.follower_watches import ReadingRate
 from pkm_control.loop.loop_thread import LoopThread
-from pkm_control.loop.rehearsal import rehearse
 from pkm_control.loop.running_loop import Situation
 from pkm_control.loop.scheduling import settle
-from pkm_control.loop.watches.reading_rate import ReadingRate
-from pkm_control.nodes.realtime import loop_scheduling
+from pkm_control.nodes.loop_monitor import loop_scheduling
 from pkm_control.nodes.topic_machine import MachineTopics, TopicMachine
 from pkm_control.operation.controls import Controls
 from pkm_control.run.robot_loop import ControllerSettings, build_follower

@@ -24,16 +24,14 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from pkm_control.hardware.contact.force_file import read_force_file
+from pkm_control.hardware.machine import Lifecycle
 from pkm_control.hardware.machine_kinds import KINDS, SIMULATED
-from pkm_control.hardware.machine_state import Lifecycle
-from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.drive_parts import Encoder
 from pkm_control.loop import requests
 from pkm_control.loop.running_loop import Situation
 from pkm_control.loop.scheduling import settle
-from pkm_control.nodes.joint_state_rows import states_message
-from pkm_control.nodes.loop_monitor import LoopMonitor
-from pkm_control.nodes.machine_thread import MachineThread
-from pkm_control.nodes.realtime import loop_scheduling, realtime_priority
+from pkm_control.nodes.loop_monitor import LoopMonitor, loop_scheduling, realtime_priority
+from pkm_control.nodes.machine_thread import MachineThread, states_message
 from pkm_control.nodes.shared_loop import SharedLoop
 from pkm_control.nodes.stop_thread import StopThread
 from pkm_control.run.robot_loop import MachineSettings, build_machine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publishes once a second how well a loop keeps its period."""
+"""How well a loop keeps its period, published once a second, and the parameter of its priority."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 from rclpy.node import Node
 from rclpy.time import Time
 
-from pkm_control.loop.fixed_rate import statistics
+from pkm_control.loop.fixed_rate import PRIORITY, statistics
+from pkm_control.loop.scheduling import LoopScheduling
 from pkm_description.ros import topics
+from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer
 from pkm_interfaces.msg import LoopStatistics
 
@@ -63,3 +65,14 @@ class LoopMonitor:
         ago = round(1e9 * (time.monotonic() - wakes[-1]))  # the stamp is that of the last cycle which is counted
         self.last.header.stamp = Time(nanoseconds=max(0, self._node.get_clock().now().nanoseconds - ago)).to_msg()
         self._out.publish(self.last)
+
+
+def realtime_priority(node: Node) -> int:
+    """Declare the parameter; return its value."""
+    text = "SCHED_FIFO priority of the loop, where permitted; 0: ordinary scheduling"
+    return int(declare(node, "realtime_priority", PRIORITY, text, (0, 98), fixed=True))
+
+
+def loop_scheduling(node: Node, priority: int) -> LoopScheduling:
+    """The scheduling of a loop's thread in a node's process."""
+    return LoopScheduling(priority, node.get_logger().info)

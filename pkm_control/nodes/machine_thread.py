@@ -25,19 +25,26 @@ from numpy.typing import NDArray
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from sensor_msgs.msg import JointState
 
 from pkm_control.hardware.drivers.driver import GIVEN_UP
-from pkm_control.hardware.machine import EMERGENCY_STOP, Machine
-from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
+from pkm_control.hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.scheduling import LoopScheduling
-from pkm_control.nodes.command_inbox import CommandInbox
-from pkm_control.nodes.effects_inbox import EffectsInbox
-from pkm_control.nodes.joint_state_rows import states_message
 from pkm_control.nodes.loop_monitor import LoopMonitor
+from pkm_control.nodes.machine_inboxes import CommandInbox, EffectsInbox
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.stamps import FollowingStamps
 from pkm_description.ros.streams.raw_rows import RowPublisher
+
+
+def states_message(names: list[str], stamp: Any, numbers: NDArray[np.float64]) -> JointState:
+    """A message of positions, velocities and efforts, concatenated in `numbers`."""
+    position, velocity, effort = np.split(numbers, 3)
+    message = JointState(name=names, position=position, velocity=velocity, effort=effort)
+    message.header.stamp = stamp
+    return message
+
 
 # Of a joint's range: commanded positions further from where the joint is are old targets, before others were taken.
 _FIRST_STEP = 0.002  # since the drives are on, where the commander begins at its reading

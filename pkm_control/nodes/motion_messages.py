@@ -15,7 +15,7 @@ from trajectory_msgs.msg import MultiDOFJointTrajectory
 
 from pkm_control.controllers.controller import Reference
 from pkm_control.conveyor.conveyor import Ride
-from pkm_control.loop.motion import Action, Motion, Tolerances
+from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.motion import path_events as events
 from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError

@@ -26,11 +26,10 @@ from rclpy.task import Future
 from pkm_control.command_line.measured import said_fault, say_cut_off, say_measured
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes.motion_player import about
-from pkm_control.nodes.motion_player.loop_figures import loop_figures
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
-from pkm_control.nodes.motion_player.requests import TIMED, WITHIN, Planning, PlanningError, requested
-from pkm_control.nodes.motion_player.run_streams import RunStreams
-from pkm_control.nodes.motion_player.silences import Silences
+from pkm_control.nodes.motion_player.requested_motions import TIMED, WITHIN, Planning, PlanningError, requested
+from pkm_control.nodes.motion_player.run_streams import RunStreams, loop_figures
+from pkm_control.nodes.silences import Silences
 from pkm_control.report.recording import Run
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report

@@ -21,7 +21,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from pkm_control.nodes.motion_player import about
-from pkm_control.nodes.page.page_operations import PageOperations
+from pkm_control.nodes.page_operations import PageOperations
 from pkm_control.operation.answer import Answer
 from pkm_control.view.admission import OPERATE
 from pkm_control.view.jog_space import JogSpace

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from builtin_interfaces.msg import Time
 from rclpy.node import Node
 
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.jogging import Jog
 from pkm_control.loop.loop_process import LoopProcess
 from pkm_control.loop.running_loop import RunningLoop, Situation
 from pkm_control.motion.curve_check import CurveCheck

@@ -15,8 +15,7 @@ from lifecycle_msgs.msg import State
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_control.hardware.machine import Machine
-from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
+from pkm_control.hardware.machine import CommandMode, Lifecycle, Machine, MachineState
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.errors import PkmError
 from pkm_description.mechanism import Array

@@ -15,9 +15,9 @@ from pkm_control.control_errors import GoalError
 from pkm_control.conveyor.conveyor import conveyor_named
 from pkm_control.conveyor.riding import RidingTrajectory
 from pkm_control.loop import requests
+from pkm_control.loop.followed_motion import Motion, Tolerances
 from pkm_control.loop.follower import CHANGING, HALTED
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.motion import Motion, Tolerances
 from pkm_control.loop.running_loop import RunningLoop
 from pkm_control.motion.path_events import PathEvents
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError

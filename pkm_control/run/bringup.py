@@ -296,7 +296,7 @@ NODES = (
     NodeSpec(
         "joystick",
         "joystick_node",
-        "pkm_control.nodes.joystick.joystick_node",
+        "pkm_control.nodes.joystick_node",
         wanted=_is("joystick", "true"),
         needed=False,
     ),

@@ -20,8 +20,8 @@ from pkm_control.hardware.make_machine import limits_by_file
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import STALE_PERIODS, ControlLoop, Period
 from pkm_control.loop.fixed_rate import FixedRateLoop
+from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.motion import Motion
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.files.motion_file import MotionFile
 from pkm_control.motion.limits import ActuatorLimits

@@ -26,9 +26,9 @@ from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.machine_kinds import SIMULATED
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.loop.control_loop import rehearse
 from pkm_control.loop.follower import TrajectoryFollower
-from pkm_control.loop.rehearsal import rehearse
-from pkm_control.loop.watches.guard import guard_of
+from pkm_control.loop.guard import guard_of
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.run import bringup
 from pkm_control.run.main_job import planned

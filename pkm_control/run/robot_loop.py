@@ -6,7 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pkm_control.controllers.law_settings import DAMPING, LAWS, NATURAL_FREQUENCY, POSITION, highest_natural_frequency
+from pkm_control.controllers.law_settings import (
+    DAMPING,
+    FORCE_LAWS,
+    LAWS,
+    NATURAL_FREQUENCY,
+    POSITION,
+    highest_natural_frequency,
+)
 from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.weight import holding_efforts
 from pkm_control.conveyor.belt import Belt
@@ -14,19 +21,23 @@ from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.hardware.contact.force_file import read_force_file
 from pkm_control.hardware.machine import Machine, untold
 from pkm_control.hardware.machine_file import read_machine_file
-from pkm_control.hardware.machine_kinds import SIMULATED
+from pkm_control.hardware.machine_kinds import LOOPBACK, SIMULATED
 from pkm_control.hardware.make_machine import limits_by_file, make_drives, make_machine
-from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.drive_parts import Encoder
 from pkm_control.hardware.simulated.imperfections import realistic_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.follower import TrajectoryFollower
-from pkm_control.loop.watches.guard import guard_of
+from pkm_control.loop.guard import guard_of
 from pkm_control.motion.limits import ActuatorLimits
+from pkm_control.motion.planning import MotionPlanner
+from pkm_control.run.simulate_options import Setup
 from pkm_control.space.keep_out_file import read_keep_outs
 from pkm_description.load import shared_mechanism
 from pkm_description.mechanism import Array, Inertial, Mechanism
+from pkm_dynamics import Dynamics
 from pkm_dynamics.dynamics import shared_dynamics
+from pkm_kinematics import Kinematics
 
 Fallback = Literal["zero", "gravity"]
 
@@ -158,3 +169,40 @@ def build_robot_loop(text: str, machine: MachineSettings, controller: Controller
     """Make the loop of a robot's description (URDF+), its machine unconfigured; a PkmError says why it cannot be."""
     mechanism = shared_mechanism(text)
     return ControlLoop(build_machine(mechanism, machine), build_follower(mechanism, controller), controller.rate)
+
+
+def build_loop(mechanism: Mechanism, setup: Setup, dynamics: Dynamics | None = None) -> ControlLoop:
+    """Connect machine, law, guard and follower of a setup; the machine is not configured. With the law `position` it is
+    a loopback, whose readings are its commands.
+    """
+    dynamics = dynamics or Dynamics(Kinematics(mechanism))
+    force, limits = read_force_file(setup.force_file), ActuatorLimits.of(mechanism)
+    controller = make_controller(
+        setup.controller,
+        dynamics,
+        limits,
+        1.0 / setup.rate,
+        setup.natural_frequency,
+        setup.damping,
+        task=force.task,
+    )
+    machine: Machine
+    if setup.controller == POSITION:
+        machine = make_machine(LOOPBACK, dynamics.kinematics, None)
+    else:
+        payload = Inertial(mass=setup.hidden_payload) if setup.hidden_payload > 0.0 else None
+        if setup.realistic:
+            machine = realistic_machine(mechanism, payload=payload)
+        else:
+            machine = SimulatedMachine(dynamics, limits, payload=payload)
+        if setup.force_file or setup.controller in FORCE_LAWS:
+            machine.surround(force.surroundings)
+    loop = ControlLoop.of(machine, controller, setup.rate, setup.delay, read_keep_outs(setup.keep_out_file))
+    loop.follower.belts.update({one.name: Belt(one) for one in read_conveyors(setup.conveyor_file)})
+    return loop
+
+
+def planner_of(loop: ControlLoop, setup: Setup) -> MotionPlanner:
+    """The planner of a loop's motions, which leaves the controller its reserve and avoids the loop's keep-outs."""
+    space = loop.follower.check.space
+    return MotionPlanner(loop.kinematics, loop.dynamics, loop.limits, reserve=setup.reserve, space=space)

@@ -17,8 +17,8 @@ from pkm_control.report.recording import ENDING_OTHERS
 from pkm_control.report.report import Report
 from pkm_control.report.report_files import publish_report
 from pkm_control.run.main_job import plan_cycle, run_motion, switch_on
+from pkm_control.run.robot_loop import build_loop, planner_of
 from pkm_control.run.simulate_options import Options
-from pkm_control.run.simulated_robot import build_loop, planner_of
 from pkm_control.view.viewer_process import ViewerProcess
 from pkm_description.mechanism import Mechanism
 from pkm_description.progress import progress

@@ -13,14 +13,14 @@ NODES = {
     "kinematics_node": "pkm_kinematics.ros.kinematics_node",
     "dynamics_node": "pkm_dynamics.ros.dynamics_node",
     "layers_node": "pkm_analysis.ros.layers_node",
-    "joystick_node": "pkm_control.nodes.joystick.joystick_node",
+    "joystick_node": "pkm_control.nodes.joystick_node",
     "page_node": "pkm_control.nodes.page_node",
     "motion_player_node": "pkm_control.nodes.motion_player_node",
     "controller_node": "pkm_control.nodes.controller_node",
     "control_node": "pkm_control.nodes.control_node",
     "hardware_node": "pkm_control.nodes.hardware_node",
     "description_node": "pkm_description.ros.description_node",
-    "machine_watch_node": "pkm_control.nodes.manager.machine_watch_node",
+    "machine_watch_node": "pkm_control.nodes.machine_watch_node",
 }
 """Modules by the names of their executables, each with a `main`."""
 

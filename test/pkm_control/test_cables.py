@@ -16,7 +16,7 @@ from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.weight import holding_efforts
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.watches.guard import guard_of
+from pkm_control.loop.guard import guard_of
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits

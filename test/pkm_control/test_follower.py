@@ -8,11 +8,11 @@ import pytest
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
+from pkm_control.loop.follower_watches import MachineWatch
+from pkm_control.loop.guard import EffortGuard
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.motion import Action, Motion, Tolerances
-from pkm_control.loop.watches.guard import EffortGuard
-from pkm_control.loop.watches.machine_watch import MachineWatch
 from pkm_control.motion.braking import Braking
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory

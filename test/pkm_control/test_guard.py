@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from pkm_control.loop.watches.guard import EffortGuard
+from pkm_control.loop.guard import EffortGuard
 
 LIMITS = np.array([10.0, 20.0, 30.0])
 POSE = np.array([0.0, 0.0, -0.8, 0.0, 0.0, 0.0, 1.0])

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from pkm_control.hardware.simulated.drive_loop import DriveLoop
-from pkm_control.hardware.simulated.encoder import Encoder
-from pkm_control.hardware.simulated.end_stops import EndStops
+from pkm_control.hardware.simulated.drive_parts import Encoder, EndStops
 
 INERTIA = np.array([0.5])
 NONE = np.zeros(1)

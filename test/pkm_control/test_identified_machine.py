@@ -11,7 +11,7 @@ import yaml
 
 from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Reference
-from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.drive_parts import Encoder
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.platform_observer import PlatformObserver
 from pkm_description.mechanism import Inertial

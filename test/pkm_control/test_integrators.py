@@ -5,10 +5,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from pkm_control.hardware.simulated.actuator_integrator import ActuatorIntegrator
 from pkm_control.hardware.simulated.compiled_integrator import CompiledIntegrator
-from pkm_control.hardware.simulated.general_integrator import GeneralIntegrator
-from pkm_control.hardware.simulated.integrator import make_integrator
+from pkm_control.hardware.simulated.integrator import ActuatorIntegrator, GeneralIntegrator, make_integrator
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.kernels.platform_step import attitude_rate
 from pkm_control.motion.limits import ActuatorLimits

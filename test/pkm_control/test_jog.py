@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.loop.jog import LINEAR
+from pkm_control.loop.jogging import LINEAR
 from pkm_control.loop.modes import Mode
 from pkm_description.errors import PkmError
 from pkm_kinematics.kernels.compiled_rotations import displace, displacement_between

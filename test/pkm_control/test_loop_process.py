@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
-from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.machine import Lifecycle
 from pkm_control.loop import requests
 from pkm_control.loop.control_loop import ControlLoop
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.jogging import Jog
 from pkm_control.loop.loop_process import LoopProcess
 from pkm_control.loop.modes import Mode, Outcome
 from pkm_control.loop.running_loop import LoopEndedError
@@ -210,7 +210,7 @@ from pkm_control.loop import requests
 from pkm_control.run.robot_loop import ControllerSettings, MachineSettings, build_robot_loop
 from pkm_description import load_mechanism
 from pkm_dynamics.dynamics import shared_dynamics
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.jogging import Jog
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.limits import ActuatorLimits
 mechanism = load_mechanism(sys.argv[1])

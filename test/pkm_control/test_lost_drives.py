@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.hardware.machine_state import CommandMode, Lifecycle
-from pkm_control.hardware.simulated.brakes import Brakes
+from pkm_control.hardware.machine import CommandMode, Lifecycle
+from pkm_control.hardware.simulated.drive_parts import Brakes
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.mechanism import Array

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from pkm_control.controllers.pd_gravity import PdGravity
-from pkm_control.hardware.machine_state import Lifecycle
-from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.machine import Lifecycle
+from pkm_control.hardware.simulated.drive_parts import Encoder
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.motion.files.motion_file import parse_motion, read_motion_file

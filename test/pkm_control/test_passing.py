@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pkm_control.hardware.simulated.passing_integrator import PassingIntegrator
+from pkm_control.hardware.simulated.compiled_integrator import PassingIntegrator
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_dynamics import Dynamics

@@ -16,9 +16,9 @@ from pkm_control.controllers.computed_torque import ComputedTorque
 from pkm_control.controllers.controller import Measured, Reference
 from pkm_control.controllers.weight import holding_efforts, payload_wrench, together
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
+from pkm_control.loop.followed_motion import Motion
+from pkm_control.loop.mode_change import ModeChange
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.motion import Motion
-from pkm_control.loop.working_mode.mode_change import ModeChange
 from pkm_control.motion.files.motion_file import parse_motion
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.path_events import (

@@ -13,15 +13,15 @@ import pytest
 
 from pkm_control.controllers.laws import make_controller
 from pkm_control.controllers.position_limiter import PositionLimiter
+from pkm_control.hardware.machine import CommandMode
 from pkm_control.hardware.machine_kinds import LOOPBACK
-from pkm_control.hardware.machine_state import CommandMode
 from pkm_control.hardware.make_machine import make_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.loop.control_loop import ControlLoop
+from pkm_control.loop.followed_motion import Action, Motion, Tolerances
 from pkm_control.loop.follower import TrajectoryFollower
+from pkm_control.loop.guard import PositionGuard
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.motion import Action, Motion, Tolerances
-from pkm_control.loop.watches.guard import PositionGuard
 from pkm_control.motion.files.default_motion import motion_named
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.planning import MotionPlanner

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pkm_control.loop.watches.reading_rate import ReadingRate
+from pkm_control.loop.follower_watches import ReadingRate
 
 
 def test_it_finds_the_rate_that_there_is() -> None:

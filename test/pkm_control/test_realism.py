@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pkm_control import realism
-from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.drive_parts import Encoder
 from pkm_control.hardware.simulated.imperfections import heavier, realistic_encoder, realistic_machine
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.files.default_motion import motion_named

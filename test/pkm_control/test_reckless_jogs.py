@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import cumulative_trapezoid
 
 from bench.reckless.jogs import JOGS, OVER, ROBOTS, STOPS, Robot, Tally
-from pkm_control.loop.motion import Motion
+from pkm_control.loop.followed_motion import Motion
 from pkm_control.motion.point_trajectory import PointTrajectory
 from pkm_description.mechanism import Array
 from pkm_kinematics.kernels.compiled_rotations import displace

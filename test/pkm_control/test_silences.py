@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pkm_control.nodes.motion_player.silences import Silences
+from pkm_control.nodes.silences import Silences
 
 
 def test_silences_are_told_once_each() -> None:

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from pkm_control.control_errors import LifecycleError
-from pkm_control.hardware.machine_state import CommandMode, Lifecycle
-from pkm_control.hardware.simulated.brakes import CAPACITY
-from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.machine import CommandMode, Lifecycle
+from pkm_control.hardware.simulated.drive_parts import CAPACITY, Encoder
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_description.mechanism import Inertial
 from pkm_dynamics import Dynamics

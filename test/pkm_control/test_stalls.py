@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bench.reckless import jogs
+from pkm_control.loop.followed_motion import Action, Motion
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.loop.motion import Action, Motion
 from pkm_control.motion.planning import MotionPlanner
 from pkm_control.operation.motion_points import MotionPoints
 from pkm_description.errors import PkmError

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from pkm_control.nodes.manager.health import Health
+from pkm_control.nodes.silences import Health
 
 
 def test_a_stream_that_never_spoke_is_silent() -> None:

@@ -15,7 +15,7 @@ from rcl_interfaces.msg import Log
 
 from pkm_control.loop.modes import Outcome
 from pkm_control.nodes import motion_player_node
-from pkm_control.nodes.motion_player import about, requests
+from pkm_control.nodes.motion_player import about, requested_motions
 from pkm_control.nodes.motion_player.motion_run import MotionRun, Order
 from pkm_control.nodes.motion_player_node import MotionPlayer
 from pkm_description import load_mechanism
@@ -186,13 +186,13 @@ def test_planning_that_takes_long_is_told_and_begins_nothing_unasked(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = threading.Event()
-    planned = requests.planned
+    planned = requested_motions.planned
 
     def slowly(*given: Any) -> Any:
         release.wait(20.0)
         return planned(*given)
 
-    monkeypatch.setattr(requests, "planned", slowly)
+    monkeypatch.setattr(requested_motions, "planned", slowly)
     player = ready(graph, motion="none")
     began = time.monotonic()
     answer = play(graph, "circle")

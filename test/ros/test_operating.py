@@ -15,7 +15,7 @@ from sensor_msgs.msg import Joy
 from std_srvs.srv import Trigger
 
 from pkm_control.loop.modes import Mode, Outcome
-from pkm_control.nodes.joystick.joystick_node import JoystickNode
+from pkm_control.nodes.joystick_node import JoystickNode
 from pkm_control.nodes.motion_messages import duration_message
 from pkm_control.run.runner import ProcessGroup
 from pkm_description.ros import messages, topics

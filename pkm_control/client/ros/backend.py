@@ -16,7 +16,7 @@ from pkm_control.client.ros.link import RosLink
 from pkm_control.conveyor.conveyor import BeltState, Conveyor, conveyor_named
 from pkm_control.conveyor.conveyor_file import read_conveyors
 from pkm_control.hardware.make_machine import limits_by_file
-from pkm_control.loop.motion import Tolerances
+from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.nodes import motion_messages
 from pkm_control.operation.motion_points import MotionPoints

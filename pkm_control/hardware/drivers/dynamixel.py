@@ -17,10 +17,9 @@ import serial
 from dynamixel_sdk import COMM_SUCCESS, GroupSyncRead, GroupSyncWrite, PacketHandler, PortHandler
 from numpy.typing import NDArray
 
-from pkm_control.hardware.drivers.device_limits import FASTER, DeviceLimits, device_limits
 from pkm_control.hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
-from pkm_control.hardware.drives import Drives
-from pkm_control.hardware.machine_file import MachineFile, homing_of, scale_of
+from pkm_control.hardware.machine_drives import Drives
+from pkm_control.hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
 from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]

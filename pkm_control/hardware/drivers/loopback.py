@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.hardware.drivers.driver import Driver, Reading
-from pkm_control.hardware.drives import Drives
+from pkm_control.hardware.machine_drives import Drives, Scale
 from pkm_control.hardware.machine_file import MachineFile
-from pkm_control.hardware.scale import Scale
 from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]

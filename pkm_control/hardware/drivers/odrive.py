@@ -16,11 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.hardware.drivers.device_limits import FASTER, DeviceLimits, device_limits
 from pkm_control.hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_control.hardware.drivers.serial_line import SerialLine
-from pkm_control.hardware.drives import Drives
-from pkm_control.hardware.machine_file import MachineFile, homing_of, scale_of
+from pkm_control.hardware.machine_drives import Drives
+from pkm_control.hardware.machine_file import FASTER, DeviceLimits, MachineFile, device_limits, homing_of, scale_of
 from pkm_description.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from pkm_control.hardware.drivers.driver import TELLING, DeviceError, Driver, Reading
 from pkm_control.hardware.drivers.serial_line import SerialLine
-from pkm_control.hardware.drives import Drives
+from pkm_control.hardware.machine_drives import Drives, Scale
 from pkm_control.hardware.machine_file import MachineFile, scale_of
-from pkm_control.hardware.scale import Scale
 from pkm_control.motion.path_events import output_name
 from pkm_control.yaml_section import Section
 from pkm_description.mechanism import Mechanism

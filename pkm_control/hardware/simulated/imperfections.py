@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pkm_control.hardware.simulated.encoder import Encoder
+from pkm_control.hardware.simulated.drive_parts import Encoder
 from pkm_control.hardware.simulated.simulated_machine import SimulatedMachine
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.realism import DELAY, HEAVIER, LINEAR_STEP, NOISE_STEPS, SEED, STEPS_PER_TURN, VELOCITY_NOISE

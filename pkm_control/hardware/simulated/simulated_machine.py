@@ -14,12 +14,9 @@ from pkm_control.control_errors import LifecycleError
 from pkm_control.controllers.actuator_inertia import actuator_mass_matrix, free_inertia
 from pkm_control.controllers.weight import together
 from pkm_control.hardware.contact.surroundings import STEP, Surroundings
-from pkm_control.hardware.machine import EMERGENCY_STOP, Machine
-from pkm_control.hardware.machine_state import CommandMode, Lifecycle, MachineState
-from pkm_control.hardware.simulated.brakes import Brakes
+from pkm_control.hardware.machine import EMERGENCY_STOP, CommandMode, Lifecycle, Machine, MachineState
 from pkm_control.hardware.simulated.drive_loop import DriveLoop
-from pkm_control.hardware.simulated.encoder import Encoder
-from pkm_control.hardware.simulated.end_stops import EndStops
+from pkm_control.hardware.simulated.drive_parts import Brakes, Encoder, EndStops
 from pkm_control.hardware.simulated.integrator import make_integrator
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_description.introduction import fixed

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rclpy.action import ActionClient
 
+from pkm_control.loop.followed_motion import Tolerances
 from pkm_control.loop.modes import Outcome
-from pkm_control.loop.motion import Tolerances
 from pkm_control.nodes import motion_messages
 from pkm_control.nodes.motion_player.run_streams import RunStreams
 from pkm_control.operation.motion_points import MotionPoints

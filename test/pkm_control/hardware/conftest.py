@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
-from pkm_control.hardware.machine import Machine
-from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.machine import Lifecycle, Machine
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics
 

@@ -17,8 +17,8 @@ pytest.importorskip("serial", reason="pyserial, which dynamixel-sdk needs, is no
 
 from pkm_control.hardware.devices.dynamixel_bus import SimulatedDynamixels
 from pkm_control.hardware.driven_machine import DrivenMachine
+from pkm_control.hardware.machine import Lifecycle
 from pkm_control.hardware.machine_file import read_machine_file
-from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.make_machine import make_machine
 from pkm_kinematics import Kinematics
 

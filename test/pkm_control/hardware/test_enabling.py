@@ -12,8 +12,7 @@ import pytest
 
 from pkm_control.controllers.law_settings import POSITION
 from pkm_control.controllers.laws import make_controller
-from pkm_control.hardware.machine import EMERGENCY_STOP
-from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.machine import EMERGENCY_STOP, Lifecycle
 from pkm_control.loop.control_loop import ControlLoop
 from pkm_control.loop.fixed_rate import FixedRateLoop
 from pkm_control.loop.modes import Mode

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.machine import Lifecycle
 
 from .benches import Bench, DynamixelBench, ODriveBench, wait_until
 

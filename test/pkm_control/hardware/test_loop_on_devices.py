@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from pkm_control.hardware.machine import EMERGENCY_STOP
-from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.machine import EMERGENCY_STOP, Lifecycle
 from pkm_control.loop import requests
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.jogging import Jog
 from pkm_control.loop.loop_process import LoopProcess
 from pkm_control.loop.modes import Mode
 from pkm_control.loop.running_loop import LoopEndedError

@@ -14,8 +14,8 @@ import pytest
 from pkm_control.hardware.devices.odrive_board import SimulatedODrive
 from pkm_control.hardware.driven_machine import DrivenMachine
 from pkm_control.hardware.drivers.odrive import with_checksum, without_checksum
+from pkm_control.hardware.machine import Lifecycle
 from pkm_control.hardware.machine_file import read_machine_file
-from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.make_machine import make_machine
 from pkm_description import load_mechanism
 from pkm_kinematics import Kinematics

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pkm_control.hardware.machine_state import Lifecycle
+from pkm_control.hardware.machine import Lifecycle
 
 from .benches import BENCHES, Bench, wait_until
 

@@ -14,9 +14,8 @@ import pytest
 from pkm_control.hardware.driven_machine import DrivenMachine
 from pkm_control.hardware.drivers.driver import Reading
 from pkm_control.hardware.drivers.loopback import LoopbackDriver
-from pkm_control.hardware.drives import Drives
-from pkm_control.hardware.machine_state import Lifecycle
-from pkm_control.hardware.scale import Scale
+from pkm_control.hardware.machine import Lifecycle
+from pkm_control.hardware.machine_drives import Drives, Scale
 from pkm_control.motion.limits import ActuatorLimits
 
 from .benches import BENCHES, Bench, robot

@@ -13,8 +13,8 @@ from pkm_control.control_errors import MachineFileError
 from pkm_control.hardware.devices.servo_board import SimulatedServoBoard
 from pkm_control.hardware.driven_machine import DrivenMachine
 from pkm_control.hardware.drivers.servos import with_checksum, without_checksum
+from pkm_control.hardware.machine import Lifecycle
 from pkm_control.hardware.machine_file import read_machine_file
-from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.make_machine import make_machine
 from pkm_kinematics import Kinematics
 

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from pkm_control.command_line.play import main
-from pkm_control.hardware.machine import EMERGENCY_STOP
+from pkm_control.hardware.machine import EMERGENCY_STOP, Lifecycle
 from pkm_control.hardware.machine_file import read_machine_file
-from pkm_control.hardware.machine_state import Lifecycle
 from pkm_control.hardware.make_machine import make_machine
 
 from .benches import BENCHES, EXAMPLES, Bench, wait_until

@@ -12,8 +12,8 @@ from scipy.optimize import lsq_linear
 from pkm_control.client import Robot
 from pkm_control.client.errors import RefusedError
 from pkm_control.control_errors import MachineFileError
+from pkm_control.loop.followed_motion import Motion
 from pkm_control.loop.modes import Mode
-from pkm_control.loop.motion import Motion
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.motion.limits import ActuatorLimits
 from pkm_control.motion.point_trajectory import PointTrajectory, PointTrajectoryError

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_control.controllers.controller import Controller, Measured, ModeModel, Reference
-from pkm_control.loop.jog import Jog
+from pkm_control.loop.jogging import Jog
+from pkm_control.loop.mode_way import Leg, ModeWay
 from pkm_control.loop.path_clock import PathClock
-from pkm_control.loop.working_mode.mode_way import Leg, ModeWay
 from pkm_control.motion.curve_check import CurveCheck
 from pkm_control.space.keep_out import KeepOuts
 from pkm_description.errors import PkmError

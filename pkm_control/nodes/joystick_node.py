@@ -15,7 +15,7 @@ from geometry_msgs.msg import TwistStamped
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
 
-from pkm_control.nodes.joystick.hand import Hand
+from pkm_control.nodes.joystick_hand import Hand
 from pkm_description.mechanism import Array
 from pkm_description.ros import messages, topics
 from pkm_description.ros.parameters import declare

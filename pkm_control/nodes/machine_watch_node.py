@@ -39,8 +39,8 @@ from rclpy.task import Task
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray
 
-from pkm_control.hardware.machine_state import Lifecycle
-from pkm_control.nodes.manager.health import Health
+from pkm_control.hardware.machine import Lifecycle
+from pkm_control.nodes.silences import Health
 from pkm_description.ros import diagnostics, topics
 from pkm_description.ros.parameters import declare
 from pkm_description.ros.periodic import steady_timer

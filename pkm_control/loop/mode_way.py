@@ -18,7 +18,7 @@ from itertools import pairwise, product
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_control.loop.jog import ANGULAR, LENGTHS, LINEAR
+from pkm_control.loop.jogging import ANGULAR, LENGTHS, LINEAR
 from pkm_control.motion.braking import CHANGE
 from pkm_control.motion.curve_check import BRAKING, SHARE, CurveCheck
 from pkm_description.errors import PkmError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Units, signs and offsets between actuated joints and a device."""
+"""What the module of a driver makes of a machine's file, and units, signs and offsets of the device."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from pkm_control.hardware.drivers.driver import Driver
+from pkm_control.hardware.homing import AxisHoming
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,3 +32,20 @@ class Scale:
     def to_joints(self, device: Array) -> Array:
         """Joint positions (n_actuated,) [rad or m] for the device's (n_actuated,) in its units."""
         return np.asarray(self.offset + (device - self.zero) / self.units)
+
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Drives:
+    """A machine's driver, its scale, its home position (n_actuated,) [rad or m] and the axes that need homing.
+    For messages, `axes` names each actuator as the device does and `unit` is what the device counts in, where known.
+    """
+
+    driver: Driver
+    scale: Scale
+    home: Array
+    homing: tuple[AxisHoming, ...] = ()
+    axes: tuple[str, ...] = ()
+    unit: str = ""

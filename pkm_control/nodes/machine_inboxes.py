@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands for a machine, taken by its own loop once per period instead of by the node's executor."""
+"""What a machine hears over topics, commands and effects of motions, taken by its own loop once per period instead of
+by the node's executor.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
+from geometry_msgs.msg import InertiaStamped
 from numpy.typing import NDArray
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from pkm_control.hardware.machine_state import CommandMode
+from pkm_control.hardware.machine import CommandMode, Machine
 from pkm_description.errors import PkmError
+from pkm_description.mechanism import Inertial
 from pkm_description.ros import messages, topics
 from pkm_description.ros.messages import RequestError
 from pkm_description.ros.streams.polled import PolledSubscription
 from pkm_description.ros.streams.raw_rows import RawRows, read_message
 from pkm_description.ros.streams.sources import Sources
+from pkm_dynamics.ros.dynamics_services import payload_of
+from pkm_interfaces.msg import Outputs
 
 Array = NDArray[np.float64]
 
@@ -85,3 +92,65 @@ class CommandInbox:
 
 def _values_of(names: Sequence[str], field: str, message: JointState) -> Array:
     return messages.joint_values(message, names, field, "command")
+
+
+class EffectsInbox:
+    """Hands outputs and payloads to a machine, including those that came before it existed.
+    `machine` returns the present one, `lock` guards it.
+    """
+
+    def __init__(self, node: Node, machine: Callable[[], Machine | None], lock: threading.Lock) -> None:
+        self._node = node
+        self._machine = machine
+        self._lock = lock
+        self._outputs: dict[str, float] = {}
+        self._payload: Inertial | None = None
+        self._told: set[str] = set()  # problems, once each
+        node.create_subscription(Outputs, topics.OUTPUTS, self._set, topics.LATCHED_EVENTS)
+        node.create_subscription(InertiaStamped, topics.PAYLOAD, self._carry, topics.LATCHED)
+
+    def pass_on(self, machine: Machine) -> None:
+        """Bring a new machine up to date; its lock is held, or nobody uses it yet."""
+        for name, value in self._outputs.items():
+            self._set_one(machine, name, value)
+        if self._payload is not None:
+            machine.carry(self._payload)
+
+    def _set(self, message: Outputs) -> None:
+        if len(message.names) != len(message.values):
+            self._warn(f"outputs refused: {len(message.names)} names but {len(message.values)} values")
+            return
+        self._outputs = dict(zip(message.names, message.values, strict=True))
+        with self._lock:
+            machine = self._machine()
+            if machine is not None:
+                for name, value in self._outputs.items():
+                    self._set_one(machine, name, value)
+
+    def _set_one(self, machine: Machine, name: str, value: float) -> None:
+        if machine.outputs.get(name) == value:
+            return
+        problem = machine.output_problem(name)
+        if problem:
+            self._warn(problem)
+        else:
+            machine.set_output(name, value)
+
+    def _carry(self, message: InertiaStamped) -> None:
+        try:
+            payload = payload_of(message.inertia)
+        except PkmError as error:
+            self._warn(f"payload refused: {error}")
+            return
+        if payload is None and self._payload is None:
+            return
+        self._payload = payload
+        with self._lock:
+            machine = self._machine()
+            if machine is not None:
+                machine.carry(payload)
+
+    def _warn(self, problem: str) -> None:
+        if problem not in self._told:
+            self._told.add(problem)
+            self._node.get_logger().warning(problem)

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a follower watches: the state of the machine, its readings and their rate, how far the platform strays, and the
+force-torque sensor.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pkm_control.controllers.controller import Controller, Measured
+from pkm_control.motion.limits import ActuatorLimits
+from pkm_kinematics.kernels.short_vectors import first_beyond
+
+ACTIVE = "active"
+"""What a machine calls the state of its life cycle in which its drives follow commands."""
+_PATIENCE = 2.0  # s, for a machine that came back to say how it is; it repeats it several times meanwhile
+_UNTOLD = "the machine has not said yet whether its drives follow commands"
+
+
+class MachineWatch:
+    """Whether the drives follow commands, by the machine's reports; true for one that never reported anything.
+    With `beside` the machine is in the same process: its last report holds, however long readings were silent.
+    """
+
+    def __init__(self, beside: bool = False) -> None:
+        self._beside = beside
+        self._said = ""
+        self._until = 0.0  # s, on the clock of the caller: how long it is waited for
+
+    def hear(self, state: str) -> None:
+        """Note the life-cycle state that the machine reports."""
+        self._said = state
+
+    def forget(self, now: float) -> None:
+        """Discard reports from before a long silence: the machine may have restarted, brakes closed; `now` [s]."""
+        if self._said and not self._beside:
+            self._said = ""
+            self.expect(now)
+
+    def expect(self, now: float) -> None:
+        """Wait a while for a machine that is known to report, and has not yet; `now` [s]."""
+        self._until = now + _PATIENCE
+
+    def problem(self, now: float) -> str:
+        """Why nothing can be moved, empty where the drives follow; `now` [s] on the same clock."""
+        if self._said == ACTIVE:
+            return ""
+        if self._said:
+            return f"the machine is {self._said}: its drives do not follow commands"
+        return _UNTOLD if now < self._until else ""
+
+
+_WINDOW = 0.5  # s
+_FIRST = 4  # readings that give a first, coarse figure: too high a gain throws a machine in a tenth of a second
+_SLACK = 0.9  # of the rate that is asked for: what is more counts as all of it, as clocks and counting differ
+
+
+class ReadingRate:
+    """Counts readings over half a second each; `asked`: wanted rate [Hz], `silence` [s]: a longer interval is a gap."""
+
+    def __init__(self, asked: float, silence: float) -> None:
+        self._asked, self._silence = asked, silence
+        self._began = self._last = 0.0  # s
+        self._readings = 0
+        self.value = asked  # Hz, of the last window; not more than asked
+        self.settled = False  # whether a whole window has been counted
+
+    def note(self, stamp: float) -> None:
+        """Count a reading by its stamp [s]; after a silence, or a step of the clock, counting begins anew."""
+        if not 0.0 < stamp - self._last < self._silence:
+            self._began, self._readings = stamp, 0
+        else:
+            self._readings += 1
+        self._last = stamp
+        whole = stamp - self._began >= _WINDOW
+        if whole or (not self.settled and self._readings == _FIRST):
+            rate = self._readings / (stamp - self._began)
+            self.value = self._asked if rate > _SLACK * self._asked else rate
+        if whole:
+            self._began, self._readings, self.settled = stamp, 0, True
+
+
+Array = NDArray[np.float64]
+
+_FASTER = 1.5  # times its largest speed: what an actuator is believed to do
+_LATE = 0.005  # s, by which the time of a reading may be off
+
+
+class ReadingWatch:
+    """Whether a reading can follow the one before, within the actuators' speeds; always where a speed is unlimited."""
+
+    def __init__(self, limits: ActuatorLimits) -> None:
+        self._names, self._units = limits.names, limits.length_units
+        self._speeds = _FASTER * limits.velocity
+        self._last: Array | None = None
+
+    def doubt(self, positions: Array, elapsed: float) -> str:
+        """Why positions (n_actuated,) [rad or m] are implausible `elapsed` [s] after the last good ones, or empty."""
+        if self._last is None or not math.isfinite(elapsed):
+            return ""
+        moved = positions - self._last
+        k = first_beyond(moved, self._speeds * (max(elapsed, 0.0) + _LATE))
+        if k < 0 or math.isnan(moved[k]):
+            return ""
+        unit = self._units[k]
+        return f"the reading of {self._names[k]} jumps by {abs(moved[k]):.4g} {unit}, faster than it can move"
+
+    def believe(self, positions: Array) -> None:
+        """Go on from positions (n_actuated,) [rad or m]."""
+        self._last = positions.copy()
+
+
+_LARGEST = 0.2  # of the characteristic length: how far the platform may be from its reference by default
+_TURN = 2.0  # rad per characteristic length of that
+_WORSE, _LOST = 2, 10  # a reading beyond it counts twice what one within it takes back; one that is wrong is no matter
+
+
+class StrayWatch:
+    """Whether the platform is near its reference; where it has not been for a while, `lost` says why.
+
+    A drive that does not follow, something that holds or pushes the platform, other efforts: the error grows, and with
+    it what the law asks of the drives. What is lost stays so until `forgive`. `largest` is the permitted distance [m];
+    0: a fifth of the characteristic length [m]. In rotation, twice as many radians as this is characteristic lengths.
+    """
+
+    def __init__(self, characteristic_length: float, largest: float = 0.0) -> None:
+        self._position = largest or _LARGEST * characteristic_length
+        self._rotation = _TURN * self._position / characteristic_length
+        self._score = 0
+        self.lost = ""
+
+    def judge(self, distance: float, angle: float) -> None:
+        """Compare, in every period, the distance [m] and angle [rad] between platform and reference."""
+        if self.lost:
+            return
+        far = self._beyond(distance, angle)
+        self._score = self._score + _WORSE if far else max(0, self._score - 1)
+        if self._score >= _LOST:
+            self.lost = (
+                f"{far or 'the platform strays'}: something holds or pushes it, or a drive does not follow; "
+                "the drives are let go until it is recovered"
+            )
+
+    def _beyond(self, distance: float, angle: float) -> str:
+        """How much further than permitted the platform is from its reference, in words; empty where it is near."""
+        if distance > self._position:
+            most = f"{1e3 * self._position:.1f} mm"
+            return f"the platform is {1e3 * distance:.1f} mm from where it should be, more than {most}"
+        if angle > self._rotation:
+            return (
+                f"the platform is turned by {angle:.3g} rad from where it should be, more than {self._rotation:.3g} rad"
+            )
+        return ""
+
+    def forgive(self) -> None:
+        """Go on."""
+        self._score, self.lost = 0, ""
+
+
+SILENT = "the force sensor is silent"
+
+
+class ForceWatch:
+    """Adds sensor readings to measurements, as long as they are at most `max_age` [s] old.
+
+    `lost` says why forces can no longer be followed, and is empty while they can. It stays until the readings are back
+    and `regain` was called, which is for a platform at rest.
+    """
+
+    def __init__(self, controller: Controller, max_age: float) -> None:
+        self._controller = controller
+        self._max_age = max_age
+        self._reading: Array | None = None
+        self._heard = -np.inf
+        self.lost = ""
+
+    def hear(self, reading: Array, now: float) -> None:
+        """Take a wrench (6,) on the platform, in the sensor's frame [N, N m], at `now` [s]; ignored unless finite."""
+        if np.isfinite(reading).all():
+            self._reading, self._heard = np.array(reading, dtype=np.float64), now
+
+    def feel(self, measured: Measured, now: float) -> Measured:
+        """Add the wrench where the law needs it and it is known; the law is told which. `now` as in `hear`."""
+        controller = self._controller
+        if not controller.feels:
+            return measured
+        age = now - self._heard
+        if self._reading is None:
+            self.lost = f"{SILENT}: no reading has ever come"
+        elif not age <= self._max_age:
+            self.lost = f"{SILENT}: the last reading is {1e3 * age:.0f} ms old, more than {1e3 * self._max_age:.0f} ms"
+        controller.engage(not self.lost)
+        if self._reading is None or self.lost:
+            return measured
+        return controller.felt_by(measured, self._reading)
+
+    def fresh(self, now: float) -> bool:
+        """Whether readings come."""
+        return now - self._heard <= self._max_age
+
+    def regain(self) -> None:
+        """Follow forces again."""
+        self.lost = ""
