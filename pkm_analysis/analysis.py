@@ -7,21 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import ClassVar
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain, Range
-from pkm_analysis.loci.loci import Loci, loci
+from pkm_analysis.maps.loci import Loci, loci
 from pkm_analysis.maps.map import Map, quantity_map
 from pkm_analysis.maps.statistics import Statistics, statistics
 from pkm_analysis.regions.grid_graph import GridGraph
 from pkm_analysis.regions.path import Path, box_of, find_path
 from pkm_analysis.regions.regions import Regions, regions
 from pkm_analysis.requirements.drive_quantities import Assumed
-from pkm_analysis.requirements.membership import Membership
-from pkm_analysis.requirements.over_orientations import over_orientations
-from pkm_analysis.requirements.quantities import find_quantity, quantities
+from pkm_analysis.requirements.membership import Membership, over_orientations
+from pkm_analysis.requirements.quantities import Requirement, find_quantity, quantities, requirement
 from pkm_analysis.requirements.quantity import Quantity
-from pkm_analysis.requirements.requirement import Requirement, requirement
-from pkm_analysis.robot import Robot
 from pkm_analysis.sweeps import Sweeps
 from pkm_analysis.workspace.workspace import Workspace, workspace
 from pkm_description import Mechanism

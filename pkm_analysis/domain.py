@@ -288,6 +288,10 @@ class Domain:
         poses, _ = self.task.poses(self.values(np.vstack([np.zeros(self.dimension), np.eye(self.dimension)])))
         return poses[0], poses[1:, :3] - poses[0, :3]
 
+    def place(self, point: Array, digits: int = 6) -> str:
+        """Names, values and units of a point (d,) [m, rad]."""
+        return ", ".join(f"{c.label} {v:.{digits}g} {c.unit}" for c, v in zip(self.coordinates, point, strict=True))
+
     def in_words(self, but: Iterable[Coordinate] = ()) -> str:
         """Names, ranges and values of what varies and what is held, with units, except for `but`."""
         unsaid = {c.name for c in but}

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pkm_analysis.drawing.sheet import INK, sheet, write
+from pkm_analysis.drawing.sheet import INK, sheet
 from pkm_analysis.proof.halving import Part, Proof
 from pkm_description.mechanism import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-__all__ = ["proof_picture", "write"]
 
 PROVED, OPEN, REFUTED, UNSEEN = "#8fc9a0", "#f0b44c", "#d62728", "#e8ecf0"
 MOST_SLICES = 3

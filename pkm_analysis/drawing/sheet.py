@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pkm_analysis.analysis_errors import PICTURES, check_ending
 from pkm_analysis.domain import Coordinate, Domain, TaskCoordinates
-from pkm_analysis.endings import PICTURES, check_ending
 from pkm_description.mechanism import Array, Mechanism
 from pkm_description.picture import View, facets
 from pkm_description.whole_files import whole

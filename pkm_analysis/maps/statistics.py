@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Domain
 from pkm_analysis.kernels.pose_quantities import TYPE2
-from pkm_analysis.maps.asked import asked
+from pkm_analysis.maps.map import asked
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, Membership, Stop
 from pkm_analysis.requirements.quantities import EVERYWHERE, finite_nowhere, singular_everywhere
@@ -42,7 +42,7 @@ class Statistics(Pictured):
     above. `stopped_by` are shares of all poses; `notes` hold at all poses.
     """
 
-    _picture: ClassVar[str] = "statistics_picture"
+    _picture: ClassVar[str] = "map_pictures.statistics_picture"
 
     membership: Membership
     quantity: Quantity
@@ -84,8 +84,7 @@ class Statistics(Pictured):
         mean = "0" if abs(self.mean) < ROUNDING else f"{self.mean:.9g}"
         lines = [self.domain.in_words(), f"mean {mean}{unit}, standard deviation {measure(self.deviation)}"]
         for word, (value, at) in (("least", self.least), ("most", self.most)):
-            place = ", ".join(f"{c.label} {v:.4g} {c.unit}" for c, v in zip(self.domain.coordinates, at, strict=True))
-            lines.append(f"{word} {measure(value)}{unit} at {place}")
+            lines.append(f"{word} {measure(value)}{unit} at {self.domain.place(at, 4)}")
         return [*lines, *self.notes, *(f"{100.0 * share:.3g} %: {stop.text}" for stop, share in self.stopped_by[:5])]
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,13 +17,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import TaskCoordinates
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.proof.enclosures import Domain, Encloser, Enclosure
 from pkm_analysis.proof.requirements import Requirement
-from pkm_analysis.proof.words import MOST_BOXES, RESOLUTION
-from pkm_analysis.robot import Robot
+from pkm_analysis.requirements.names import MOST_BOXES, RESOLUTION
 from pkm_analysis.sweeps import Sweeps
 from pkm_analysis.sweeps.chunks import slices
 from pkm_description.mechanism import Array
@@ -62,7 +62,7 @@ class Proof(Pictured):
 
     _elsewhere: ClassVar[dict[str, str]] = {"proved success result answer": "verdict has the answer, ok whether proved"}
 
-    _picture: ClassVar[str] = "proof_picture"
+    _picture: ClassVar[str] = "proof_picture.proof_picture"
 
     verdict: str
     that: tuple[str, ...]  # the requirements

@@ -36,7 +36,7 @@ class Path(Pictured):
     of the start, with shares.
     """
 
-    _picture: ClassVar[str] = "path_picture"
+    _picture: ClassVar[str] = "singularity_pictures.path_picture"
 
     graph: GridGraph
     start: Array

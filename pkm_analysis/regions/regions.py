@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import Range
 from pkm_analysis.pictured import Pictured
-from pkm_analysis.regions.grid_graph import GridGraph
-from pkm_analysis.regions.measures import TYPE_2
+from pkm_analysis.regions.grid_graph import TYPE_2, GridGraph
 from pkm_analysis.regions.path import WHOLE, Path, find_path
 from pkm_analysis.regions.touching import Touch, touches_between, touches_within
 from pkm_analysis.requirements.membership import Membership
@@ -66,7 +65,7 @@ class Regions(Pictured):
     be listed, and their nodes. `notes` say what cannot be said, and why.
     """
 
-    _picture: ClassVar[str] = "regions_picture"
+    _picture: ClassVar[str] = "singularity_pictures.regions_picture"
 
     graphs: dict[int, GridGraph]
     regions: tuple[Region, ...]

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pkm_analysis.kernels.pose_quantities import WIDTH
-from pkm_analysis.regions.grid_graph import GridGraph, Indices
-from pkm_analysis.regions.measures import CONSTRAINT, LIMB, TURN, TYPE_2
+from pkm_analysis.regions.grid_graph import CONSTRAINT, LIMB, TURN, TYPE_2, GridGraph, Indices
 from pkm_analysis.requirements.membership import INSIDE
 from pkm_analysis.workspace.border import bisect
 from pkm_description.mechanism import Array

@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.kernels.pose_quantities import REACH
-from pkm_analysis.robot import Robot
 from pkm_description.mechanism import Array
 from pkm_dynamics import Distribution
 

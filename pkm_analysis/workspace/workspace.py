@@ -13,19 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysis_errors import AnalysisError
+from pkm_analysis.analysis_errors import MESHES, AnalysisError, check_ending, optional_library
 from pkm_analysis.domain import Domain, Range, check_resolution, size_unit
-from pkm_analysis.endings import MESHES, check_ending
-from pkm_analysis.layers.layer_file import Sheet, in_base_frame, write_layer
-from pkm_analysis.optional_library import optional_library
+from pkm_analysis.layer_file import Sheet, in_base_frame, write_layer
 from pkm_analysis.pictured import Pictured
 from pkm_analysis.requirements.membership import INSIDE, SEAM, Membership, Stop
-from pkm_analysis.workspace.border import Codes, bisect
-from pkm_analysis.workspace.contour import first_border
+from pkm_analysis.workspace.border import Codes, bisect, first_border, welded
 from pkm_analysis.workspace.grid import codes_on_grid, extent
 from pkm_analysis.workspace.largest import Box, Cylinder, largest_box, largest_cylinder
 from pkm_analysis.workspace.refine import Refined, facet_sizes, refine
-from pkm_analysis.workspace.weld import welded
 from pkm_description.introduction import measure
 from pkm_description.mechanism import Array
 from pkm_description.whole_files import whole
@@ -57,7 +53,7 @@ class Workspace(Pictured):
         caution: why not to trust the size; empty where nothing contradicts it.
     """
 
-    _picture: ClassVar[str] = "workspace_picture"
+    _picture: ClassVar[str] = "workspace_pictures.workspace_picture"
 
     membership: Membership
     size: float
