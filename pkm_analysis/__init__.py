@@ -20,13 +20,11 @@ __all__ = ["Analysis", "AnalysisError", "Map", "Quantity", "Requirement", "Robot
 __getattr__ = late(
     __name__,
     {
-        "Analysis": "pkm_analysis.analysis",
-        "AnalysisError": "pkm_analysis.analysis_errors",
-        "Map": "pkm_analysis.maps.map",
-        "Quantity": "pkm_analysis.requirements.quantities",
-        "Requirement": "pkm_analysis.requirements.quantities",
-        "Robot": "pkm_analysis.analysed_robot",
-        "Workspace": "pkm_analysis.workspace.workspace",
-        "user_quantity": "pkm_analysis.requirements.quantities",
+        "pkm_analysis.analysed_robot": ("Robot",),
+        "pkm_analysis.analysis": ("Analysis",),
+        "pkm_analysis.analysis_errors": ("AnalysisError",),
+        "pkm_analysis.maps.map": ("Map",),
+        "pkm_analysis.requirements.quantities": ("Quantity", "Requirement", "user_quantity"),
+        "pkm_analysis.workspace.workspace": ("Workspace",),
     },
 )

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from pkm_kinematics import Kinematics
 
 CHUNK, SLOW_CHUNK = 1 << 13, 1 << 7  # poses too few for a second core
 
-
+Result = TypeVar("Result")
 
 
 class Robot:
@@ -66,14 +66,23 @@ class Robot:
 
     def numbers(self, poses: Array, wanted: Sequence[int]) -> Array:
         """`PoseEvaluator.numbers` (len(wanted), n) of many poses (n, 7) in the motion space, as one sweep."""
-        size = CHUNK if self.evaluator.quick else SLOW_CHUNK
-        if len(poses) <= size:
-            return self.evaluator.numbers(poses, wanted)
-        self.evaluator.numbers(poses[:1], wanted)  # compile once, before the threads
         call = partial(PoseEvaluator.numbers, self.evaluator, wanted=tuple(wanted))
-        chunks = (poses[at] for at in slices(len(poses), size))
-        found = self.sweeps.map(call, chunks, f"{len(poses)} poses", -(-len(poses) // size))
-        return np.concatenate(list(found), axis=1)
+        return np.concatenate(self.in_chunks(call, poses, "poses"), axis=1)
+
+    def in_chunks(
+        self,
+        function: Callable[[Array], Result],
+        rows: Array,
+        what: str,
+        question: Callable[[], str | None] = lambda: None,
+    ) -> list[Result]:
+        """Results of a function for rows (n, ...) in parts, in order: of few in one call, else as one sweep."""
+        size = CHUNK if self.evaluator.quick else SLOW_CHUNK
+        if len(rows) <= size:
+            return [function(rows)]
+        function(rows[:1])  # compile once, before the threads
+        chunks = (rows[at] for at in slices(len(rows), size))
+        return list(self.sweeps.map(function, chunks, f"{len(rows)} {what}", -(-len(rows) // size), question()))
 
     @property
     def mechanism(self) -> Mechanism:

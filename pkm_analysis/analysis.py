@@ -103,8 +103,10 @@ class Analysis(Introduced):
         domain = Domain(self.robot.coordinates, dict.fromkeys(names, ANY), hold)
         if platform_limits:
             domain.check_held()
-        bounds = [self.requirement(one) if isinstance(one, str) else one for one in requirements]
-        return Membership(self.robot, domain, bounds, joint_limits, platform_limits)
+        return Membership(self.robot, domain, self._bounds(requirements), joint_limits, platform_limits)
+
+    def _bounds(self, requirements: Iterable[str | Requirement]) -> list[Requirement]:
+        return [self.requirement(one) if isinstance(one, str) else one for one in requirements]
 
     def workspace(
         self,
@@ -126,7 +128,7 @@ class Analysis(Introduced):
             resolution: nodes along each coordinate of the grid on which parts of the workspace are found.
         """
         conditions = self.conditions(vary, hold, requirements, joint_limits, platform_limits)
-        return workspace(conditions, ranges, tolerance, resolution)
+        return workspace(conditions, self._named(ranges), tolerance, resolution)
 
     def positions(
         self,
@@ -149,8 +151,9 @@ class Analysis(Introduced):
             tolerance: largest error of the border [m].
             resolution: nodes along each coordinate of the first grid.
         """
-        bounds = [self.requirement(one) if isinstance(one, str) else one for one in requirements]
-        return workspace(over_orientations(self.robot, kind, angles, steps, bounds), ranges, tolerance, resolution)
+        bounds = self._bounds(requirements)
+        conditions = over_orientations(self.robot, kind, angles, steps, bounds)
+        return workspace(conditions, self._named(ranges), tolerance, resolution)
 
     def map(
         self,
@@ -196,8 +199,8 @@ class Analysis(Introduced):
 
     def _named(self, ranges: Mapping[str, Range] | None) -> dict[str, Range]:
         """Ranges by the full names of their coordinates."""
-        find = self.robot.coordinates.find
-        return {find(name).name: (float(a), float(b)) for name, (a, b) in (ranges or {}).items()}
+        named = self.robot.coordinates.named(ranges or {})
+        return {name: (float(a), float(b)) for name, (a, b) in named.items()}
 
     def loci(
         self,
@@ -212,7 +215,7 @@ class Analysis(Introduced):
         Args:
             resolution: nodes along each coordinate.
         """
-        return loci(self.conditions(vary, hold), ranges, resolution)
+        return loci(self.conditions(vary, hold), self._named(ranges), resolution)
 
     def regions(
         self,
@@ -240,7 +243,7 @@ class Analysis(Introduced):
             same = mode == (self.robot.mode or 0)
             of_mode = self if same else self._in_mode(mode)
             found.append(of_mode.conditions(vary, hold, requirements, joint_limits, platform_limits))
-        return regions(found, ranges, resolution)
+        return regions(found, self._named(ranges), resolution)
 
     def _in_mode(self, mode: int) -> Analysis:
         stiffness, sensors = self.assumed

@@ -22,6 +22,7 @@ from pkm_analysis.requirements.names import FORMS, MOST_BOXES, RESOLUTION
 if TYPE_CHECKING:
     from pkm_analysis.analysed_robot import Robot
     from pkm_analysis.proof import Proof
+    from pkm_analysis.proof.halving import Settings
     from pkm_analysis.sweeps import Sweeps
     from pkm_description import Mechanism
 
@@ -97,7 +98,12 @@ def _proof(given: argparse.Namespace, robot: Robot, sweeps: Sweeps) -> Proof:
         left = f", {chunks.duration((time.monotonic() - began) * (1.0 - share) / share)} left" if share > 0.0 else ""
         sweeps.note = f"proved in {100.0 * share:.1f} %, {boxes} boxes{left}"
 
-    limits = {"resolution": given.resolution, "most_boxes": given.most_boxes, "progress": tell, "sweeps": sweeps}
+    limits: Settings = {
+        "resolution": given.resolution,
+        "most_boxes": given.most_boxes,
+        "progress": tell,
+        "sweeps": sweeps,
+    }
     coordinates = robot.coordinates
     if given.start is not None:
         ends = [proof.read_point(coordinates, words) for words in (given.start, given.end)]

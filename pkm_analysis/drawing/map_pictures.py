@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pkm_analysis.domain import through
-from pkm_analysis.drawing.sheet import (
-    COLOURS,
-    INK,
-    LIGHT,
-    directions,
-    draw_robot,
-    frame_of,
-    frame_view,
-    label,
-    offset_of,
-    sheet,
-)
+from pkm_analysis.drawing.sheet import COLOURS, INK, draw_robot, frame_of, frame_view, grid, label, shaded, sheet
 from pkm_analysis.maps.map import Map
 from pkm_analysis.maps.map_surfaces import colours_of
 from pkm_analysis.maps.statistics import Statistics
@@ -38,26 +27,25 @@ LEVELS = 12
 
 def map_picture(found: Map) -> Figure:
     """Draw a map; of three coordinates, isosurfaces, whole and cut open, and slices."""
-    unit = "" if found.quantity.unit == "1" else f" [{found.quantity.unit}]"
     dimension = len(found.axes)
     figure = sheet(*{1: (8.8, 4.2), 2: (8.8, 8.0), 3: (20.0, 13.0)}[dimension])
     if dimension == 1:
         axes = figure.subplots()
         axes.plot(found.axes[0], found.values, color="#4477aa", lw=1.8)
         label(axes, found.domain.coordinates)
-        axes.set_ylabel(found.quantity.name + unit)
+        axes.set_ylabel(found.quantity.axis)
         axes.set_title(found.domain.in_words(), fontsize=9)
     elif dimension == 2:
         axes = figure.subplots()
-        _key(figure, [axes], found, unit, _slice(axes, found, [slice(None), slice(None)]))
+        _key(figure, [axes], found, _slice(axes, found, [slice(None), slice(None)]))
         axes.set_title(found.domain.in_words(), fontsize=9)
     else:
-        _volume(figure, found, unit)
-    figure.suptitle(f"{found.membership.robot.name}: {found.quantity.name}{unit}", color=INK, fontsize=13)
+        _volume(figure, found)
+    figure.suptitle(f"{found.membership.robot.name}: {found.quantity.axis}", color=INK, fontsize=13)
     return figure
 
 
-def _volume(figure: Figure, found: Map, unit: str) -> None:
+def _volume(figure: Figure, found: Map) -> None:
     """Isosurfaces of a few values, and nine slices: through home or the middle, the least and the largest value."""
     coordinates = found.domain.coordinates
     middle = [through(c, float(axis[0]), float(axis[-1])) for c, axis in zip(coordinates, found.axes, strict=True)]
@@ -74,7 +62,7 @@ def _volume(figure: Figure, found: Map, unit: str) -> None:
             c = coordinates[cut]
             through_it = f", through the {word} value" if word else ""
             axes.set_title(f"{c.label} = {found.axes[cut][at]:.4g} {c.unit}{through_it}", fontsize=9)
-    bar = _key(figure, list(rows.ravel()), found, unit, mesh)
+    bar = _key(figure, list(rows.ravel()), found, mesh)
     for half, whole in enumerate((True, False)):
         _surfaces(figure.add_subplot(grid[3 * half : 3 * half + 3, 0]), found, whole=whole)
     for one in found.surfaces:
@@ -104,9 +92,7 @@ def _surfaces(axes: Axes, found: Map, *, whole: bool) -> None:
         corners = (one.corners - offset) @ frame
         triangles = corners[one.triangles]
         seen = view.seen(triangles)
-        normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-        normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
-        light = 0.72 + 0.28 * np.abs(normal @ LIGHT)
+        _, light = shaded(triangles)
         colour = colours_of(np.array([one.value]), found.shown)[0, :3] / 255.0
         behind = seen[:, :, 2].mean(axis=1) < cut
         polygons.extend(seen[behind])
@@ -128,8 +114,7 @@ def _surfaces(axes: Axes, found: Map, *, whole: bool) -> None:
 def _values(found: Map) -> str:
     if not found.surfaces:
         return "no surface of one value"
-    unit = "" if found.quantity.unit == "1" else f" {found.quantity.unit}"
-    return "surfaces of " + ", ".join(measure(one.value) for one in found.surfaces) + unit
+    return "surfaces of " + ", ".join(measure(one.value) for one in found.surfaces) + found.quantity.suffix
 
 
 def round_levels(low: float, high: float) -> Array:
@@ -163,9 +148,7 @@ def _slice(axes: Axes, found: Map, chosen: list[slice | int]) -> Any:
         held = [k for k in range(len(chosen)) if k not in varying]
         if all(found.axes[k][chosen[k]] == place[k] for k in held):
             axes.plot(*(place[k] for k in varying), mark, color="white", mec=INK, ms=9, zorder=6)
-    along = directions(shown, found.domain.task)
-    if along is not None:
-        draw_robot(axes, found.membership.robot.mechanism, along, offset_of(shown, found.domain.task, along))
+    draw_robot(axes, found.membership.robot, shown)
     axes.autoscale_view()
     label(axes, shown)
     return mesh
@@ -176,14 +159,14 @@ def _crosses(locus: Array) -> bool:
     return bool(known.size and known.min() < 0.0 < known.max())
 
 
-def _key(figure: Figure, axes: list[Axes], found: Map, unit: str, mesh: Any) -> Colorbar:
+def _key(figure: Figure, axes: list[Axes], found: Map, mesh: Any) -> Colorbar:
     """Draw the legend of colours, curves and marks; return the colour bar."""
     from matplotlib.lines import Line2D
 
     (least, _), (most, _), (low, high) = found.least, found.most, found.shown
     extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
     bar = figure.colorbar(mesh, ax=axes, shrink=0.85, extend=extend[least < low, most > high])
-    bar.set_label(found.quantity.name + unit)
+    bar.set_label(found.quantity.axis)
     handles = []
     for (name, locus), colour in zip(found.loci.items(), LOCI, strict=False):
         if _crosses(locus):
@@ -205,7 +188,6 @@ def statistics_picture(found: Statistics) -> Figure:
     """Draw statistics."""
     figure = sheet(8.8, 5.4)
     axes = figure.subplots()
-    unit = "" if found.quantity.unit == "1" else f" [{found.quantity.unit}]"
     known = int(found.counts.sum() + sum(found.beyond))
     axes.bar(
         found.edges[:-1], 100.0 * found.counts / known, np.diff(found.edges), align="edge", color=COLOURS[0], alpha=0.75
@@ -214,10 +196,10 @@ def statistics_picture(found: Statistics) -> Figure:
     axes.annotate(
         f" mean {measure(found.mean)}", (found.mean, 0.98), xycoords=("data", "axes fraction"), fontsize=8, va="top"
     )
-    axes.set_xlabel(found.quantity.name + unit)
+    axes.set_xlabel(found.quantity.axis)
     axes.set_ylabel("share of the poses inside, each bar [%]")
     axes.set_xlim(found.edges[0], found.edges[-1])
-    axes.grid(True, color="#d9dfe5", linewidth=0.5)
+    grid(axes)
     axes.set_axisbelow(True)
     below = axes.twinx()
     sums = 100.0 * (found.beyond[0] + np.concatenate([[0], np.cumsum(found.counts)])) / known
@@ -229,5 +211,5 @@ def statistics_picture(found: Statistics) -> Figure:
     if any(found.beyond):
         text += f"; left of the picture {found.beyond[0]} poses, right of it {found.beyond[1]}"
     figure.supxlabel(text, fontsize=8)
-    figure.suptitle(f"{found.membership.robot.name}: {found.quantity.name}{unit}", color=INK, fontsize=13)
+    figure.suptitle(f"{found.membership.robot.name}: {found.quantity.axis}", color=INK, fontsize=13)
     return figure

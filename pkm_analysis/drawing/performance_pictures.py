@@ -11,7 +11,7 @@ import numpy as np
 import scipy  # submodules load on first use
 
 from pkm_analysis.analysis_errors import AnalysisError
-from pkm_analysis.drawing.sheet import COLOURS, INK, sheet
+from pkm_analysis.drawing.sheet import COLOURS, INK, grid, sheet
 from pkm_analysis.indices.performance_indices import PerformanceIndices
 from pkm_analysis.indices.polytopes import ForcePolytope, VelocityPolytope, largest_ellipsoid
 from pkm_analysis.prediction.prediction import Prediction
@@ -57,7 +57,7 @@ def indices_picture(found: PerformanceIndices) -> Figure:
             axes.set_ylabel("poses below [%]")
         axes.set_title(f"{shown}: worst {measure(value)}, mean {measure(mean)}", fontsize=9)
         axes.tick_params(labelsize=8)
-        axes.grid(True, color="#d9dfe5", linewidth=0.5, zorder=0)
+        grid(axes)
     for axes in panels[len(worst) :]:
         axes.set_axis_off()
     text = f"{found.robot}: indices at {len(found.coordinates)} poses, {found.part}, rotations at {found.length:.4g} m"
@@ -105,7 +105,7 @@ def polytope_picture(found: VelocityPolytope | ForcePolytope) -> Figure:
             axes.set_ylabel(f"{symbol}{pair[1] + 1} [{unit}]")
             axes.set_aspect("equal")
         axes.set_xlabel(f"{symbol}{pair[0] + 1} [{unit}]")
-        axes.grid(True, color="#d9dfe5", linewidth=0.5, zorder=0)
+        grid(axes)
     if f > 1:
         handles, texts = panels[0].get_legend_handles_labels()
         figure.legend(
@@ -181,7 +181,7 @@ def _lines(axes: Axes, found: Prediction, values: Array, limits: Array | None, t
                 axes.axhline(side, color=colour, lw=0.9, ls=(k, (4, 4)))
     axes.set_ylabel(text, fontsize=9)
     axes.set_xlim(found.times[0], found.times[-1])
-    axes.grid(True, color="#d9dfe5", linewidth=0.5)
+    grid(axes)
     axes.tick_params(labelsize=8)
 
 

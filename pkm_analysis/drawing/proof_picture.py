@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pkm_analysis.drawing.sheet import INK, sheet
+from pkm_analysis.drawing.sheet import INK, grid, sheet
 from pkm_analysis.proof.halving import Part, Proof
 from pkm_description.mechanism import Array
 
@@ -145,5 +145,5 @@ def _coordinates(axes: Axes, found: Proof) -> None:
             axes.plot(range(len(values)), values[:, k], lw=1.6, label=f"{name} [{found.units[k]}]")
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.4 * (high - low), high)  # room for the bar
-    axes.grid(True, color="#d9dfe5", linewidth=0.5)
+    grid(axes)
     axes.legend(fontsize=8, loc="best")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pkm_analysis.domain import through
-from pkm_analysis.drawing.sheet import COLOURS, INK, directions, draw_robot, label, offset_of, sheet
+from pkm_analysis.drawing.sheet import COLOURS, INK, draw_robot, grid, label, sheet
 from pkm_analysis.kernels.pose_quantities import TYPE1, TYPE2
 from pkm_analysis.maps.loci import LOCUS_COLOURS, OTHER, Loci
 from pkm_analysis.regions.path import Path
@@ -34,9 +34,7 @@ def loci_picture(found: Loci) -> Figure:
         c = domain.coordinates[cut]
         value = through(c, float(domain.lower[cut]), float(domain.upper[cut]))
         shown = [one for one in domain.coordinates if one is not c]
-        along = directions(shown, domain.task)
-        if along is not None:
-            draw_robot(axes, found.graph.membership.robot.mechanism, along, offset_of(shown, domain.task, along))
+        draw_robot(axes, found.graph.membership.robot, shown)
         for one in found.loci:
             lines = _cut(one.corners[one.triangles], cut, value)
             colour = np.array(LOCUS_COLOURS.get(one.name, OTHER)) / 255.0
@@ -135,9 +133,7 @@ def _panel(axes: Axes, found: Regions, mode: int, cut: tuple[int, ...]) -> None:
         axes.pcolormesh(
             x, y, values, cmap=colours, vmin=0.5, vmax=most + 0.5, shading="nearest", rasterized=True, zorder=1
         )
-        along = directions(shown, domain.task)
-        if along is not None:
-            draw_robot(axes, graph.membership.robot.mechanism, along, offset_of(shown, domain.task, along))
+        draw_robot(axes, graph.membership.robot, shown)
         axes.autoscale_view()
     label(axes, shown)
     name = graph.membership.robot.kinematics.mode_label(mode)
@@ -179,9 +175,8 @@ def path_picture(found: Path) -> Figure:
 def _trace(axes: Axes, found: Path) -> None:
     domain = found.graph.domain
     shown = list(domain.coordinates[:2])
-    along = directions(shown, domain.task) if len(shown) == 2 else None
-    if along is not None:
-        draw_robot(axes, found.graph.membership.robot.mechanism, along, offset_of(shown, domain.task, along))
+    if len(shown) == 2:
+        draw_robot(axes, found.graph.membership.robot, shown)
     points = found.samples() if found.found else np.array([found.start, found.end])
     if len(shown) == 1:
         points = np.c_[points[:, 0], np.zeros(len(points))]
@@ -197,12 +192,11 @@ def _trace(axes: Axes, found: Path) -> None:
 def _bounded(axes: Axes, found: Path, one: Requirement) -> None:
     """Draw the quantity that a requirement bounds along the path, and the bound."""
     gone, poses = _way(found)
-    unit = "" if one.quantity.unit == "1" else f" [{one.quantity.unit}]"
     axes.plot(gone, one.quantity.of(found.graph.membership.robot, poses), color=COLOURS[0])
     axes.axhline(one.bound, color="#d62728", lw=1.2, ls="--", label=str(one))
-    axes.set_ylabel(f"{one.quantity.name}{unit}", fontsize=9)
+    axes.set_ylabel(one.quantity.axis, fontsize=9)
     axes.legend(fontsize=8)
-    axes.grid(True, color="#d9dfe5", linewidth=0.5)
+    grid(axes)
 
 
 def _way(found: Path) -> tuple[Array, Array]:
@@ -231,4 +225,4 @@ def _margins(axes: Axes, found: Path) -> None:
     axes.set_xlabel("way [m], angles at the characteristic length")
     axes.set_title("margins of singularities", fontsize=9)
     axes.legend(fontsize=8)
-    axes.grid(True, color="#d9dfe5", linewidth=0.5)
+    grid(axes)

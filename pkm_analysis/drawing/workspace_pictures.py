@@ -11,19 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.domain import Coordinate, through
-from pkm_analysis.drawing.sheet import (
-    COLOURS,
-    INK,
-    LIGHT,
-    directions,
-    draw_robot,
-    frame_of,
-    frame_view,
-    label,
-    offset_of,
-    sheet,
-)
+from pkm_analysis.domain import through
+from pkm_analysis.drawing.sheet import COLOURS, INK, draw_robot, frame_of, frame_view, label, shaded, sheet
 from pkm_analysis.requirements.membership import SEAM
 from pkm_analysis.workspace.largest import Box, Cylinder
 from pkm_analysis.workspace.workspace import Workspace
@@ -114,12 +103,10 @@ def _view(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
     polygons, robot_colours = facets(found.membership.robot.mechanism)
     view = View(np.vstack([points, *polygons]) if polygons else points)
     triangles = points[found.simplices]
-    normal = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
-    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+    normal, light = shaded(triangles)
     away = normal @ view.back < 0.0  # only the far half, which leaves the robot visible
     seen = view.seen(triangles)
-    shade = 0.72 + 0.28 * np.abs(normal @ LIGHT)
-    rgb = _shades(colours, _facet_codes(found), shade)
+    rgb = _shades(colours, _facet_codes(found), light)
     order = np.argsort(seen[:, :, 2].mean(axis=1))
     for part, alpha in ((order[away[order]], 0.85), (order[~away[order]], 0.16)):
         if alpha < 0.5 and polygons:
@@ -182,18 +169,11 @@ def _slice(axes: Axes, found: Workspace, cut: int, colours: dict[int, str]) -> N
     value = through(found.domain.coordinates[cut], float(low[cut]), float(high[cut]))
     segments, codes = cut_at(found, cut, value)
     shown = [c for k, c in enumerate(found.domain.coordinates) if k != cut]
-    _robot(axes, found, shown)
+    draw_robot(axes, found.membership.robot, shown)
     _segments(axes, segments, codes, colours)
     label(axes, shown)
     held = found.domain.coordinates[cut]
     axes.set_title(f"slice at {held.label} = {value:.4g} {held.unit}", fontsize=9)
-
-
-def _robot(axes: Axes, found: Workspace, shown: list[Coordinate]) -> None:
-    along = directions(shown, found.domain.task)
-    if along is not None:
-        offset = offset_of(shown, found.domain.task, along)
-        draw_robot(axes, found.membership.robot.mechanism, along, offset)
 
 
 def _segments(axes: Axes, segments: Array, codes: NDArray[np.int32], colours: dict[int, str]) -> None:
@@ -213,7 +193,7 @@ def _flat(axes: Axes, found: Workspace, colours: dict[int, str]) -> None:
     vertices = np.vstack([found.corners[[*ring, ring[0]]] for ring in rings])
     steps = np.concatenate([[Path.MOVETO, *[Path.LINETO] * len(ring)] for ring in rings])
     axes.add_patch(PathPatch(Path(vertices, steps), facecolor="#dfe9f3", edgecolor="none", zorder=1))
-    _robot(axes, found, shown)
+    draw_robot(axes, found.membership.robot, shown)
     _segments(axes, found.corners[found.simplices], _facet_codes(found), colours)
     label(axes, shown)
     axes.set_title(found.domain.in_words(), fontsize=9)
@@ -281,9 +261,7 @@ def _plane(axes: Axes, found: Box | Cylinder, cut: int | None) -> None:
     inside = membership.inside(points).reshape(grid[0].shape)
     axes.contourf(*ticks, inside.T.astype(float), levels=[0.5, 1.5], colors=["#dfe9f3"], zorder=1)
     shown = [domain.coordinates[k] for k in varying]
-    along = directions(shown, domain.task)
-    if along is not None:
-        draw_robot(axes, membership.robot.mechanism, along, offset_of(shown, domain.task, along))
+    draw_robot(axes, membership.robot, shown)
     patch: Circle | Rectangle
     if isinstance(found, Cylinder) and cut in (None, 2):
         patch = Circle((float(middle[0]), float(middle[1])), found.radius)

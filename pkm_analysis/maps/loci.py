@@ -99,8 +99,8 @@ class Loci(Pictured):
         }
 
 
-def loci(conditions: Membership, given: Mapping[str, Range] | None = None, resolution: int | None = None) -> Loci:
-    """Find the loci over three coordinates, `given` ranges [m, rad] by name; the workspace's extent for others.
+def loci(conditions: Membership, given: Mapping[str, Range], resolution: int | None = None) -> Loci:
+    """Find the loci over three coordinates, `given` ranges [m, rad] by full name; the workspace's extent for others.
 
     Type 1 and type 2 change sign, which locates their surfaces; corners are then refined along the grid's edges.
     Margins of the constraints and inside limbs have no sign: they get one, region by region, that changes where a
@@ -110,9 +110,7 @@ def loci(conditions: Membership, given: Mapping[str, Range] | None = None, resol
     if conditions.domain.dimension != 3:
         problem = f"surfaces need three coordinates, and there are {conditions.domain.dimension}"
         raise AnalysisError("loci", problem, "vary three; of two, a map shows the curves")
-    task = conditions.domain.task
-    named = {task.find(name).name: (float(a), float(b)) for name, (a, b) in (given or {}).items()}
-    domain = conditions.domain.within(extent(conditions, named))
+    domain = conditions.domain.within(extent(conditions, given))
     free = Membership(conditions.robot, domain, (), joint_limits=False, platform_limits=False)
     graph = GridGraph(free, resolution)
     poses, known = graph.domain.poses(graph.nodes.points)

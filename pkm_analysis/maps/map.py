@@ -77,7 +77,7 @@ class Map(Pictured):
         return f"{name} from {measure(self.least[0])} to {measure(self.most[0])}"
 
     def _details(self) -> list[str]:
-        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
+        unit = self.quantity.suffix
         lines = [f"{self.quantity.name}: {self.quantity.meaning}", self.domain.in_words()]
         for word, (value, at) in (("least", self.least), ("most", self.most)):
             lines.append(f"{word} {measure(value)}{unit} at {self.domain.place(at, 4)}")
@@ -108,7 +108,7 @@ class Map(Pictured):
         `AnalysisError` for another extension, or other coordinates than two or three lengths.
         """
         robot, name, (low, high) = self.membership.robot, self.quantity.name, self.shown
-        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
+        unit = self.quantity.suffix
         title = f"{name} of {robot.name}, {measure(low)}{unit} dark to {measure(high)}{unit} bright"
         sheets = map_sheets(self.domain, self.axes, self.values, name, self.shown)
         if len(self.axes) == 3:
@@ -154,8 +154,7 @@ def quantity_map(
     check_resolution("map", resolution, conditions.domain.dimension)
     membership = conditions.over(conditions.domain.within(extent(conditions, given)))
     domain, robot = membership.domain, membership.robot
-    length = robot.kinematics.characteristic_length
-    spans = (domain.upper - domain.lower) * np.array([1.0 if u == "m" else length for u in domain.units])
+    spans = (domain.upper - domain.lower) * domain.scale
     nodes = resolution or (NODES if robot.evaluator.quick else SLOW_NODES)[domain.dimension]
     counts = np.maximum(np.round(nodes * spans / spans.max()).astype(int), min(nodes, 25))
     axes = tuple(domain.grid(counts))

@@ -80,7 +80,7 @@ class Statistics(Pictured):
         return f"{name} at {self.poses} poses, {100.0 * self.share:.4g} % of them inside"
 
     def _details(self) -> list[str]:
-        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
+        unit = self.quantity.suffix
         mean = "0" if abs(self.mean) < ROUNDING else f"{self.mean:.9g}"
         lines = [self.domain.in_words(), f"mean {mean}{unit}, standard deviation {measure(self.deviation)}"]
         for word, (value, at) in (("least", self.least), ("most", self.most)):
@@ -102,7 +102,6 @@ class Statistics(Pictured):
             "histogram_to": float(self.edges[-1]),
             "histogram": self.counts.tolist(),
             "beyond": list(self.beyond),
-            "requirements": [str(one) for one in self.membership.requirements],
             "stopped_by": [{"kind": s.kind, "what": s.text, "share": share} for s, share in self.stopped_by],
             "notes": list(self.notes),
         }
@@ -162,8 +161,7 @@ def _singular_everywhere(membership: Membership, n: int) -> bool:
 
 def _shape(domain: Domain, poses: int) -> tuple[int, ...]:
     """Nodes along each coordinate, in cells as cubic as possible."""
-    length = domain.task.kinematics.characteristic_length
-    span = (domain.upper - domain.lower) * np.array([1.0 if unit == "m" else length for unit in domain.units])
+    span = (domain.upper - domain.lower) * domain.scale
     pitch = (float(np.prod(span)) / poses) ** (1.0 / len(span))
     return tuple(int(n) for n in np.maximum(np.round(span / pitch), 1))
 

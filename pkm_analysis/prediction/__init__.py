@@ -35,15 +35,15 @@ __all__ = [
 __getattr__ = late(
     __name__,
     {
-        "DIRECT": "pkm_analysis.prediction.motors_and_gears",
-        "read_gears": "pkm_analysis.prediction.motors_and_gears",
-        "read_motors": "pkm_analysis.prediction.motors_and_gears",
-        "Choice": "pkm_analysis.prediction.motors_and_gears",
-        "Exceeded": "pkm_analysis.prediction.prediction",
-        "Gear": "pkm_analysis.prediction.motors_and_gears",
-        "Motor": "pkm_analysis.prediction.motors_and_gears",
-        "Prediction": "pkm_analysis.prediction.prediction",
-        "choose_drives": "pkm_analysis.prediction.motors_and_gears",
-        "predict": "pkm_analysis.prediction.prediction",
+        "pkm_analysis.prediction.motors_and_gears": (
+            "Choice",
+            "DIRECT",
+            "Gear",
+            "Motor",
+            "choose_drives",
+            "read_gears",
+            "read_motors",
+        ),
+        "pkm_analysis.prediction.prediction": ("Exceeded", "Prediction", "predict"),
     },
 )

@@ -16,7 +16,6 @@ from pkm_analysis.domain import check_resolution
 from pkm_analysis.kernels.pose_quantities import HOLD, REACH, REGULARITY, TYPE2, UNLIMITED, WIDTH
 from pkm_analysis.requirements.membership import INSIDE, Membership
 from pkm_analysis.sweeps.chunks import slices
-from pkm_analysis.workspace.workspace import scales
 from pkm_description.mechanism import Array
 
 NUMBERS = (REACH, TYPE2, HOLD, REGULARITY)
@@ -200,7 +199,7 @@ class GridGraph:
         self.domain = domain.within(ranges)
         self.membership = membership.over(self.domain)
         self.measures = Measures(self.membership)
-        self.scale = scales(self.domain)
+        self.scale = self.domain.scale
         span = self.scale * (self.domain.upper - self.domain.lower)
         quick = membership.robot.evaluator.quick
         nodes = resolution or (NODES if quick else SLOW_NODES)[domain.dimension]

@@ -41,13 +41,7 @@ class Touch:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "through": self.through,
-            "at": self.at.tolist(),
-            "count": self.count,
-        }
+        return {**vars(self), "at": self.at.tolist()}
 
 
 def touches_within(graph: GridGraph, numbers: NDArray[np.int32]) -> list[Touch]:

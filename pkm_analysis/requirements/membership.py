@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pkm_analysis.analysed_robot import CHUNK, SLOW_CHUNK, Robot
+from pkm_analysis.analysed_robot import Robot
 from pkm_analysis.analysis_errors import AnalysisError
 from pkm_analysis.domain import SLACK, Domain, Range
 from pkm_analysis.kernels.pose_quantities import LIMIT, LIMIT_AT, REACH, REACH_AT
 from pkm_analysis.requirements.names import KINDS
 from pkm_analysis.requirements.quantities import Requirement, joint_position
 from pkm_analysis.requirements.quantity import Batch
-from pkm_analysis.sweeps.chunks import slices
 from pkm_description.introduction import listed, measure
 from pkm_description.mechanism import Array
 
@@ -78,14 +77,7 @@ class Membership:
         """Codes (n,) of points (n, d) [m, rad]: INSIDE, or one that `stop` explains."""
         if not len(points):
             return np.empty(0, dtype=np.int32)
-        size = CHUNK if self.robot.evaluator.quick else SLOW_CHUNK
-        if len(points) <= size:
-            return self._codes(points)
-        self._codes(points[:1])  # compile once, before the threads
-        chunks = (points[at] for at in slices(len(points), size))
-        total = -(-len(points) // size)
-        parts = self.robot.sweeps.map(self._codes, chunks, f"{len(points)} points", total, self.question)
-        return np.concatenate(list(parts))
+        return np.concatenate(self.robot.in_chunks(self._codes, points, "points", lambda: self.question))
 
     @cached_property
     def question(self) -> str | None:
@@ -142,8 +134,7 @@ class Membership:
         else:
             return stop.text
         value = float(quantity.of(self.robot, self.domain.poses(point[None])[0])[0])
-        unit = "" if quantity.unit == "1" else f" {quantity.unit}"
-        return f"{stop.text} does not hold, it is {measure(value)}{unit}"
+        return f"{stop.text} does not hold, it is {measure(value)}{quantity.suffix}"
 
     @cached_property
     def _seams(self) -> NDArray[np.bool_]:
@@ -299,7 +290,7 @@ def over_orientations(
         if kind not in OVER_ALL:
             raise AnalysisError(f"workspace '{kind}'", "it needs a range of orientations", "name the angles' ranges")
         angles = {c.name: (max(c.lower, -np.pi), min(c.upper, np.pi)) for c in turning}
-    chosen = {robot.coordinates.find(name).name: ends for name, ends in angles.items()}
+    chosen = robot.coordinates.named(angles)
     if steps < 2 or any(not a <= b for a, b in chosen.values()):
         raise AnalysisError(f"workspace '{kind}'", "its range of orientations is empty", "give the lower end first")
     values = [np.linspace(a, b, steps) for a, b in chosen.values()]

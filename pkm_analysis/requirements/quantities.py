@@ -220,8 +220,7 @@ class Requirement:
 
     def __str__(self) -> str:
         """As it is written."""
-        unit = "" if self.quantity.unit == "1" else f" {self.quantity.unit}"
-        return f"{self.quantity.name} {'>=' if self.at_least else '<='} {self.bound:.6g}{unit}"
+        return f"{self.quantity.name} {'>=' if self.at_least else '<='} {self.bound:.6g}{self.quantity.suffix}"
 
 
 def requirement(robot: Robot, text: str, assumed: Assumed = NOTHING_MORE) -> Requirement:

@@ -85,6 +85,16 @@ class Quantity:
     causes: tuple[str, ...] = ()
 
     @property
+    def suffix(self) -> str:
+        """Its unit behind a number: empty where it has none."""
+        return "" if self.unit == "1" else f" {self.unit}"
+
+    @property
+    def axis(self) -> str:
+        """Its name with the unit, for an axis."""
+        return self.name if self.unit == "1" else f"{self.name} [{self.unit}]"
+
+    @property
     def question(self) -> tuple[str, str]:
         """Distinguishes it from all others in a journal; `AnalysisError` without a version."""
         if self.version is None:
