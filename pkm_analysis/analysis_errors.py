@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,5 +37,5 @@ def optional_library(module: str, package: str, purpose: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise AnalysisError(
-            purpose, f"they need {package}, which is not installed", f"pip install {package}"
+            purpose, f"they need {package}, which is not installed", f"{sys.executable} -m pip install {package}"
         ) from error

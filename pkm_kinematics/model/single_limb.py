@@ -10,10 +10,7 @@ from pkm_kinematics.model.tables import Tables
 
 
 def limb_tables(tables: Tables, limb: int) -> tuple[Tables, np.ndarray]:
-    """Tables of one limb, and the numbers (k,) in `tables` of its bodies, base and platform included.
-
-    Actuators and working modes keep their numbers.
-    """
+    """Tables of one limb, actuators and modes numbered as before, and the numbers (k,) of its bodies in `tables`."""
     first, stop = tables.limbs[limb]
     blocks = tables.blocks[first:stop].copy()
     start, closure_start = int(blocks["start"][0]), int(blocks["closure_start"][0])
